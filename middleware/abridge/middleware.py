@@ -22,7 +22,7 @@ from abridge.apis.openai import error_body
 from abridge.apis.paths import model_in_path
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.summary_request import SUMMARY_NEEDLE
+from abridge.apis.summary_request import may_request_summary
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
@@ -297,7 +297,7 @@ class AbridgeMiddleware:
     def _may_concern(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """Return whether a body may hold anything that concerns Abridge, by a byte search alone."""
         return (
-            SUMMARY_NEEDLE in body
+            may_request_summary(body)
             or self._memory.may_need_rewrite(body, holds_anything)
             or self._memory.may_need_memory(body)
             or self._memory.may_seal(body)

@@ -115,6 +115,14 @@ class TestResponses:
                 await client.responses.create(**{**ASK, "reasoning": {"summary": "loud"}})
         assert caught.value.param == "reasoning.summary"
 
+    async def test_a_language_can_be_named(self) -> None:
+        ask = {**ASK, "reasoning": {"summary": "auto", "summary_language": "de"}}
+        upstream = Upstream(Answer.json(response(OUTPUT)))
+        async with connect(upstream) as client:
+            answer = await client.responses.with_raw_response.create(**ask)
+        assert answer.headers["x-abridge-summary-language"] == "de"
+        assert upstream.requests[0].json["reasoning"] == {"summary": "auto"}
+
     @pytest.mark.parametrize("expose", ["auto", "summary"])
     async def test_a_two_round_tool_loop(self, expose: str) -> None:
         first = [reasoning_item(0, THOUGHT), call_item(1, "add", '{"a": 1}')]
@@ -148,6 +156,16 @@ class TestChat:
         shown_text = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
         assert shown_text == SUMMARY
         assert "".join(delta.content or "" for delta in deltas) == "One hundred."
+
+    async def test_a_language_can_be_named(self) -> None:
+        extra = {"reasoning": {"summary": "auto", "summary_language": "de"}}
+        upstream = Upstream(Answer.json(completion({"reasoning": THOUGHT, "content": "Hi."})))
+        async with connect(upstream) as client:
+            answer = await client.chat.completions.with_raw_response.create(
+                **{**CHAT, "extra_body": extra}
+            )
+        assert answer.headers["x-abridge-summary-language"] == "de"
+        assert "reasoning" not in upstream.requests[0].json
 
     @pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
     @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])

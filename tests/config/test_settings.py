@@ -64,6 +64,13 @@ def test_paths_are_opened_beside_each_upstreams_own_exposure() -> None:
     assert paths.bases == {"", "/v1", "/openai/v1"}
 
 
+def test_a_language_tag_is_spelled_as_usual() -> None:
+    environ = {"ABRIDGE_SUMMARY__LANGUAGE": "pt-br"}
+    assert load_settings(environ=environ).summary.language == "pt-BR"
+    upstreams = [{"summary": {"language": "ZH-hant"}}]
+    assert load_settings(flags={"upstreams": upstreams}).routes[0].summary.language == "zh-Hant"
+
+
 def test_variables_set_by_kubernetes_are_ignored() -> None:
     environ = {"ABRIDGE_PORT": "tcp://10.0.0.1:8400", "ABRIDGE_SERVICE_HOST": "10.0.0.1"}
     assert load_settings(environ=environ) == load_settings(environ={})
@@ -78,6 +85,14 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         ),
         ({"summary": {"grace": -1}}, "summary.grace: got -1; "),
         ({"summary": {"default": "loud"}}, "summary.default: got 'loud'; "),
+        (
+            {"summary": {"language": "german"}},
+            "summary.language: got 'german'; must be auto, reasoning, or a language tag such as de",
+        ),
+        (
+            {"upstreams": [{"summary": {"language": "de_DE"}}]},
+            "upstreams[0].summary.language: got 'de_DE'; must be auto, reasoning, or",
+        ),
         ({"sumary": {}}, "sumary: there is no such setting"),
         ({"summary": {"graze": 1}}, "summary.graze: there is no such setting"),
         ({"limits": {"body": "lots"}}, "limits.body: got 'lots'; "),

@@ -29,6 +29,11 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
     [
         ({}, {}, []),
         ({"summarizer": SMALL}, {}, []),
+        ({"summary": {"language": "de"}}, {}, ["summary.language"]),
+        ({"summary": {"language": "reasoning"}}, {}, []),
+        ({"summary": {"language": "de"}}, {"summary": {"language": "auto"}}, []),
+        ({}, {"summary": {"language": "de"}}, ["summary.language"]),
+        ({"summary": {"language": "de"}, "summarizer": SMALL}, {}, []),
         ({"summarizer": {**SMALL, "model": "Qwen/Qwen3-8B"}}, {}, ["summarizer.profile"]),
         ({"summarizer": {**SMALL, "model": "Qwen3-8B", "profile": "vllm"}}, {}, []),
         ({"summarizer": {**SMALL, "model": "qwen3-4b-instruct-2507"}}, {}, []),

@@ -118,7 +118,7 @@ THINKING_FIELDS: Mapping[str, Shape] = {
     "reasoning": fields(
         {
             **allow("effort", "max_tokens", "enabled", "context", "mode"),
-            **allow("summary", "generate_summary"),
+            **allow("summary", "generate_summary", "summary_language"),
         }
     ),
     "thinking": fields(allow("type", "budget_tokens", "display", "keep", "clear_thinking")),

@@ -2,6 +2,7 @@
 
 On Responses it is a field of the API (openai-openapi, `Reasoning.summary`; `generate_summary` is
 its old name). On Chat Completions it is an extension of Abridge's, which upstream never gets.
+`reasoning.summary_language` is such an extension on both.
 """
 
 from __future__ import annotations
@@ -9,15 +10,25 @@ from __future__ import annotations
 from typing import get_args
 
 from abridge.core.conversation import Json
+from abridge.core.language import parse_language
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
 
 SUMMARY_KEYS = ("summary", "generate_summary")
 
-SUMMARY_NEEDLE = b'summary"'
-"""Occurs in every body that asks for a summary."""
+LANGUAGE_KEY = "summary_language"
+
+OWN_KEYS = (*SUMMARY_KEYS, LANGUAGE_KEY)
+"""Keys of `reasoning` that Abridge reads."""
+
+_NEEDLES = (b'summary"', f'{LANGUAGE_KEY}"'.encode())
 
 STYLE_NAMES: tuple[str, ...] = get_args(SummaryStyle)
+
+
+def may_request_summary(body: bytes) -> bool:
+    """Return whether a body may ask for a summary, or name its language, by a byte search alone."""
+    return b"summary" in body and any(needle in body for needle in _NEEDLES)
 
 
 def requested_style(body: Json) -> str | None:
@@ -36,6 +47,27 @@ def requested_style(body: Json) -> str | None:
                 else _parse_style(reasoning[key], f"reasoning.{key}")
             )
     return None
+
+
+def requested_language(body: Json) -> str | None:
+    """Return the language that the summary is to be written in: `auto`, `reasoning` or a tag; None
+    if the body does not say.
+
+    Raises RequestError for anything else.
+    """
+    reasoning = body.get("reasoning")
+    value = reasoning.get(LANGUAGE_KEY) if isinstance(reasoning, dict) else None
+    return None if value is None else check_language(value, f"reasoning.{LANGUAGE_KEY}")
+
+
+def check_language(value: object, param: str) -> str:
+    """Return `auto`, `reasoning`, or a tag in its usual spelling. Raises RequestError."""
+    try:
+        return parse_language(value if isinstance(value, str) else "")
+    except ValueError as error:
+        raise RequestError(
+            f"Invalid value: {value!r:.80}. It {error}.", param=param, code="invalid_value"
+        ) from None
 
 
 def native_style(body: Json) -> str | None:
@@ -65,15 +97,17 @@ def check_style_allowed(style: str, allowed: tuple[str, ...], param: str) -> Non
         )
 
 
-def remove_summary_request(body: Json) -> bool:
-    """Remove the requested style from the body for an upstream that does not know it.
+def remove_summary_request(body: Json, *, keep_style: bool) -> bool:
+    """Remove from the body what upstream does not know of the request for a summary: the language,
+    and the style unless it is to be kept.
 
-    Return True if there was one.
+    Return True if there was any.
     """
+    keys = (LANGUAGE_KEY,) if keep_style else OWN_KEYS
     reasoning = body.get("reasoning")
-    if not isinstance(reasoning, dict) or not any(key in reasoning for key in SUMMARY_KEYS):
+    if not isinstance(reasoning, dict) or not any(key in reasoning for key in keys):
         return False
-    left = {key: value for key, value in reasoning.items() if key not in SUMMARY_KEYS}
+    left = {key: value for key, value in reasoning.items() if key not in keys}
     if left:
         body["reasoning"] = left
     else:

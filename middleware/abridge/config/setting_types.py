@@ -18,6 +18,7 @@ from pydantic import (
 from yarl import URL
 
 from abridge.apis.registry import APIS
+from abridge.core.language import parse_language
 from abridge.providers.catalog import PROFILES
 
 STORE_SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
@@ -106,6 +107,9 @@ def _check_header_glob(value: str) -> str:
         raise ValueError("must be the name of a header, in which * stands for any characters")
     return name
 
+
+SummaryLanguage = Annotated[str, AfterValidator(parse_language)]
+"""`auto`, `reasoning` or a language tag."""
 
 ProfileName = Annotated[str, AfterValidator(_check_profile)]
 

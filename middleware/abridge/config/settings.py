@@ -30,11 +30,13 @@ from abridge.config.setting_types import (
     ProfileName,
     Size,
     StoreAddress,
+    SummaryLanguage,
     Table,
     TenantRule,
     explain_error,
 )
 from abridge.config.upstreams import UpstreamSettings
+from abridge.core.language import AUTO
 from abridge.core.styles import STYLES, SummaryStyle
 from abridge.http.hosts import is_loopback_name
 
@@ -81,6 +83,9 @@ class SummarySettings(Table):
 
     default: Literal["off", SummaryStyle] = "off"  # for requests that name none
     allow: tuple[SummaryStyle, ...] = tuple(STYLES)
+    language: SummaryLanguage = AUTO
+    """`auto`: of the last user message where that is clear, else the reasoning's; `reasoning`: the
+    reasoning's; or a language tag."""
     live: bool = True  # make parts while reasoning streams; false: one summary at its end
     part_chars: PositiveInt = 1500  # of reasoning for a part; wide characters count 2.5
     max_parts: PositiveInt = 40  # beyond it, each part takes twice as much as the one before

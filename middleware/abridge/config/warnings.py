@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from abridge.config.exposure import hides_raw, shows_both_without_store
 from abridge.config.settings import Settings
+from abridge.core.language import AUTO, REASONING
 from abridge.http.hosts import is_loopback_name
 from abridge.providers.catalog import PROFILES, is_reasoning_model
 
@@ -28,6 +29,17 @@ def _warn_thinking_summarizer(settings: Settings) -> Iterator[str]:
             f"{summarizer.model} looks like a reasoning model, whose thinking costs time and "
             "tokens; set its server's profile, or switch thinking off in summarizer.extra_body"
         )
+
+
+def _warn_copied_language(settings: Settings) -> Iterator[str]:
+    for route in settings.routes:
+        language = route.summary.language
+        if settings.summarizer.kind == "extractive" and language not in (AUTO, REASONING):
+            yield (
+                f"summary.language: is {language!r} for upstream {route.upstream.name!r}, and "
+                "summarizer.kind = 'extractive' copies sentences of the reasoning, in its "
+                "language; to have summaries written in another, let a model write them"
+            )
 
 
 def _warn_busy_summarizer(settings: Settings) -> Iterator[str]:
@@ -136,6 +148,7 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
 
 WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
+    _warn_copied_language,
     _warn_busy_summarizer,
     _warn_unreviewed,
     _warn_missing_credential,

@@ -160,7 +160,11 @@ def _main_script(text: str) -> str | None:
 
     Latin letters beside another script are mostly names and terms, but not the other way round.
     """
-    counts = Counter(_script_of(letter) for letter in text if letter.isalpha())
+    counts: Counter[str] = Counter()
+    for letter, count in Counter(text).items():
+        if letter.isalpha():
+            counts[_script_of(letter)] += count
+    counts.pop("", None)
     if counts["Kana"] > KANA_SHARE * counts["Han"]:
         counts["Kana"] += counts.pop("Han", 0)
     sizes = {script: n * _letter_size(script) for script, n in counts.items() if n >= MIN_LETTERS}

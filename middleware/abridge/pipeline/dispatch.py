@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import UpstreamApi
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import Settings
+from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError
 from abridge.memory.registry import MemoryRegistry
@@ -99,13 +100,23 @@ class Dispatcher:
         if request.background:
             _check_background(request)
             style = None
+        language = self._summary_language(request, style)
         engaged = await request.work.run(self._must_engage, request, upstream, style)
-        prepared = await self._preparation.prepare(request, upstream, engaged=engaged)
+        prepared = await self._preparation.prepare(
+            request, upstream, engaged=engaged, summary_language=language
+        )
         if engaged:
             await self._engagement.engage(prepared, style, endpoints)
         else:
             receive = prepared.buffered.receive
             await pass_on(endpoints.app, prepared.scope, receive, endpoints.send)
+
+    def _summary_language(self, request: ApiRequest, style: SummaryStyle | None) -> str:
+        """Return the language that a summary is to be written in. A copy has the reasoning's."""
+        if style is None:
+            return REASONING
+        language = request.summary_language()
+        return REASONING if self._engagement.copies else language
 
     def _must_engage(
         self, request: ApiRequest, upstream: UpstreamApi, style: SummaryStyle | None

@@ -75,6 +75,11 @@ class Engagement:
             tracing=tracing,
         )
 
+    @property
+    def copies(self) -> bool:
+        """Summaries are copied from the reasoning, in its language."""
+        return self._summarizers.copies
+
     async def aclose(self) -> None:
         await self._summarizers.aclose()
         if self._reviewer is not None:

@@ -163,6 +163,7 @@ class Exchange:
             write_error=self._plan.write_error,
             limit=self._plan.event_limit,
             summarizer=self._plan.summarizer.name,
+            summary_language=self._plan.summary_plan.language,
         )
         self._answer = _choose_answer(start, context)
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)

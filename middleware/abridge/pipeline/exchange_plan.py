@@ -74,10 +74,11 @@ class ExchangePlanner:
             display = replace(display, show_raw=True, show_summary=True)
         display = replace(display, seal=self._envelope_sealer(prepared, display))
         reader, writer = self._reader_and_writer(prepared, display)
+        plan = self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews)
         return ExchangePlan(
             reader=reader,
             writer=writer,
-            summary_plan=self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews),
+            summary_plan=replace(plan, language=prepared.summary_language),
             hide_unread=hide_unread,
             hides_raw=hides_raw(route),
             translate_error=(

@@ -12,6 +12,7 @@ from abridge.apis.display import DAMAGED_CODE
 from abridge.apis.json import dumps, string
 from abridge.config.settings import Settings
 from abridge.core.conversation import Json
+from abridge.core.language import REASONING
 from abridge.errors import RequestError
 from abridge.http.asgi import (
     BODY_HEADERS,
@@ -51,6 +52,7 @@ class PreparedRequest:
     echoed: Json  # the fields of the body that an answer of the client's API repeats
     wants_opaque_state: bool | None  # None if the client's API cannot express that
     storage: StorageAction | None  # stores the answer, if it is to be stored
+    summary_language: str | None  # a tag; None: the reasoning's own
 
     @property
     def translated(self) -> bool:
@@ -80,10 +82,15 @@ class RequestPreparation:
         self._metrics_sink = metrics_sink
 
     async def prepare(
-        self, request: ApiRequest, upstream: UpstreamApi, *, engaged: bool
+        self,
+        request: ApiRequest,
+        upstream: UpstreamApi,
+        *,
+        engaged: bool,
+        summary_language: str = REASONING,
     ) -> PreparedRequest:
         """Prepare a request for one of upstream's APIs. Raises RequestError."""
-        context = self._context(request, upstream, engaged=engaged)
+        context = self._context(request, upstream, summary_language, engaged=engaged)
         draft = RequestDraft(request.take_body(), request.scope)
         try:
             for step in TRANSLATED if context.translates else SAME_API:
@@ -100,7 +107,9 @@ class RequestPreparation:
             record.history_changes = list(draft.history_changes)
             record.dropped_request_fields = draft.dropped_fields
 
-    def _context(self, request: ApiRequest, upstream: UpstreamApi, *, engaged: bool) -> StepContext:
+    def _context(
+        self, request: ApiRequest, upstream: UpstreamApi, summary_language: str, *, engaged: bool
+    ) -> StepContext:
         route, model = request.route, request.model
         profile = PROFILES[route.upstream.profile]
         return StepContext(
@@ -119,6 +128,7 @@ class RequestPreparation:
             ),
             engaged,
             self._limits,
+            summary_language,
         )
 
 
@@ -142,6 +152,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         echoed=echoed,
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
         storage=draft.references.storage,
+        summary_language=draft.summary_language,
     )
 
 

@@ -13,7 +13,13 @@ from starlette.types import Scope
 from abridge.apis.api import Api
 from abridge.apis.json import count_values, loads_exact, parse_object, string, without_integers
 from abridge.apis.obfuscation import wants_obfuscation
-from abridge.apis.summary_request import STYLE_NAMES, check_style_allowed, requested_style
+from abridge.apis.summary_request import (
+    STYLE_NAMES,
+    check_language,
+    check_style_allowed,
+    requested_language,
+    requested_style,
+)
 from abridge.caches import CONTENT_TYPES, cached
 from abridge.config.settings import ROUTE, LimitSettings, Route
 from abridge.core.conversation import Json
@@ -24,6 +30,8 @@ from abridge.pipeline.body import BufferedBody, ReserveMemory
 from abridge.work import Work
 
 SUMMARY_HEADER = b"x-abridge-summary"
+
+LANGUAGE_HEADER = b"x-abridge-summary-language"
 
 USAGE_HEADER = b"x-abridge-usage"
 
@@ -133,6 +141,17 @@ class ApiRequest:
             check_style_allowed(requested, summary.allow, param)
         return None if requested == "off" else cast(SummaryStyle, requested)
 
+    def summary_language(self) -> str:
+        """Return the language that the summary is to be written in: the body's, else the header's,
+        else the settings'. It is `auto`, `reasoning` or a tag.
+
+        Raises RequestError for anything else.
+        """
+        requested = requested_language(self.body)
+        if requested is None and (value := self._header(LANGUAGE_HEADER)):
+            requested = check_language(value, LANGUAGE_HEADER.decode())
+        return requested or self.route.summary.language
+
     def usage_mode(self) -> Literal["merged", "separate"]:
         """Return whether the summarizer's tokens are added to the totals."""
         requested = self._header_value(USAGE_HEADER, ("merged", "separate"))
@@ -143,7 +162,7 @@ class ApiRequest:
         return get_header(self.scope["headers"], CALL_HEADER) == b"summary"
 
     def _header_value(self, name: bytes, allowed: tuple[str, ...]) -> str | None:
-        value = get_header(self.scope["headers"], name).decode("latin-1").strip()
+        value = self._header(name)
         if not value:
             return None
         if value not in allowed:
@@ -154,6 +173,9 @@ class ApiRequest:
                 code="invalid_value",
             )
         return value
+
+    def _header(self, name: bytes) -> str:
+        return get_header(self.scope["headers"], name).decode("latin-1").strip()
 
 
 def must_decode(scope: Scope) -> bool:

@@ -20,11 +20,13 @@ from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.object_references import find_object_references, may_name_objects
 from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
-from abridge.apis.summary_request import remove_summary_request as remove_requested_style
+from abridge.apis.summary_request import remove_summary_request as remove_requested_summary
+from abridge.apis.user_text import last_user_text
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.settings import LimitSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
+from abridge.core.language import AUTO, REASONING, detect_language
 from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
 from abridge.memory.turn_memory import TurnMemory
@@ -55,6 +57,7 @@ class RequestDraft:
     stripped: HistoryChanges | None = None  # changes made to the history before its translation
     history_changes: tuple[HistoryChanges, ...] = ()
     dropped_fields: int = 0
+    summary_language: str | None = None  # a tag; None: the reasoning's own
 
 
 @dataclass(slots=True, frozen=True)
@@ -68,6 +71,7 @@ class StepContext:
     turn_memory: TurnMemory
     engaged: bool  # the answer will be read
     limits: LimitSettings  # what the request may grow to
+    summary_language: str  # `auto`, `reasoning` or a tag
 
     @property
     def settings(self) -> UpstreamSettings:
@@ -155,6 +159,21 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     return replace(draft, references=references, changed=changed)
 
 
+async def choose_summary_language(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Choose the language of the summary: the one that was named, or the last user message's."""
+    language: str | None = context.summary_language
+    if language == REASONING:
+        return draft
+    if language == AUTO:
+        field = context.request.api.conversation_field
+        language = await context.work.run(_users_language, draft.body, field)
+    return replace(draft, summary_language=language)
+
+
+def _users_language(body: Json, field: str) -> str | None:
+    return detect_language(last_user_text(body, field))
+
+
 async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Drop what might have upstream write hidden reasoning where it is not looked for.
 
@@ -189,10 +208,10 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
 
 async def remove_summary_request(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Remove the request for a summary where upstream does not know the field, or would answer it
-    with raw reasoning under that name."""
-    if context.request.api.has_summary_field and not context.profile.summary_is_raw:
-        return draft
-    return replace(draft, changed=True) if remove_requested_style(draft.body) else draft
+    with raw reasoning under that name; its language in any case."""
+    knows_style = context.request.api.has_summary_field and not context.profile.summary_is_raw
+    removed = remove_requested_summary(draft.body, keep_style=knows_style)
+    return replace(draft, changed=True) if removed else draft
 
 
 async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -264,6 +283,7 @@ async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> Reques
 SAME_API: tuple[Step, ...] = (
     refuse_shared_objects,
     resolve_references,
+    choose_summary_language,
     drop_revealing_fields,
     rewrite_history,
     remove_summary_request,
@@ -276,6 +296,7 @@ SAME_API: tuple[Step, ...] = (
 TRANSLATED: tuple[Step, ...] = (
     refuse_shared_objects,
     resolve_references,
+    choose_summary_language,
     drop_revealing_fields,
     strip_history,
     fill_defaults,

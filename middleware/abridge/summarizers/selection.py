@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Scope
 from abridge.apis.api import Api
 from abridge.config.loading import read_secret
 from abridge.config.settings import LimitSettings, SummarizerSettings
+from abridge.core.usage import EXTRACTIVE
 from abridge.errors import SettingsError
 from abridge.http.transport import Transport
 from abridge.providers.profile import Profile
@@ -54,6 +55,12 @@ class SummarizerSelection:
             self._shared_summarizer = self._model_summarizer()
         elif settings.kind == "object":
             raise SettingsError("summarizer.kind: 'object' needs one handed to the middleware")
+
+    @property
+    def copies(self) -> bool:
+        """True if the summarizer is the embedded one, which copies sentences of the reasoning."""
+        shared = self._shared_summarizer
+        return shared is not None and shared.name == EXTRACTIVE
 
     def for_request(
         self, app: ASGIApp, scope: Scope, model: str, api: Api, profile: Profile

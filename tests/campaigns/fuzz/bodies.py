@@ -232,6 +232,8 @@ HEADERS: tuple[dict[str, str], ...] = (
     {"traceparent": "00-" + "0" * 32 + "-x"},
     {"x-abridge-summary": "detailed"},
     {"x-abridge-summary": "\xff"},
+    {"x-abridge-summary-language": "de"},
+    {"x-abridge-summary-language": "\xff"},
     {"x-abridge-usage": "odd"},
     {"x-abridge-call": "summary"},
     {"expect": "100-continue"},

@@ -26,7 +26,7 @@ from abridge.apis.params import (
 )
 from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation
 from abridge.apis.shapes import fields
-from abridge.apis.summary_request import SUMMARY_KEYS, native_style
+from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import as_function, write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -137,7 +137,7 @@ def read_request(body: Json) -> ModelRequest:
     )
     read_params(body, LEGACY_MAX_TOKENS, request)
     read_params(body, PARAM_FIELDS, request)
-    if others := read_extra(reasoning, ("effort", *SUMMARY_KEYS)):
+    if others := read_extra(reasoning, ("effort", *OWN_KEYS)):
         request.extra["reasoning"] = others
     return request
 

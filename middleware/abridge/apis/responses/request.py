@@ -29,7 +29,7 @@ from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation, o
 from abridge.apis.responses.messages import InputWriter, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
 from abridge.apis.shapes import fields
-from abridge.apis.summary_request import SUMMARY_KEYS, native_style
+from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -146,7 +146,7 @@ def read_request(body: Json) -> ModelRequest:
     request.param_names.update(format="text.format", effort="reasoning.effort", messages="input")
     read_params(body, PARAM_FIELDS, request)
     _read_include(body, request)
-    if unknown := read_extra(reasoning, ("effort", "context", "mode", *SUMMARY_KEYS)):
+    if unknown := read_extra(reasoning, ("effort", "context", "mode", *OWN_KEYS)):
         request.extra["reasoning"] = unknown
     if unknown := read_extra(_object_field(body, "text"), ("format", "verbosity")):
         request.extra["text"] = unknown

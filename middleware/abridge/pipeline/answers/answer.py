@@ -54,3 +54,4 @@ class AnswerContext:
     write_error: WriteError  # writes an error body for the client
     limit: int  # bytes of one event, or of a whole body
     summarizer: str  # its name
+    summary_language: str | None  # a tag; None: the reasoning's own

@@ -9,10 +9,12 @@ from starlette.types import Message
 
 from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.language import REASONING
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.observability.recorder import summary_source
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.unread import PassedAnswer, RefusedAnswer
+from abridge.pipeline.request import LANGUAGE_HEADER, SUMMARY_HEADER
 from abridge.work import Work, in_turns
 
 _log = logging.getLogger(__name__)
@@ -81,12 +83,15 @@ class WholeAnswer:
         return b""
 
     def _summary_headers(self, ended: ResponseEnded) -> list[tuple[bytes, bytes]]:
-        """Return headers that describe the summary: its source, and the time it took."""
+        """Return headers that describe the summary: its source, the language it was to be written
+        in, and the time it took."""
         runner = self._context.runner
         made, held = runner.summary_seconds * 1000, runner.sequencer.held_seconds * 1000
         source = summary_source(ended.summaries.values(), self._context.summarizer)
+        language = _written_language(source, self._context.summary_language)
         return [
-            (b"x-abridge-summary", source.encode()),
+            (SUMMARY_HEADER, source.encode()),
+            *([(LANGUAGE_HEADER, language.encode())] if language is not None else []),
             (b"server-timing", f"summary;dur={made:.1f}, held;dur={held:.1f}".encode()),
         ]
 
@@ -124,3 +129,11 @@ class WholeAnswer:
         passed = self._replacement = PassedAnswer(self._start, self._context.client)
         passed.passed_ok = passed.passed_ok and error is None
         passed.feed(bytes(self._buffer))
+
+
+def _written_language(source: str, chosen: str | None) -> str | None:
+    """Return the language of a summary from a source: a tag or `reasoning`, None if Abridge did not
+    make it. What is copied has the reasoning's, whatever was chosen."""
+    if source == "extractive":
+        return REASONING
+    return chosen or REASONING if source in ("model", "partial") else None
