@@ -7,11 +7,11 @@ its old name). On Chat Completions it is an extension of Abridge's, which upstre
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 from abridge.core.conversation import Json
 from abridge.core.language import parse_language
-from abridge.core.styles import SummaryStyle
+from abridge.core.styles import STYLES, SummaryStyle
 from abridge.errors import RequestError
 
 SUMMARY_KEYS = ("summary", "generate_summary")
@@ -73,7 +73,7 @@ def check_language(value: object, param: str) -> str:
 def native_style(body: Json) -> str | None:
     """Return the style to request from an upstream that makes summaries itself."""
     style = requested_style(body)
-    return None if style == "off" else style
+    return None if style in (None, "off") else _native(style)
 
 
 def _parse_style(value: object, param: str) -> str:
@@ -97,22 +97,33 @@ def check_style_allowed(style: str, allowed: tuple[str, ...], param: str) -> Non
         )
 
 
-def remove_summary_request(body: Json, *, keep_style: bool) -> bool:
-    """Remove from the body what upstream does not know of the request for a summary: the language,
-    and the style unless it is to be kept.
+def rewrite_summary_request(body: Json, *, keep_style: bool) -> bool:
+    """Leave in the body what upstream knows of the request for a summary: not the language, and the
+    style only if it is to be kept, as one of OpenAI's.
 
-    Return True if there was any.
+    Return True if that changed the body.
     """
-    keys = (LANGUAGE_KEY,) if keep_style else OWN_KEYS
     reasoning = body.get("reasoning")
-    if not isinstance(reasoning, dict) or not any(key in reasoning for key in keys):
+    if not isinstance(reasoning, dict):
         return False
-    left = {key: value for key, value in reasoning.items() if key not in keys}
+    left: Json = {}
+    for key, value in reasoning.items():
+        if key not in OWN_KEYS:
+            left[key] = value
+        elif keep_style and key != LANGUAGE_KEY:
+            left[key] = _native(value)
+    if left == reasoning:
+        return False
     if left:
         body["reasoning"] = left
     else:
         del body["reasoning"]
     return True
+
+
+def _native(style: Any) -> Any:
+    """Return the style of OpenAI's for one of ours; anything else as it is."""
+    return STYLES[style].native if style in STYLE_NAMES else style
 
 
 def _format_list(values: tuple[str, ...]) -> str:

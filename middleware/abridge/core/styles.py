@@ -14,6 +14,9 @@ from typing import Literal
 SummaryStyle = Literal["auto", "concise", "detailed", "title"]
 """The values of `reasoning.summary` in a request. `title` is an extension."""
 
+NativeStyle = Literal["auto", "concise", "detailed"]
+"""The styles that OpenAI's models know (openai-openapi, `Reasoning.summary`)."""
+
 _TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
 
 
@@ -34,6 +37,7 @@ class ExtractRules:
 class Style:
     """The form of a style's parts: as a model is asked to write them, and as they are extracted."""
 
+    native: NativeStyle  # what an upstream is asked for that makes summaries itself
     live: bool  # make parts while reasoning streams; otherwise one summary at its end
     titled: bool  # a bold title comes first, as in OpenAI's parts
     instructions: str  # what to write, as a model is told; sent with every part, so it is short
@@ -52,6 +56,7 @@ _TITLE_RULE = "Write a short title, `**Like this**`, unlike earlier ones, a blan
 
 STYLES: Mapping[SummaryStyle, Style] = {
     "auto": Style(
+        native="auto",
         live=True,
         titled=True,
         instructions=f"{_TASK} {_TITLE_RULE} three to five sentences on what is found. {_VOICE}",
@@ -66,6 +71,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         ),
     ),
     "concise": Style(
+        native="concise",
         live=False,
         titled=False,
         instructions=f"{_TASK} Write one or two sentences on its conclusion, no title. {_VOICE}",
@@ -80,6 +86,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         ),
     ),
     "detailed": Style(
+        native="detailed",
         live=True,
         titled=True,
         instructions=(
@@ -97,6 +104,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         ),
     ),
     "title": Style(
+        native="auto",
         live=True,
         titled=True,
         instructions=f"{_TASK} Write a short title, `**Like this**`, unlike earlier ones. {_VOICE}",

@@ -20,7 +20,7 @@ from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.object_references import find_object_references, may_name_objects
 from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
-from abridge.apis.summary_request import remove_summary_request as remove_requested_summary
+from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
 from abridge.apis.user_text import last_user_text
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.settings import LimitSettings
@@ -206,12 +206,12 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
     return draft
 
 
-async def remove_summary_request(draft: RequestDraft, context: StepContext) -> RequestDraft:
-    """Remove the request for a summary where upstream does not know the field, or would answer it
-    with raw reasoning under that name; its language in any case."""
+async def rewrite_summary_request(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Leave of the request for a summary what upstream knows: nothing where it does not know the
+    field, or would answer it with raw reasoning under that name."""
     knows_style = context.request.api.has_summary_field and not context.profile.summary_is_raw
-    removed = remove_requested_summary(draft.body, keep_style=knows_style)
-    return replace(draft, changed=True) if removed else draft
+    changed = rewrite_body(draft.body, keep_style=knows_style)
+    return replace(draft, changed=True) if changed else draft
 
 
 async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -286,7 +286,7 @@ SAME_API: tuple[Step, ...] = (
     choose_summary_language,
     drop_revealing_fields,
     rewrite_history,
-    remove_summary_request,
+    rewrite_summary_request,
     fill_defaults,
     drop_rejected_fields,
     forget_minted_ids,
