@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from abridge.core.conversation import ItemKey
 from abridge.core.events import ErrorDetail, Event, ItemSummary, NativeSummary, ReasoningEnded
+from abridge.core.native import NativePiece, TitleSplitter
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import Cut, Segmenter
+
+NO_PART_ID = 0
+"""The id of a part that no summarizer writes."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,9 @@ class SummaryPart:
 class ReasoningItem:
     key: ItemKey
     segmenter: Segmenter
+    title_splitter: TitleSplitter | None = None
+    """Splits reasoning that is a summary already, to copy it into parts."""
+    is_native: bool = False  # its reasoning is a summary already
     stretches_read: int = 0  # stretches that upstream has begun
     is_arriving: bool = False  # its reasoning is still coming in
     stretches_emitted: int = 0  # stretches whose ReasoningStarted was emitted
@@ -87,6 +94,11 @@ class ReasoningItem:
     """From upstream's index of a native part to the item's index."""
     has_native_summary: bool = False  # upstream makes a summary of this item
     error: ErrorDetail | None = None  # the first thing that went wrong
+
+    @classmethod
+    def for_plan(cls, key: ItemKey, plan: SummaryPlan) -> ReasoningItem:
+        is_native = plan.native is not None
+        return cls(key, plan.new_segmenter(), plan.new_title_splitter(), is_native)
 
     def plan_part(self, part_id: int, cut: Cut) -> SummaryPart:
         """Add `cut` to the last part if that is not requested yet, else to a new one; return it."""
@@ -103,6 +115,42 @@ class ReasoningItem:
         """Return the last part if it is not requested yet, nor to be requested in its turn."""
         last = self.parts[-1] if self.parts else None
         return last if last is not None and last.is_planned and not last.queued else None
+
+    def take_text(self, text: str) -> Iterable[Cut]:
+        """Take reasoning; return what is to be summarized of it: nothing if upstream does that."""
+        if self.is_native:
+            self.has_native_summary = self.has_native_summary or bool(text.strip())
+            if self.title_splitter is not None:
+                self._copy(self.title_splitter.feed(text))
+            return ()
+        return () if self.has_native_summary else self.segmenter.feed(text)
+
+    def end_text(self) -> Cut | None:
+        """End a stretch of reasoning; return what is left to be summarized of it."""
+        if self.title_splitter is not None:
+            self._copy(self.title_splitter.end())
+            self._end_copied(complete=not self.title_splitter.is_full)
+        is_summarized = self.is_native or self.has_native_summary
+        return None if is_summarized else self.segmenter.end_stretch()
+
+    def yield_to_native(self) -> None:
+        """Note that upstream makes a summary beside the reasoning: that is no summary then."""
+        if self.title_splitter is not None:
+            self.end_text()
+        self.has_native_summary, self.title_splitter = True, None
+
+    def _copy(self, pieces: list[NativePiece]) -> None:
+        for piece in pieces:
+            if piece.begins:
+                self._end_copied(complete=True)
+                part = SummaryPart(NO_PART_ID, self.stretches_read, "", "", whole=False)
+                part.requested_at = 0.0
+                self.parts.append(part)
+            self.parts[-1].unsent.append(piece.text)
+
+    def _end_copied(self, *, complete: bool) -> None:
+        if self.parts and not self.parts[-1].ended:
+            self.parts[-1].end(complete=complete)
 
     @property
     def is_idle(self) -> bool:

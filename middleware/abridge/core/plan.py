@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
+from abridge.core.native import TitleSplitter
 from abridge.core.segmenter import Segmenter
 from abridge.core.styles import STYLES, SummaryStyle, title_of
 from abridge.core.usage import Tokens
@@ -32,12 +34,17 @@ class Passage:
 
 Fallback = Callable[[Passage], str]
 
+NativeReasoning: TypeAlias = Literal["shown", "copied"]
+"""What becomes of reasoning that is a summary already: it is shown where it stands, or copied into
+summary parts."""
+
 
 @dataclass(slots=True, frozen=True)
 class SummaryPlan:
     """Sizes are in characters of reasoning and times in seconds, unless stated otherwise."""
 
     style: SummaryStyle | None = "auto"  # None: no summary
+    native: NativeReasoning | None = None  # None: the reasoning is raw, and summarized
     live: bool = True  # summarize while the model still reasons
     language: str | None = None  # see Passage
     part_chars: int = 1500  # size of a part; a wide character counts `WIDE_CHAR_SIZE`
@@ -65,6 +72,11 @@ class SummaryPlan:
             max_chars=self.reasoning_limit,
             live=self.live and self.style is not None and STYLES[self.style].live,
         )
+
+    def new_title_splitter(self) -> TitleSplitter | None:
+        if self.native != "copied" or self.style is None:
+            return None
+        return TitleSplitter(self.max_parts, self.reasoning_limit)
 
 
 BYTES_PER_TOKEN = 4

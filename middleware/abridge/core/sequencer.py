@@ -127,6 +127,8 @@ class Sequencer:
         if lane is not None and not lane.queue and isinstance(event, UNQUEUED_EVENTS):
             self._process_arrival(lane, event, now)
             self._effects.append(event)
+            if self._plan.native == "copied":
+                self._emit_summary(lane)
             return self._take_effects()
         self.held_bytes += held_size(event)
         if lane is not None:
@@ -210,8 +212,8 @@ class Sequencer:
         if isinstance(event, ReasoningDelta):
             self._budget.add_model_text(event.text)
             item = lane.items.get(event.item)
-            if item is not None and item.is_arriving and not item.has_native_summary:
-                for cut in item.segmenter.feed(event.text):
+            if item is not None and item.is_arriving:
+                for cut in item.take_text(event.text):
                     self._request_part(item, item.plan_part(self._next_part_id(), cut), now)
         elif isinstance(event, ContentDelta):
             self._budget.add_model_text(event.text)
@@ -226,7 +228,7 @@ class Sequencer:
         item = lane.items.get(event.item)
         if item is None:
             key = event.lane or 0, event.item
-            item = lane.items[event.item] = ReasoningItem(key, self._plan.new_segmenter())
+            item = lane.items[event.item] = ReasoningItem.for_plan(key, self._plan)
         else:
             item.segmenter.begin_stretch()
         item.stretches_read += 1
@@ -236,7 +238,7 @@ class Sequencer:
         if not item.is_arriving:
             return
         item.is_arriving = False
-        cut = None if item.has_native_summary else item.segmenter.end_stretch()
+        cut = item.end_text()
         last = (
             item.plan_part(self._next_part_id(), cut)
             if cut is not None
@@ -283,7 +285,7 @@ class Sequencer:
 
     def _yield_to_native(self, item: ReasoningItem) -> None:
         """End the parts that are not announced yet: upstream summarizes this item itself."""
-        item.has_native_summary = True
+        item.yield_to_native()
         for part in item.parts:
             if part.index is None:
                 self._cancel_part(part)
