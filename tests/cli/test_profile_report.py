@@ -51,6 +51,8 @@ def test_one_profile_is_printed_in_full(row: Profile) -> None:
         ("groq", "rejects reasoning_content"),
         ("ollama", "its summaries on Responses are the raw reasoning"),
         ("prefilled", "the prompt template opens <think>"),
+        ("gemini", "already a summary: gemini-2.5-*, "),
+        ("anthropic", "its summaries are written for readers\n"),
         ("auto", "learned from what the upstream sends"),
         ("openai", "reasoning in   no readable field"),
         ("openai", "gpt-5.[1-4]* except *-chat*, if thinking is requested\n"),

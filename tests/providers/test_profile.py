@@ -99,3 +99,57 @@ def test_a_null_is_no_parameter() -> None:
     assert PROFILES["openai"].drop_rejected(body, "o3") == ()
     assert PROFILES["xai"].drop_rejected(body, "grok-4") == ()
     assert body == {"temperature": None, "reasoning": "low"}
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "expected"),
+    [
+        ("anthropic", "claude-opus-4-1-20250805", True),
+        ("anthropic", "claude-sonnet-4-20250514", True),
+        ("anthropic", "claude-haiku-4-5", True),
+        ("anthropic", "claude-sonnet-5-5", True),
+        ("anthropic", "claude-fable-5", True),
+        ("anthropic", "claude-mythos-preview", True),
+        ("anthropic", "claude-3-7-sonnet-20250219", False),
+        ("anthropic", "claude-3-opus-latest", False),
+        ("anthropic", "gemini-2.5-pro", False),
+        ("auto", "claude-opus-4-1@20250805", True),  # Vertex AI
+        ("auto", "my-claude-sonnet-4", False),
+        ("auto", "qwen3-8b-claude-sonnet-4-distill", False),
+        ("auto", "claude-opus-4-5-distill-8b.gguf", False),
+        ("auto", "deepseek-r1", False),
+        ("auto", "gpt-5", False),
+        ("auto", "", False),
+        ("azure", "claude-opus-4-1", True),
+        ("bedrock", "us.anthropic.claude-sonnet-4-20250514-v1:0", True),
+        ("bedrock", "anthropic.claude-3-7-sonnet-20250219-v1:0", False),
+        (
+            "bedrock",
+            "arn:aws:bedrock:us-east-1:1:inference-profile/eu.anthropic.claude-haiku-4-5-v1:0",
+            True,
+        ),
+        ("bedrock", "openai.gpt-oss-120b-1:0", False),
+        ("gemini", "gemini-2.5-flash-lite", True),
+        ("gemini", "models/gemini-3.1-pro-preview", True),
+        ("gemini", "gemini-flash-latest", True),
+        ("gemini", "gemini-2.0-flash-thinking-exp", False),
+        ("gemini", "gemma-3-27b-it", False),
+        ("litellm", "anthropic/claude-sonnet-4-5", True),
+        ("litellm", "vertex_ai/claude-opus-4@20250514", True),
+        ("openrouter", "anthropic/claude-sonnet-4.5:thinking", True),
+        ("openrouter", "anthropic/claude-3.7-sonnet:thinking", False),
+        ("openrouter", "google/gemini-2.5-pro", True),
+        ("openrouter", "Google/Gemini-3-Flash", True),
+        ("vllm", "claude-opus-4-1", False),  # whatever somebody called a model of their own
+        ("ollama", "gemini-3-flash-preview:cloud", False),
+    ],
+)
+def test_which_models_reason_in_summaries(name: str, model: str, *, expected: bool) -> None:
+    assert PROFILES[name].reasons_in_summaries([model]) is expected
+
+
+def test_models_reason_in_summaries_if_each_does() -> None:
+    reasons = PROFILES["openrouter"].reasons_in_summaries
+    assert reasons(["anthropic/claude-opus-4", "google/gemini-2.5-pro"])
+    assert not reasons(["anthropic/claude-opus-4", "deepseek/deepseek-r1"])
+    assert not reasons([])

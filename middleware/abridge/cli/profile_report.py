@@ -72,6 +72,10 @@ def _describe_quirks(profile: Profile) -> Iterator[str]:
         yield f"the prompt template opens {profile.tags[0].opening}"
     if profile.summary_is_raw:
         yield "its summaries on Responses are the raw reasoning"
+    if profile.summarized_models:
+        yield f"already a summary: {', '.join(profile.summarized_models)}"
+    if profile.makes_summaries:
+        yield "its summaries are written for readers"
 
 
 def _describe_return(returns: ReasoningReturn) -> Iterator[str]:

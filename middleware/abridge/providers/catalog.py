@@ -58,6 +58,32 @@ _OPENAI_COLUMNS: Mapping[str, Any] = MappingProxyType(
 )
 """OpenAI's own APIs."""
 
+_CLAUDE_SUMMARIES = (
+    "claude-opus-[4-9]*",
+    "claude-sonnet-[4-9]*",
+    "claude-haiku-[4-9]*",
+    "claude-fable-*",
+    "claude-mythos-*",
+)
+"""Since Claude 4, thinking is a summary (docs.aws.amazon.com: bedrock
+claude-messages-thinking-differences; platform.claude.com: build-with-claude/thinking). Claude 3.7
+returns all of it.
+"""
+
+_BEDROCK_SUMMARIES = tuple(f"*anthropic.{model}" for model in _CLAUDE_SUMMARIES)
+"""The same as Bedrock names them: `us.anthropic.claude-…`."""
+
+_GEMINI_SUMMARIES = (
+    "gemini-2.5-*",
+    "gemini-[3-9]*",
+    "gemini-pro-latest",
+    "gemini-flash-latest",
+    "gemini-flash-lite-latest",
+)
+"""Thoughts are summaries, "synthesized versions of the model's raw thoughts" (ai.google.dev:
+gemini-api/docs/thinking; firebase.google.com: docs/ai-logic/thinking).
+"""
+
 _OPENAI_REJECTS = (
     # learn.microsoft.com: foundry/openai/how-to/reasoning, "not supported"; vercel/ai
     # packages/openai/src/openai-language-model-capabilities.ts
@@ -77,6 +103,7 @@ _ROWS = (
     Profile(
         "auto",
         apis=ALL_APIS,
+        summarized_models=(*_CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *_GEMINI_SUMMARIES),
         learns=True,
         telemetry_name="openai",  # their APIs, whoever serves them
         source="what can be told by looking",
@@ -84,6 +111,7 @@ _ROWS = (
     Profile(
         "anthropic",
         reasoning_in=(),  # on its chat endpoint, which is meant for testing
+        summarized_models=_CLAUDE_SUMMARIES,
         returns=ReasoningReturn("nothing"),
         rejects=(
             # platform.claude.com: migration guide; aido release 1.4.2
@@ -103,6 +131,7 @@ _ROWS = (
     Profile(
         "azure",
         reasoning_in=IN_REASONING_CONTENT,  # for models that are not OpenAI's: recorded
+        summarized_models=_CLAUDE_SUMMARIES,
         max_tokens_field="max_completion_tokens",
         thinking_off=_EFFORT_OFF,
         rejects=_OPENAI_REJECTS,
@@ -117,6 +146,7 @@ _ROWS = (
     Profile(
         "bedrock",
         reasoning_in=("tags",),
+        summarized_models=_BEDROCK_SUMMARIES,
         returns=ReasoningReturn("nothing"),  # mastra issue 22159
         apis=ALL_APIS,
         telemetry_name="aws.bedrock",
@@ -154,6 +184,7 @@ _ROWS = (
     Profile(
         "gemini",
         reasoning_in=("tags",),
+        summarized_models=_GEMINI_SUMMARIES,
         returns=ReasoningReturn("extra_content", required_on_calls=True),
         thinking_off=_EFFORT_OFF,
         telemetry_name="gcp.gemini",
@@ -181,6 +212,7 @@ _ROWS = (
     Profile(
         "litellm",
         reasoning_in=("thinking_blocks", "reasoning_content", "tags"),
+        summarized_models=(*_CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *_GEMINI_SUMMARIES),
         returns=ReasoningReturn("thinking_blocks"),
         apis=ALL_APIS,
         source="litellm types/utils.py, types/llms/openai.py; docs.litellm.ai: reasoning_content",
@@ -266,6 +298,7 @@ _ROWS = (
     Profile(
         "openrouter",
         reasoning_in=("reasoning_details", "reasoning"),
+        summarized_models=(*_CLAUDE_SUMMARIES, *_GEMINI_SUMMARIES),
         returns=ReasoningReturn("reasoning_details"),
         thinking_off=_switch_off(reasoning={"enabled": False}),
         apis=ALL_APIS,

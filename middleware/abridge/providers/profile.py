@@ -114,6 +114,16 @@ supported with this model.", OpenHands/software-agent-sdk issue 1208).
 """
 
 
+DERIVED_MODELS = ("*distill*", "*gguf*")
+"""Globs of models that bear another's name, and do not answer as it does."""
+
+FULL_THINKING_HEADER = b"anthropic-beta"
+
+FULL_THINKING = b"full-thinking"
+"""The beginning of the flag in this header with which Anthropic's models return all their thinking,
+to those whom it allows that (`dev-full-thinking-2025-05-14`, anthropic-sdk-python)."""
+
+
 @dataclass(slots=True, frozen=True)
 class Profile:
     """The behaviour of one provider or server."""
@@ -131,6 +141,8 @@ class Profile:
     Any other may begin inside a block, as with `prefilled`, which only its end tells.
     """
     summary_is_raw: bool = False  # its "summary" on Responses is the raw reasoning
+    summarized_models: tuple[str, ...] = ()
+    """Globs of models whose reasoning is a summary already, whatever the API calls it."""
     makes_summaries: bool = False
     """Its summaries are written for readers, as its documentation says. Where reasoning is hidden,
     any other's are taken for reasoning.
@@ -158,6 +170,19 @@ class Profile:
     @property
     def wants_reasoning(self) -> bool:
         return self.returns.wanted
+
+    @property
+    def keeps_summaries_apart(self) -> bool:
+        """Return whether its reasoning is never inside a text, where a model may have put it."""
+        return self.makes_summaries and "tags" not in self.reasoning_in
+
+    def reasons_in_summaries(self, models: Iterable[str]) -> bool:
+        """Return whether the reasoning of all these models is a summary already."""
+        names = [model.casefold().rpartition("/")[2] for model in models]
+        return bool(names) and all(
+            _matches_any(name, self.summarized_models) and not _matches_any(name, DERIVED_MODELS)
+            for name in names
+        )
 
     def thinking_fields(self, effort: str) -> Json:
         """Return the chat fields that set the effort; none if there is no field for it."""
