@@ -195,6 +195,8 @@ class Api:
     conversation_field: str  # the request field that holds the messages or items
     has_summary_field: bool
     """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
+    has_summary_parts: bool
+    """Summaries stand apart from raw reasoning, in parts; without, both are text of one field."""
     stores_responses: bool  # its answers are stored and may be referred to
     effort_field: str
     """The request field for the effort, dotted if nested; empty if each provider has its own."""

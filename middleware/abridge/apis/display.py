@@ -32,6 +32,10 @@ class Display:
     reasoning that is not shown is replaced, and everything beside it passes."""
     echoed: Json = field(default_factory=dict)
     """The body sent upstream, as far as an answer repeats it where raw reasoning is hidden."""
+    native: bool = False  # what upstream calls reasoning is a summary already
+    drops_inline: bool = False
+    """Thinking inside texts is left out where raw reasoning is hidden: unlike the reasoning beside
+    them, it is no summary."""
     show_summary: bool = True  # summaries are shown
     style: str | None = "auto"  # the requested summary; None if none is made
     merge_usage: bool = True  # the totals include the summarizer's tokens

@@ -51,11 +51,12 @@ class Attributor(Generic[Key]):
     """Follow the reasoning and the calls of one turn.
 
     At most `max_chars` characters are kept. Beyond that nothing more is attributed, since a part of
-    the reasoning would be misleading.
+    the reasoning would be misleading. With `native`, what is called raw is a summary already.
     """
 
-    def __init__(self, max_chars: int) -> None:
+    def __init__(self, max_chars: int, *, native: bool = False) -> None:
         self._chars_left = max_chars
+        self._raw_kind = SUMMARY if native else RAW
         self._pending: list[_PendingPart] = []
         self._open_parts: dict[Hashable, _PendingPart] = {}
         self._latest_key: Key | None = None
@@ -71,6 +72,7 @@ class Attributor(Generic[Key]):
         """Add a piece of a part. A stretch is reasoning that may come both raw and summarized."""
         if not text:
             return
+        kind = self._raw_kind if kind == RAW else kind
         pending = self._open_parts.get((stretch, kind, part))
         if pending is None:
             pending = self._open_parts[stretch, kind, part] = self._open_part(kind, stretch)

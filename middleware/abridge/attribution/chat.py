@@ -121,7 +121,7 @@ class ChatAttributingWriter:
 
     def _get_choice(self, lane: int) -> _ChoiceAttribution:
         if lane not in self._choices:
-            self._choices[lane] = _ChoiceAttribution(self._limit)
+            self._choices[lane] = _ChoiceAttribution(self._limit, self._display)
         return self._choices[lane]
 
     # Calls
@@ -159,11 +159,11 @@ class ChatAttributingWriter:
 
 
 class _ChoiceAttribution:
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, display: Display) -> None:
         self.attributions: list[
             Attribution[int]
         ] = []  # of the calls that events reported, in order
-        self._attributor: Attributor[int] = Attributor(limit)
+        self._attributor: Attributor[int] = Attributor(limit, native=display.native)
         self._call_ids: list[str] = []
         self._positions: dict[int, int] = {}
         self._signature_count = 0
@@ -254,7 +254,8 @@ def attribute_message(
     Without a display to say what its texts are, two that differ are taken for raw reasoning and
     summary. `summary` are the parts of a summary that Abridge made.
     """
-    attributor: Attributor[int] = Attributor(limit)
+    native = display is not None and display.native
+    attributor: Attributor[int] = Attributor(limit, native=native)
     for number, part in enumerate(_read_parts(message, display, summary)):
         if part.kind == REDACTED:
             attributor.add_redacted()

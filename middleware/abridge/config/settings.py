@@ -145,6 +145,9 @@ class ReasoningSettings(Table):
     """The exposure of reasoning in answers for which a summary is made."""
 
     expose: Exposure = "auto"
+    kind: Literal["auto", "raw", "summary"] = "auto"
+    """What upstream calls reasoning: raw, or a summary already. `auto`: what the profile says of
+    the model."""
     open_paths: tuple[PathGlob, ...] = ()
     """Globs of further paths that pass unread where reasoning is hidden."""
     hold_text: bool = True

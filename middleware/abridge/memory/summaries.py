@@ -160,7 +160,7 @@ class SummaryTracker:
     have been shown it as reasoning.
 
     Of a summary that is `copied` from the reasoning, text equal to the item's reasoning is not
-    registered.
+    registered. Of a `native` summary, which is the reasoning itself, nothing is.
     """
 
     def __init__(
@@ -169,17 +169,21 @@ class SummaryTracker:
         owner: OwnerTags,
         *,
         copied: bool,
+        native: bool = False,
         translated: bool = False,
     ) -> None:
         self._summaries = summaries
         self._owner = owner
         self._copied = copied
+        self._native = native
         self._translated = translated
         self._items: defaultdict[ItemKey, _ShownItem] = defaultdict(_ShownItem)
         self._lanes: defaultdict[int, _ShownLane] = defaultdict(_ShownLane)
 
     def note(self, event: Event) -> None:
         """Take an event on its way to the client."""
+        if self._native:
+            return
         match event:
             case ReasoningDelta():
                 if self._copied and len((item := self._item(event)).raw) <= MAX_COMPARED_RAW:

@@ -124,12 +124,14 @@ class TurnMemory:
         )
         return await self.work.run(rewriter.restore_nothing)
 
-    def track_summaries(self, *, copied: bool) -> SummaryTracker:
-        """Create a tracker for the answer. `copied`: its summary is copied from the reasoning."""
+    def track_summaries(self, *, copied: bool, native: bool = False) -> SummaryTracker:
+        """Create a tracker for the answer. `copied`: its summary is copied from the reasoning;
+        `native`: it is the reasoning."""
         return SummaryTracker(
             self.route_memory.summaries,
             self._owner_tags(),
             copied=copied,
+            native=native,
             translated=self.translated,
         )
 
@@ -141,7 +143,7 @@ class TurnMemory:
         await self.route_memory.summaries.share()
         if self.owner is None:
             return
-        altered = self.translated or not display.show_raw
+        altered = self.translated or display.hides_raw or not display.show_raw
         prefix = self.prefix
         async for batch in in_turns(recorded_turns):
             remembering = []

@@ -18,6 +18,7 @@ from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE
 from abridge.memory.summaries import SummaryTracker
 from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
+from abridge.pipeline.native_reasoning import find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.guard import Guard
@@ -69,7 +70,12 @@ class ExchangePlanner:
         style = requested if shows_summary(route) else None
         free = summarizer.name == EXTRACTIVE
         hide_unread = hides_raw(route) or prepared.translated
+        native = None
+        if style is not None and not guard.reviews:  # a review sees every summary that is shown
+            native = find_native_reasoning(prepared)
         display = self._display(prepared, style)
+        if native is not None:
+            display = show_native(display, native, prepared)
         if requested is None and not hide_unread:  # upstream's answer is left as it is
             display = replace(display, show_raw=True, show_summary=True)
         display = replace(display, seal=self._envelope_sealer(prepared, display))
@@ -78,7 +84,7 @@ class ExchangePlanner:
         return ExchangePlan(
             reader=reader,
             writer=writer,
-            summary_plan=replace(plan, language=prepared.summary_language),
+            summary_plan=replace(plan, language=prepared.summary_language, native=native),
             hide_unread=hide_unread,
             hides_raw=hides_raw(route),
             translate_error=(
@@ -90,7 +96,8 @@ class ExchangePlanner:
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(
-                copied=free or route.summary.on_failure == "extract"
+                copied=free or route.summary.on_failure == "extract",
+                native=native is not None,
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),

@@ -45,6 +45,7 @@ class PreparedRequest:
     body: bytes  # for the application
     changed: bool  # the body is not the client's
     model: str
+    models: tuple[str, ...]  # all that may answer: OpenRouter's `models` are fallbacks
     upstream: UpstreamApi
     profile: Profile  # upstream's, refined by what was learned of the model
     turn_memory: TurnMemory
@@ -145,6 +146,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         body=body,
         changed=draft.changed,
         model=string(draft.body.get("model")),
+        models=_named_models(draft.body),
         upstream=context.upstream,
         profile=context.profile,
         turn_memory=context.turn_memory,
@@ -154,6 +156,12 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         storage=draft.references.storage,
         summary_language=draft.summary_language,
     )
+
+
+def _named_models(body: Json) -> tuple[str, ...]:
+    fallbacks = body.get("models")
+    names = [body.get("model"), *(fallbacks if isinstance(fallbacks, list) else ())]
+    return tuple(string(name) for name in names if name is not None)
 
 
 def _check_repeatable(fields: Json) -> None:

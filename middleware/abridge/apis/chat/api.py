@@ -43,6 +43,7 @@ CHAT = Api(
     default_exposure=(False, True),
     conversation_field="messages",
     has_summary_field=False,
+    has_summary_parts=False,
     stores_responses=False,
     reader=_make_reader,
     writer=_make_writer,

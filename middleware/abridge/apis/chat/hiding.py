@@ -29,9 +29,10 @@ from abridge.providers.profile import Profile
 class CompletionRebuilder:
     """Rebuild one answer, streamed or whole. At most `limit` characters of each text are held."""
 
-    def __init__(self, profile: Profile, limit: int) -> None:
+    def __init__(self, profile: Profile, limit: int, *, drops_inline: bool = False) -> None:
         self._profile = profile
         self._limit = limit
+        self._drops_inline = drops_inline
         self._drops = DropCount()
         self.arrangement = Arrangement(self._drops)
         self._choices: dict[int, ChoiceTexts] = {}
@@ -84,20 +85,22 @@ class CompletionRebuilder:
 
     def _texts(self, lane: int) -> ChoiceTexts:
         if lane not in self._choices:
-            self._choices[lane] = ChoiceTexts(self._profile, self._limit)
+            texts = ChoiceTexts(self._profile, self._limit, drops_inline=self._drops_inline)
+            self._choices[lane] = texts
         return self._choices[lane]
 
 
 class ChoiceTexts:
-    """Keep thinking out of the texts of one choice."""
+    """Keep thinking out of the texts of one choice. With `drops_inline`, or once reasoning has come
+    in a field, what there is of it in a text is left out."""
 
-    def __init__(self, profile: Profile, limit: int) -> None:
+    def __init__(self, profile: Profile, limit: int, *, drops_inline: bool = False) -> None:
         self._limit = limit
         self._content = ThinkingFilter.for_answer(profile, limit)
         self._refusal = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._arguments: dict[tuple[int | None, str], BlockFilter] = {}
-        self._has_field = False
+        self._has_field = drops_inline
         self._is_cut = False  # the answer breaks off
         self._repeated = 0
 

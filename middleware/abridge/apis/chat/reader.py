@@ -72,7 +72,10 @@ class ChatReader:
         self._last_frame: bytes | None = None  # of the last with choices, if events carry frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
-        self._rebuilder = CompletionRebuilder(profile, limit) if display.hides_raw else None
+        self._rebuilder: CompletionRebuilder | None = None
+        if display.hides_raw:
+            drops_inline = display.drops_inline
+            self._rebuilder = CompletionRebuilder(profile, limit, drops_inline=drops_inline)
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._usage: Tokens | None = None  # the last that was reported

@@ -244,13 +244,15 @@ class FieldLayout:
     def raw_field(self, upstream: str) -> str:
         if self._display.raw_field != "auto":
             return self._display.raw_field
-        with_summary = self._display.show_summary and not (self._display.is_plain and upstream)
+        stands_alone = self._display.native or (self._display.is_plain and upstream)
+        with_summary = self._display.show_summary and not stands_alone
         return RAW_FIELD if with_summary else upstream or DEFAULT_FIELD
 
     def build_raw(self, field: str, text: str) -> Json:
         fields: Json = {field: text}
         if self._display.add_details:
-            fields["reasoning_details"] = [{"type": "reasoning.text", "text": text, "index": 0}]
+            key = "summary" if self._display.native else "text"
+            fields["reasoning_details"] = [{"type": f"reasoning.{key}", key: text, "index": 0}]
         return fields
 
     def build_summary_detail(self, text: str, part: int) -> Json:

@@ -52,6 +52,7 @@ RESPONSES = Api(
     default_exposure=(True, True),
     conversation_field="input",
     has_summary_field=True,
+    has_summary_parts=True,
     stores_responses=True,
     effort_field="reasoning.effort",
     verbosity_field="text.verbosity",

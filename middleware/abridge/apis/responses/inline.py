@@ -99,7 +99,7 @@ class InlineThinking:
         output: OutputItems,
         make_frame: MakeFrame,
     ) -> None:
-        self._rules = TextRules(profile, display.hides_raw, limit)
+        self._rules = TextRules(profile, display.hides_raw, limit, display.drops_inline)
         self._output = output
         self._make_frame = make_frame
         self._items: list[_Item] = []

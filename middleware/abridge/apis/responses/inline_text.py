@@ -58,6 +58,7 @@ class TextRules:
     profile: Profile
     hides_raw: bool
     limit: int  # so many characters of a text may be held back
+    drops_inline: bool = False  # it is left out, and becomes no reasoning item
 
     def apply_to(self, item_type: str) -> bool:
         return item_type == "message" or (self.hides_raw and item_type in CALL_TYPES)
@@ -71,7 +72,11 @@ class ItemText:
     """
 
     def __init__(self, rules: TextRules, item_type: str, *, follows_reasoning: bool) -> None:
-        self.has_begun = item_type != "message" or (follows_reasoning and not rules.hides_raw)
+        self.has_begun = (
+            item_type != "message"
+            or rules.drops_inline
+            or (follows_reasoning and not rules.hides_raw)
+        )
         """The answer has begun, so that thinking can become no reasoning item any more."""
         self.has_raw = False  # there was thinking before the answer
         self.has_dropped = False  # there was some after its beginning, which was left out

@@ -1,0 +1,63 @@
+"""Reasoning that is a summary already: when it is, and how a client is shown it.
+
+Anthropic's thinking since Claude 4 and Gemini's thoughts are summaries, whatever an API calls them.
+Where a summary is asked for they are it: nothing is summed up, and no summarizer is called. On an
+API whose summaries have parts they are copied into such parts; else they stand where summaries do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from abridge.apis.display import Display
+from abridge.config.exposure import hides_raw
+from abridge.core.plan import NativeReasoning
+from abridge.pipeline.prepare import PreparedRequest
+from abridge.providers.profile import FULL_THINKING, FULL_THINKING_HEADER
+
+
+def find_native_reasoning(prepared: PreparedRequest) -> NativeReasoning | None:
+    """Return what becomes of reasoning that is a summary already; None if it is raw.
+
+    Where raw reasoning is hidden it counts as a summary only if the provider vouches for it, or the
+    settings do. Where nothing could be restored that is replaced, it is left where it stands, so
+    that the client can return it.
+    """
+    request, memory = prepared.request, prepared.turn_memory
+    hides = hides_raw(request.route)
+    kind = request.route.reasoning.kind
+    if kind == "raw" or (kind == "auto" and not _is_known_to_summarize(prepared, vouched=hides)):
+        return None
+    can_restore = memory.can_seal or (memory.can_remember and memory.route_memory.restores)
+    return "copied" if request.api.has_summary_parts and (hides or can_restore) else "shown"
+
+
+def _is_known_to_summarize(prepared: PreparedRequest, *, vouched: bool) -> bool:
+    profile = prepared.profile
+    return (
+        profile.reasons_in_summaries(prepared.models)
+        and (profile.keeps_summaries_apart or not vouched)
+        and not _asks_for_full_thinking(prepared)
+    )
+
+
+def _asks_for_full_thinking(prepared: PreparedRequest) -> bool:
+    return any(
+        name.lower() == FULL_THINKING_HEADER and FULL_THINKING in value.lower()
+        for name, value in prepared.scope["headers"]
+    )
+
+
+def show_native(display: Display, native: NativeReasoning, prepared: PreparedRequest) -> Display:
+    """Return the display of reasoning that is a summary already. It takes the field of summaries;
+    left where upstream has it, it passes as it comes."""
+    display = replace(
+        display,
+        native=True,
+        show_raw=native == "shown",
+        drops_inline=display.hides_raw and prepared.profile.keeps_summaries_apart,
+    )
+    if prepared.request.api.has_summary_parts:
+        return display
+    style = None if display.summary_field == "auto" else display.style
+    return replace(display, raw_field=display.summary_field, style=style)
