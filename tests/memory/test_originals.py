@@ -18,6 +18,11 @@ def test_a_packed_original_unpacks(*, altered: bool) -> None:
     assert original.raw_digest == digest_text(" Hm, \u00fc.\n")
 
 
+def test_texts_that_differ_in_their_blanks_alone_are_the_same() -> None:
+    assert digest_text("One.Two\n.") == digest_text("One.\n\nTwo .\t")
+    assert digest_text("One.") != digest_text("One")
+
+
 def test_a_turn_is_unique_by_the_random_ids_of_its_calls() -> None:
     random, counted = ToolCall("call_9f149c74c42f265b", "f", "{}"), ToolCall("call_0", "f", "{}")
     assert is_unique(Turn("assistant", calls=(random,)))

@@ -37,7 +37,7 @@ FOLLOW_UP: Json = {"role": "user", "content": "Sure?"}
 
 
 async def post(app: ASGIApp, content: Any, key: Any = KEY, prefix: str = "", **more: Any) -> Call:
-    request_body = {"model": "claude-opus-4-5", "reasoning": {"summary": "auto"}, "input": content}
+    request_body = {"model": "thinker-1", "reasoning": {"summary": "auto"}, "input": content}
     return await call(app, prefix + PATH, {**request_body, **more}, key)
 
 

@@ -33,6 +33,9 @@ class Display:
     echoed: Json = field(default_factory=dict)
     """The body sent upstream, as far as an answer repeats it where raw reasoning is hidden."""
     native: bool = False  # what upstream calls reasoning is a summary already
+    restores: bool = False
+    """What a client drops of the reasoning is restored, although it was shown all of it: as where a
+    summary replaces raw reasoning."""
     drops_inline: bool = False
     """Thinking inside texts is left out where raw reasoning is hidden: unlike the reasoning beside
     them, it is no summary."""

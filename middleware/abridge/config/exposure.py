@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from abridge.apis.display import Exposure
@@ -9,6 +10,7 @@ from abridge.apis.paths import SHARED_PATHS, OpenPaths
 from abridge.config.settings import ChatSettings, Route, Settings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
 
 EXPOSED: dict[Exposure, tuple[bool, bool]] = {
     "both": (True, True),
@@ -53,6 +55,13 @@ def shows_both_without_store(route: Route, chat: ChatSettings) -> bool:
     has_envelopes = route.history.seal_keys_env is not None and chat.envelope != "none"
     restorable = route.history.store != "none" or has_envelopes
     return returns_reasoning and not restorable and route.reasoning.expose == "auto"
+
+
+def reasons_in_summaries(route: Route, profile: Profile, models: Iterable[str]) -> bool:
+    """Return whether the reasoning of these models is a summary already: as the settings say, else
+    as upstream's profile does."""
+    kind = route.reasoning.kind
+    return kind == "summary" or (kind == "auto" and profile.reasons_in_summaries(models))
 
 
 def shows_summary(route: Route) -> bool:

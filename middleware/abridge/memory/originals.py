@@ -11,6 +11,8 @@ from abridge.core.conversation import Json, Turn, is_random_id
 TEXT_DIGEST_BYTES = 16
 """Length of a text digest, in bytes."""
 
+ASCII_BLANKS = b" \t\n\r\v\f"
+
 
 @dataclass(slots=True, frozen=True)
 class Original:
@@ -42,9 +44,10 @@ class Original:
 
 
 def digest_text(text: str) -> bytes:
-    return blake2b(
-        text.strip().encode(errors="surrogatepass"), digest_size=TEXT_DIGEST_BYTES
-    ).digest()
+    """Digest a text without its blanks: pieces of reasoning that are shown in one field, or split
+    into parts, have other blanks between them than upstream sent."""
+    encoded = text.strip().encode(errors="surrogatepass").translate(None, ASCII_BLANKS)
+    return blake2b(encoded, digest_size=TEXT_DIGEST_BYTES).digest()
 
 
 def is_unique(turn: Turn) -> bool:

@@ -38,6 +38,9 @@ class HistoryPolicy:
     translated: bool = False
     """True if the client speaks another API than upstream: what it returned was translated, and is
     never everything that upstream sent."""
+    native: bool = False
+    """True if clients are shown all of upstream's reasoning, which is a summary, but it may have
+    moved."""
 
     def sends(self, *, current: bool) -> bool:
         """Return whether a turn's reasoning is sent at all. `current`: no user message follows the
@@ -193,12 +196,13 @@ class HistoryRewriter:
         for assistant in self._assistant_turns:
             turn = assistant.turn
             is_identifiable = bool(turn.text or turn.calls)
-            is_incomplete = assistant.removed or self._policy.translated or not assistant.has_raw
+            is_incomplete = assistant.removed or not assistant.has_raw
+            may_have_moved = self._policy.translated or self._policy.native
             if (
                 assistant.is_sent
                 and not assistant.from_envelope
                 and is_identifiable
-                and is_incomplete
+                and (is_incomplete or may_have_moved)
             ):
                 yield assistant
 

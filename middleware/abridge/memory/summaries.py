@@ -182,9 +182,9 @@ class SummaryTracker:
 
     def note(self, event: Event) -> None:
         """Take an event on its way to the client."""
-        if self._native:
-            return
         match event:
+            case SummaryTextDelta() | SummaryPartDone() if self._native:
+                pass
             case ReasoningDelta():
                 if self._copied and len((item := self._item(event)).raw) <= MAX_COMPARED_RAW:
                     item.raw += event.text

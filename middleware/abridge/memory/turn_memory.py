@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import History
 from abridge.apis.display import Display, Envelope, damaged_error
+from abridge.config.exposure import reasons_in_summaries
 from abridge.config.settings import Route
 from abridge.core.conversation import PrefixDigest, RecordedTurn
 from abridge.core.events import NO_SUMMARY, ResponseEnded
@@ -143,13 +144,14 @@ class TurnMemory:
         await self.route_memory.summaries.share()
         if self.owner is None:
             return
-        altered = self.translated or display.hides_raw or not display.show_raw
+        altered = self.translated or display.restores or not display.show_raw
         prefix = self.prefix
         async for batch in in_turns(recorded_turns):
             remembering = []
             for recorded in batch:
                 prefix = prefix.extended_by(recorded.turns_before)
-                if self._has_to_remember(recorded, ended, altered=altered):
+                copied = altered or display.native
+                if self._has_to_remember(recorded, ended, altered=copied):
                     original = Original.from_reasoning(
                         recorded.original, recorded.raw, altered=altered
                     )
@@ -199,7 +201,13 @@ class TurnMemory:
 
     def _create_rewriter(self, history: History, profile: Profile) -> HistoryRewriter:
         settings = self.route_memory.settings
-        policy = HistoryPolicy(settings.keep, settings.restore, profile, translated=self.translated)
+        policy = HistoryPolicy(
+            settings.keep,
+            settings.restore,
+            profile,
+            translated=self.translated,
+            native=reasons_in_summaries(self.route, profile, [self.model]),
+        )
         return HistoryRewriter(history, policy)
 
     def _owner_tags(self) -> OwnerTags:

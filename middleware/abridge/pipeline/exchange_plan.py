@@ -133,7 +133,7 @@ class ExchangePlanner:
         """
         memory, wanted = prepared.turn_memory, prepared.wants_opaque_state
         if wanted is None:
-            altered = not display.show_raw or prepared.translated
+            altered = prepared.translated or display.restores or not display.show_raw
             wanted = altered and self._settings.chat.envelope != "none"
         if not (wanted and memory.can_seal) or memory.sealer is None:
             return None

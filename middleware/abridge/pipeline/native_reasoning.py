@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from abridge.apis.display import Display
-from abridge.config.exposure import hides_raw
+from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.core.plan import NativeReasoning
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.providers.profile import FULL_THINKING, FULL_THINKING_HEADER
@@ -24,21 +24,15 @@ def find_native_reasoning(prepared: PreparedRequest) -> NativeReasoning | None:
     that the client can return it.
     """
     request, memory = prepared.request, prepared.turn_memory
-    hides = hides_raw(request.route)
-    kind = request.route.reasoning.kind
-    if kind == "raw" or (kind == "auto" and not _is_known_to_summarize(prepared, vouched=hides)):
+    route, hides = request.route, hides_raw(request.route)
+    if not reasons_in_summaries(route, prepared.profile, prepared.models):
+        return None
+    if route.reasoning.kind == "auto" and (
+        _asks_for_full_thinking(prepared) or (hides and not prepared.profile.keeps_summaries_apart)
+    ):
         return None
     can_restore = memory.can_seal or (memory.can_remember and memory.route_memory.restores)
     return "copied" if request.api.has_summary_parts and (hides or can_restore) else "shown"
-
-
-def _is_known_to_summarize(prepared: PreparedRequest, *, vouched: bool) -> bool:
-    profile = prepared.profile
-    return (
-        profile.reasons_in_summaries(prepared.models)
-        and (profile.keeps_summaries_apart or not vouched)
-        and not _asks_for_full_thinking(prepared)
-    )
 
 
 def _asks_for_full_thinking(prepared: PreparedRequest) -> bool:
@@ -55,6 +49,7 @@ def show_native(display: Display, native: NativeReasoning, prepared: PreparedReq
         display,
         native=True,
         show_raw=native == "shown",
+        restores=not display.show_raw,
         drops_inline=display.hides_raw and prepared.profile.keeps_summaries_apart,
     )
     if prepared.request.api.has_summary_parts:

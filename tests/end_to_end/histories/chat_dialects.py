@@ -151,7 +151,7 @@ class OpenRouter(Chat):
     """Wants its details back unmodified and in order."""
 
     name = profile = "openrouter"
-    model = "anthropic/claude-sonnet-4.5"
+    model = "anthropic/claude-3.7-sonnet"
 
     def reasoning_fields(self, script: Script) -> Json:
         if not script.thinks:
@@ -185,6 +185,14 @@ class OpenRouter(Chat):
             if entry and given and given != entry.written[0].get("reasoning_details"):
                 self.complaints.append(f"other details than answer {entry.script.serial} had")
         return None
+
+
+class OpenRouterSummaries(OpenRouter):
+    """The same, of a model whose thinking is a summary."""
+
+    name = "openrouter summaries"
+    model = "anthropic/claude-sonnet-4.5"
+    summarizes = True
 
 
 class MiniMax(Chat):

@@ -38,6 +38,7 @@ class Anthropic(Provider):
     api = "messages"
     model = "claude-opus-4-5"
     demands = "rounds"
+    summarizes = True
 
     def identity(self, serial: int, number: int, body: Json) -> str:
         return f"toolu_{number}{serial:04}x7Kq9ZtR4mP2s"

@@ -58,6 +58,8 @@ class Provider(Upstream, ABC):
     always."""
     seals: ClassVar[bool] = False
     """Whether its reasoning is opaque, with at most a native summary in the clear."""
+    summarizes: ClassVar[bool] = False
+    """Whether its reasoning is a summary already, for which its profile vouches."""
     distinct: ClassVar[bool] = True
     """Whether its answers differ in more than their reasoning."""
 

@@ -12,6 +12,7 @@ from tests.end_to_end.histories.chat_dialects import (
     MiniMax,
     Mistral,
     OpenRouter,
+    OpenRouterSummaries,
     Zai,
 )
 from tests.end_to_end.histories.messages_provider import Anthropic, AnthropicAdaptive
@@ -34,6 +35,7 @@ PROVIDERS: dict[str, type[Provider]] = {
         Open,
         OpenAI,
         OpenRouter,
+        OpenRouterSummaries,
         VLLM,
         Zai,
     )

@@ -37,6 +37,8 @@ def due(provider: type[Provider], api: str, keeps: str, expose: str) -> Due:
     crossed = provider.api != api
     shown = expose == "both" or (expose == "auto" and api == "responses")
     touched = crossed or not (shown or provider.seals)
+    if provider.summarizes and (api, keeps, expose) == ("chat", "keeps summaries", "both"):
+        return demanded(provider)  # shown in upstream's own field, which the client dropped
     summed = keeps == "keeps summaries" or (api, keeps) == ("responses", "keeps standard fields")
     if (
         touched
@@ -87,7 +89,7 @@ async def test_hidden_reasoning_reaches_the_model_whole(
     client.stream = stream
     await client.ask(rounds=1)
     await client.ask()
-    assert_hidden(client)
+    assert_hidden(client, vouched=not learns and expose == "summary")
     assert_due(client, everything)
 
 

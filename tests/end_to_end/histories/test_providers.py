@@ -13,7 +13,7 @@ from tests.end_to_end.histories.providers import PROVIDERS
 from tests.support.asgi import call
 
 DIRECT = [name for name, kind in PROVIDERS.items() if kind.api != "messages"]
-TRAPS = ("mistral", "ollama responses", "openrouter")
+TRAPS = ("mistral", "ollama responses", "openrouter", "openrouter summaries")
 """Their streams are more than plain clients can put together."""
 
 REFUSED = {

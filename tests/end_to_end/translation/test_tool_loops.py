@@ -35,22 +35,38 @@ LOOPS = [
     for shape in (FOR_CHAT if upstream == "chat" else ROUNDS)
 ]
 
+RAW, SUMMARIZING = "claude-3-7-sonnet-20250219", "claude-opus-4-5"
+"""Models that show all of their thinking, and a summary of it."""
+
 
 async def loop(
-    app: ASGIApp, client: str, keeps: str = "everything", *, stream: bool, key: Any = KEY
+    app: ASGIApp,
+    client: str,
+    keeps: str = "everything",
+    *,
+    stream: bool,
+    key: Any = KEY,
+    model: str = RAW,
 ) -> list[Json]:
     """Run a client through all rounds and return its history."""
     history: list[Json] = [{"role": "user", "content": "Where is it?"}]
     for _ in range(TIMES):
-        history += await turn(app, client, history, keeps, stream=stream, key=key)
+        history += await turn(app, client, history, keeps, stream=stream, key=key, model=model)
     return history
 
 
 async def turn(
-    app: ASGIApp, client: str, history: list[Json], keeps: str, *, stream: bool, key: Any = KEY
+    app: ASGIApp,
+    client: str,
+    history: list[Json],
+    keeps: str,
+    *,
+    stream: bool,
+    key: Any = KEY,
+    model: str = RAW,
 ) -> list[Json]:
     body = {
-        "model": "claude-opus-4-5",
+        "model": model,
         "stream": stream,
         "tools": TOOLS[client],
         "reasoning": {"summary": "auto"},
@@ -75,11 +91,12 @@ def sent_items(api: str, shape: str) -> list[Json]:
 @BOTH
 @pytest.mark.parametrize(("client", "upstream", "shape"), LOOPS)
 @pytest.mark.parametrize("keeps", KEEPS)
+@pytest.mark.parametrize("model", [RAW, SUMMARIZING])
 async def test_each_round_of_calls_keeps_the_reasoning_it_came_from(
-    client: str, upstream: str, shape: str, keeps: str, *, stream: bool
+    model: str, client: str, upstream: str, shape: str, keeps: str, *, stream: bool
 ) -> None:
     played = rounds(upstream, shape, stream=stream)
-    await loop(bridge(played, upstream), client, keeps, stream=stream)
+    await loop(bridge(played, upstream), client, keeps, stream=stream, model=model)
     sent = played.requests[-1].json
     assert "I add the numbers" not in json.dumps(sent)
     assert list(map(comparable, received_items(upstream, sent))) == list(
