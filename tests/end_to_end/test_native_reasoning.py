@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from abridge.apis.display import Exposure
 from tests.apis.messages import scripts as messages
+from tests.end_to_end.recordings.recordings import Recording, content_of, recordings
 from tests.end_to_end.translation.turn import (
     ARGUMENTS,
     CLIENTS,
@@ -26,6 +27,7 @@ from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.counters import total
 from tests.support.deployments import ORIGIN, build_app
+from tests.support.shared import needs_recordings
 from tests.support.streams import chat_stream, chunk, completion, frame
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
@@ -40,6 +42,11 @@ STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whol
 EVERYWHERE = pytest.mark.parametrize(
     ("client", "upstream"), [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS]
 )
+CLAUDE_4 = [
+    recording
+    for recording in recordings("messages", "chat")
+    if b"claude-sonnet-4" in recording.data and content_of(recording, recording.data).raw
+]
 TOOLS: dict[str, list[dict[str, Any]]] = {
     "chat": [{"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}],
     "responses": [{"type": "function", "name": TOOL, "parameters": {"type": "object"}}],
@@ -174,6 +181,24 @@ class TestShown:
 
 def _text(text: str) -> dict[str, Any]:
     return {"type": "reasoning.text", "text": text, "format": "anthropic-claude-v1", "index": 0}
+
+
+class TestRecorded:
+    """What Anthropic and OpenRouter sent, as recorded."""
+
+    @needs_recordings
+    @pytest.mark.parametrize("client", CLIENTS)
+    @pytest.mark.parametrize("recording", CLAUDE_4, ids=lambda recording: recording.name)
+    async def test_claudes_thinking_is_shown_word_for_word(
+        self, recording: Recording, client: str
+    ) -> None:
+        played = Answer([recording.data], headers={"content-type": recording.content_type})
+        stage = Stage(client, str(recording.api), played, stream=recording.streamed)
+        received = read_answer(client, await stage.ask(), stream=recording.streamed)
+        sent = content_of(recording, recording.data)
+        shown = received.raw + received.summary  # OpenRouter's field is `reasoning`
+        assert "".join(shown.split()) == "".join(sent.raw.split())
+        assert stage.writer.requests == []
 
 
 class TestChosen:

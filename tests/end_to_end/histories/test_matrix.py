@@ -37,7 +37,10 @@ def due(provider: type[Provider], api: str, keeps: str, expose: str) -> Due:
     crossed = provider.api != api
     shown = expose == "both" or (expose == "auto" and api == "responses")
     touched = crossed or not (shown or provider.seals)
-    if provider.summarizes and (api, keeps, expose) == ("chat", "keeps summaries", "both"):
+    if provider.summarizes and (provider.api, api, keeps, expose) == (
+        *("chat", "chat"),
+        *("keeps summaries", "both"),
+    ):
         return demanded(provider)  # shown in upstream's own field, which the client dropped
     summed = keeps == "keeps summaries" or (api, keeps) == ("responses", "keeps standard fields")
     if (
