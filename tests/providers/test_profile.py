@@ -139,6 +139,8 @@ def test_a_null_is_no_parameter() -> None:
         ("openrouter", "anthropic/claude-sonnet-4.5:thinking", True),
         ("openrouter", "anthropic/claude-3.7-sonnet:thinking", False),
         ("openrouter", "google/gemini-2.5-pro", True),
+        ("openrouter", "deepseek/deepseek-r1@preset/claude-opus-4", False),
+        ("openrouter", "anthropic/claude-opus-4" + "x" * 100_000, False),
         ("openrouter", "Google/Gemini-3-Flash", True),
         ("vllm", "claude-opus-4-1", False),  # whatever somebody called a model of their own
         ("ollama", "gemini-3-flash-preview:cloud", False),

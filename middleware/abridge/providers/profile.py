@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from abridge.caches import is_short
 from abridge.core.conversation import Json
 
 
@@ -114,8 +115,9 @@ supported with this model.", OpenHands/software-agent-sdk issue 1208).
 """
 
 
-DERIVED_MODELS = ("*distill*", "*gguf*")
-"""Globs of models that bear another's name, and do not answer as it does."""
+DERIVED_MODELS = ("*distill*", "*gguf*", "*@preset*")
+"""Globs of names that bear another model's, which does not answer: OpenRouter's presets name one of
+their own."""
 
 FULL_THINKING_HEADER = b"anthropic-beta"
 
@@ -178,9 +180,11 @@ class Profile:
 
     def reasons_in_summaries(self, models: Iterable[str]) -> bool:
         """Return whether the reasoning of all these models is a summary already."""
-        names = [model.casefold().rpartition("/")[2] for model in models]
+        names = [model.casefold() for model in models]
         return bool(names) and all(
-            _matches_any(name, self.summarized_models) and not _matches_any(name, DERIVED_MODELS)
+            is_short(name)
+            and _matches_any(name.rpartition("/")[2], self.summarized_models)
+            and not _matches_any(name, DERIVED_MODELS)
             for name in names
         )
 
