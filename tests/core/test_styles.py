@@ -28,10 +28,12 @@ def test_every_style_may_be_the_default(style: SummaryStyle) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_instructions_ask_for_a_title_where_there_is_to_be_one_and_can_be_replaced(
+def test_a_model_is_asked_for_a_title_where_there_is_to_be_one_and_may_be_told_otherwise(
     style: SummaryStyle,
 ) -> None:
-    assert ("**" in STYLES[style].instructions) == STYLES[style].titled
+    row = STYLES[style]
+    assert {"bold title" in form for form in (row.form, row.short_form)} == {row.titled}
+    assert bool(title_of(row.example)) == row.titled
     assert style in PromptSettings.model_fields
 
 

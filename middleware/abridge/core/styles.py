@@ -17,7 +17,8 @@ SummaryStyle = Literal["auto", "concise", "detailed", "title"]
 NativeStyle = Literal["auto", "concise", "detailed"]
 """The styles that OpenAI's models know (openai-openapi, `Reasoning.summary`)."""
 
-_TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
+TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
+"""The title of a part, at its beginning."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -40,7 +41,9 @@ class Style:
     native: NativeStyle  # what an upstream is asked for that makes summaries itself
     live: bool  # make parts while reasoning streams; otherwise one summary at its end
     titled: bool  # a bold title comes first, as in OpenAI's parts
-    instructions: str  # what to write, as a model is told; sent with every part, so it is short
+    form: str  # what to write, as a model is told; sent with every part, so it is short
+    short_form: str  # the same for a short passage
+    example: str  # one to show a model, until it has been told parts of its own
     extract: ExtractRules | None  # of the text below the title; None: there is none
 
     @property
@@ -48,18 +51,22 @@ class Style:
         return self.extract is None
 
 
-_TASK = "Summarize a language model's reasoning."
+_TITLE_FORM = "bold title (3 to 7 words, what you are doing)"
 
-_VOICE = "First person, present tense, in the reasoning's own language; nothing else."
+_EXAMPLE = """\
+**Comparing the two routes**
 
-_TITLE_RULE = "Write a short title, `**Like this**`, unlike earlier ones, a blank line, then"
+I compare the coast road with the motorway. The motorway saves half an hour. It may be closed on \
+Sunday, but I am not sure. The ferry no longer runs, so I drop it. I settle on the motorway."""
 
 STYLES: Mapping[SummaryStyle, Style] = {
     "auto": Style(
         native="auto",
         live=True,
         titled=True,
-        instructions=f"{_TASK} {_TITLE_RULE} three to five sentences on what is found. {_VOICE}",
+        form=f"{_TITLE_FORM}, blank line, about five sentences (60 to 90 words)",
+        short_form=f"{_TITLE_FORM}, blank line, two or three short sentences",
+        example=_EXAMPLE,
         extract=ExtractRules(
             chars_per_sentence=500,
             min_sentences=1,
@@ -74,7 +81,9 @@ STYLES: Mapping[SummaryStyle, Style] = {
         native="concise",
         live=False,
         titled=False,
-        instructions=f"{_TASK} Write one or two sentences on its conclusion, no title. {_VOICE}",
+        form="one or two sentences, no title",
+        short_form="one sentence, no title",
+        example="I weigh the coast road against the motorway and settle on the motorway.",
         extract=ExtractRules(
             chars_per_sentence=1500,
             min_sentences=1,
@@ -89,10 +98,9 @@ STYLES: Mapping[SummaryStyle, Style] = {
         native="detailed",
         live=True,
         titled=True,
-        instructions=(
-            f"{_TASK} {_TITLE_RULE} four to eight sentences that keep the steps, decisions and "
-            f"conclusions, in order. {_VOICE}"
-        ),
+        form=f"{_TITLE_FORM}, blank line, six to nine sentences, the steps in order",
+        short_form=f"{_TITLE_FORM}, blank line, three or four sentences",
+        example=_EXAMPLE,
         extract=ExtractRules(
             chars_per_sentence=250,
             min_sentences=2,
@@ -107,7 +115,9 @@ STYLES: Mapping[SummaryStyle, Style] = {
         native="auto",
         live=True,
         titled=True,
-        instructions=f"{_TASK} Write a short title, `**Like this**`, unlike earlier ones. {_VOICE}",
+        form=f"only {_TITLE_FORM}",
+        short_form=f"only {_TITLE_FORM}",
+        example="**Comparing the two routes**",
         extract=None,
     ),
 }
@@ -115,5 +125,5 @@ STYLES: Mapping[SummaryStyle, Style] = {
 
 def title_of(text: str) -> str | None:
     """Return the title of a part's text, or None if it has none."""
-    match = _TITLE.match(text)
+    match = TITLE.match(text)
     return match[1] if match else None
