@@ -122,7 +122,7 @@ class SummarizerSettings(Table):
     profile: ProfileName = "auto"  # says how to switch the model's thinking off
     api_key_env: str | None = None  # the environment variable that holds the API key
     temperature: NonNegativeFloat | None = 0.3
-    max_tokens: PositiveInt = 400
+    max_tokens: PositiveInt = 600  # a detailed part in Chinese or Japanese takes some 450
     timeout: PositiveFloat = 15.0
     max_input_chars: PositiveInt = 12000  # longer reasoning keeps its head and tail
     max_in_flight: PositiveInt = 64  # calls at once; beyond it, summaries are shed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -134,7 +135,7 @@ async def test_a_request_on_chat_completions() -> None:
         "stream": True,
         "stream_options": {"include_usage": True},
         "temperature": 0.3,
-        "max_tokens": 400,
+        "max_tokens": 600,
     }
 
 
@@ -151,7 +152,7 @@ async def test_a_request_on_responses() -> None:
         "stream": True,
         "store": False,
         "temperature": 0.3,
-        "max_output_tokens": 400,
+        "max_output_tokens": 600,
     }
 
 
@@ -181,9 +182,9 @@ async def test_ogx_trap_each_call_has_a_marker_of_its_own() -> None:
     upstream, markers = Upstream(Stream(*chat_stream("", TEXT))), set()
     for _ in range(3):
         await summarize_once(upstream)
-        markers.add(upstream.body["messages"][1]["content"].split()[1])
+        markers.add(upstream.body["messages"][1]["content"].split()[0])
     assert len(markers) == 3
-    assert all(len(marker) == 8 for marker in markers)
+    assert all(re.fullmatch(r"\[[0-9a-f]{6}", marker) for marker in markers)
 
 
 @pytest.mark.parametrize(("model", "asked_for"), [("gpt-5-mini", None), ("gpt-4.1-mini", 0.3)])
@@ -311,24 +312,62 @@ async def test_a_whole_body_instead_of_a_stream_is_read(api: str, answer: dict[s
     assert await summarize_once(upstream, api=api) == (TEXT, SummarizerUsage(TOKENS, "thinker-1"))
 
 
-@pytest.mark.parametrize(
-    ("api", "frames"),
-    [
-        ("chat", chat_stream("", TEXT, finish="length")),
-        (
-            "responses",
-            responses_stream(
-                [message_item(0, TEXT)],
-                status="incomplete",
-                incomplete_details={"reason": "max_output_tokens"},
-            ),
-        ),
-    ],
-)
-async def test_a_length_stop_keeps_the_text_so_far(api: str, frames: list[bytes]) -> None:
-    text, spent = await summarize_once(Upstream(Stream(*frames)), api=api)
+STOPPED: dict[str, Callable[[str], list[bytes]]] = {
+    "chat": lambda text: chat_stream("", text, finish="length"),
+    "responses": lambda text: responses_stream(
+        [message_item(0, text)],
+        status="incomplete",
+        incomplete_details={"reason": "max_output_tokens"},
+    ),
+}
+
+
+@pytest.mark.parametrize("api", STOPPED)
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+async def test_after_a_length_stop_the_last_whole_sentence_is_the_end(
+    api: str, at_once: int
+) -> None:
+    frames = STOPPED[api](f"{TEXT} Then I look at")
+    groups = (frames[start : start + at_once] for start in range(0, len(frames), at_once))
+    stream = Stream(*map(b"".join, groups))
+    text, spent = await summarize_once(Upstream(stream), api=api, max_tokens=10)
     assert text == TEXT
     assert spent.tokens is not None
+
+
+@pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
+async def test_the_length_may_be_that_of_the_extra_body(field: str) -> None:
+    frames = STOPPED["chat"](f"{TEXT} Then I look at")
+    text, _ = await summarize_once(Upstream(Stream(*frames)), extra_body={field: 10})
+    assert text == TEXT
+
+
+@pytest.mark.parametrize("api", STREAMS)
+async def test_an_ordinary_end_leaves_nothing_out(api: str) -> None:
+    frames = STREAMS[api](f"{TEXT} Then I look at")
+    text, _ = await summarize_once(Upstream(Stream(*frames)), api=api, max_tokens=10)
+    assert text == f"{TEXT} Then I look at"
+
+
+async def test_thinking_counts_towards_the_length() -> None:
+    frames = chat_stream("hm " * 100, f"{TEXT} Then I look at", finish="length")
+    text, _ = await summarize_once(Upstream(Stream(*frames)), max_tokens=100)
+    assert text == TEXT
+
+
+@pytest.mark.parametrize("api", STOPPED)
+async def test_a_whole_body_that_was_stopped_ends_with_a_whole_sentence(api: str) -> None:
+    answers: dict[str, dict[str, Any]] = {
+        "chat": completion({"content": f"{TEXT} Then I"}),
+        "responses": response(
+            [message_item(0, f"{TEXT} Then I")],
+            status="incomplete",
+            incomplete_details={"reason": "max_output_tokens"},
+        ),
+    }
+    answers["chat"]["choices"][0]["finish_reason"] = "length"
+    upstream = Upstream(Stream(json.dumps(answers[api]).encode()), kind="application/json")
+    assert (await summarize_once(upstream, api=api))[0] == TEXT
 
 
 async def test_usage_that_is_not_reported_is_not_invented() -> None:
@@ -431,7 +470,7 @@ BROKEN = [
                 frame({"type": "response.failed", "response": FAILED}, "response.failed"),
             )
         ),
-        {"api": "responses"}, "", TOKENS, id="responses error",
+        {"api": "responses"}, TEXT, TOKENS, id="responses error",
     ),
     pytest.param(
         Upstream(Stream(b"data: " + b"x" * (MAX_BYTES + 1))), {}, "", None, id="an endless event"

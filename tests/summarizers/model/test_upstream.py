@@ -93,7 +93,7 @@ async def test_on_chat_completions_the_call_resembles_the_clients_request() -> N
     assert headers[b"accept-encoding"] == b"identity"
     body = seen["body"]
     assert (body["model"], body["reasoning_effort"]) == ("thinker-1", "none")
-    assert body["max_completion_tokens"] == 400
+    assert body["max_completion_tokens"] == 600
     assert not {"max_tokens", "store", "tools"} & body.keys()
 
 
@@ -104,7 +104,7 @@ async def test_on_responses_nothing_is_stored_and_thinking_is_off() -> None:
     body = seen["body"]
     assert body["store"] is False
     assert body["reasoning"] == {"effort": "none"}
-    assert body["max_output_tokens"] == 400
+    assert body["max_output_tokens"] == 600
 
 
 async def test_a_path_that_names_the_model_is_called_as_it_is() -> None:

@@ -15,6 +15,8 @@ from abridge.core.events import (
     ContentDelta,
     ErrorReported,
     Event,
+    Finished,
+    ReasoningDelta,
     ResponseEnded,
     ResponseStarted,
     UsageReported,
@@ -22,22 +24,30 @@ from abridge.core.events import (
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import EventTooLarge, SummarizerError
 from abridge.summarizers.model.endpoint import ModelEndpoint
+from abridge.summarizers.model.whole_sentences import WholeSentences
 
 MAX_BYTES = 1 << 20
 """Maximum bytes of one event, or of a body that is not streamed."""
 
 
 class ModelAnswer:
-    """One answer. `ended` is true once its terminal event was read."""
+    """One answer. `ended` is true once its terminal event was read.
 
-    def __init__(self, endpoint: ModelEndpoint) -> None:
+    A length stop is an ordinary end. What the model was saying when it was stopped is left out back
+    to the last whole sentence, as far as it has not been returned yet.
+    """
+
+    def __init__(self, endpoint: ModelEndpoint, max_tokens: int) -> None:
         profile = replace(endpoint.profile, inline_on_responses=False)  # the splitter sees to that
-        self._reader = endpoint.api.reader(profile, Display(show_raw=False), 0)
+        read = endpoint.api.upstream.translating_reader  # it tells why an answer ended
+        self._reader = read(profile, Display(show_raw=False), 0)
         self._splitter = endpoint.make_splitter()
         self._decoder: FrameDecoder | None = None
         self._body = bytearray()
         self._tokens: Tokens | None = None
         self._model = endpoint.model
+        self._sentences = WholeSentences(max_tokens)
+        self._stopped = False  # for its length
         self._has_text = False
         self._failed = False
         self.ended = False
@@ -67,7 +77,7 @@ class ModelAnswer:
         return ""
 
     def end(self) -> str:
-        """Return the remaining text at the end of the body. A length stop is an ordinary end."""
+        """Return the remaining text at the end of the body."""
         if self._decoder is None:
             return self._collect_text(self._reader.read_whole(bytes(self._body)))
         return self._read_frames(self._decoder.end()) + self._collect_text(self._reader.end())
@@ -87,16 +97,22 @@ class ModelAnswer:
         for event in events:
             pieces = self._splitter.feed(event.text) if isinstance(event, ContentDelta) else []
             match event:
+                case ContentDelta(text=written) | ReasoningDelta(text=written):
+                    self._sentences.count(written)
                 case ResponseStarted(model=str(model)) if model:
                     self._model = model
                 case UsageReported(usage=usage):
                     self._tokens = usage
                 case ErrorReported():
                     self._failed = True
+                case Finished(reason="length"):
+                    self._stopped = True
                 case ResponseEnded(ok=ok, usage=usage):
                     self.ended, self._failed = True, self._failed or not ok
                     self._tokens = usage or self._tokens
                     pieces = self._splitter.end()
             text += "".join(piece.text for piece in pieces if piece.kind == "text")
         self._has_text = self._has_text or bool(text.strip())
-        return text
+        if self.ended:
+            return self._sentences.end(text, stopped=self._stopped)
+        return self._sentences.feed(text)

@@ -14,6 +14,8 @@ from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
 from abridge.summarizers.model.prompts import Prompt
 
+MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
 
 @dataclass(slots=True, frozen=True)
 class ModelEndpoint:
@@ -40,6 +42,12 @@ class ModelEndpoint:
         self.profile.drop_rejected(fields, self.model or "")
         fields |= settings.extra_body
         return {key: value for key, value in fields.items() if value is not None}
+
+    @staticmethod
+    def max_tokens(body: Json, settings: SummarizerSettings) -> int:
+        """Return the most tokens that a request's body allows, as far as that is known."""
+        limits = [body[name] for name in MAX_TOKENS_FIELDS if isinstance(body.get(name), int)]
+        return min(limits, default=settings.max_tokens)
 
     def make_splitter(self) -> TagSplitter:
         """Create a splitter for inline reasoning that the API's Reader leaves in the text."""

@@ -15,13 +15,14 @@ import httpx
 
 from abridge.apis.json import dumps
 from abridge.config.settings import SummarizerSettings
+from abridge.core.conversation import Json
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import EventTooLarge
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
-from abridge.summarizers.model.prompts import build_prompt
+from abridge.summarizers.model.prompts import Prompt, build_prompt
 from abridge.summarizers.summarizer import closing_iterator
 
 DRAIN_SECONDS = 0.05
@@ -49,7 +50,7 @@ class ModelSummarizer:
         settings: SummarizerSettings,
         *,
         name: str = "model",
-        marker: Callable[[], str] = lambda: token_hex(4),
+        marker: Callable[[], str] = lambda: token_hex(3),
     ) -> None:
         self._transport = transport
         self._endpoint = endpoint
@@ -71,9 +72,11 @@ class ModelSummarizer:
         return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        answer = ModelAnswer(self._endpoint)
+        body = self._endpoint.build_body(self._settings, self._prompt(passage))
+        max_tokens = self._endpoint.max_tokens(body, self._settings)
+        answer = ModelAnswer(self._endpoint, max_tokens)
         try:
-            response = await self._transport.handle_async_request(self._request(passage))
+            response = await self._transport.handle_async_request(self._request(body))
             try:
                 async with closing_iterator(aiter(_body_stream(response))) as chunks:
                     answer.start(response.status_code, response.headers.get("content-type", ""))
@@ -95,20 +98,21 @@ class ModelSummarizer:
         answer.check()
         yield answer.usage
 
-    def _request(self, passage: Passage) -> httpx.Request:
-        settings = self._settings
-        prompt = build_prompt(
+    def _prompt(self, passage: Passage) -> Prompt:
+        return build_prompt(
             passage,
             marker=self._marker(),
-            prompts=settings.prompts,
-            max_input_chars=settings.max_input_chars,
+            prompts=self._settings.prompts,
+            max_input_chars=self._settings.max_input_chars,
         )
+
+    def _request(self, body: Json) -> httpx.Request:
         return httpx.Request(
             "POST",
             self._endpoint.url,
             headers={**self._endpoint.headers, **REQUEST_HEADERS},
-            content=dumps(self._endpoint.build_body(settings, prompt)),
-            extensions={"timeout": httpx.Timeout(settings.timeout).as_dict()},
+            content=dumps(body),
+            extensions={"timeout": httpx.Timeout(self._settings.timeout).as_dict()},
         )
 
 
