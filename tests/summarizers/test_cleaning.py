@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarizers.cleaning import CONSTRUCTS, LOOKBACK_CHARS, Cleaner, Construct, clean
+from abridge.summarizers.cleaning import CONSTRUCTS, Cleaner, clean
+from abridge.summarizers.constructs import LOOKBACK_CHARS, Construct
 
 CASES = [
     pytest.param("see [the docs](https://a.example/b) now", "see the docs now", id="link"),
@@ -27,6 +28,16 @@ CASES = [
     pytest.param("a <!-- c > d --> e <!DOCTYPE x> f", "a  e  f", id="comment and declaration"),
     pytest.param("<SCRIPT>x</ScRiPt>", "x", id="upper case"),
     pytest.param("wrap it in `<div class='a'>`", "wrap it in `div`", id="tag quoted as code"),
+    pytest.param("\x1b[1;31mred\x1b[0m \x9b2Jgone", "red gone", id="colours of a terminal"),
+    pytest.param("a\x1b]8;;http://e.example\x1b\\b\x1b]0;c\x07d", "abd", id="terminal commands"),
+    pytest.param("a\x1b b\x1bcd", "ad", id="short terminal commands"),
+    pytest.param("a\x00b\x08\x7f\x85c\td\r\ne", "abc\td\ne", id="control characters"),
+    pytest.param("a\u202eb\u2066c\u200fd\u061c", "abcd", id="direction of text"),
+    pytest.param("a\u200bb\ufeffc\u2060d\xade", "abcde", id="no width"),
+    pytest.param("ok\U000e0041\U000e0042\U000e0100!", "ok!", id="tags and selectors"),
+    pytest.param("x\u200c\u200d\u200c\u200dy", "x\u200dy", id="joiners that carry data"),
+    pytest.param("<scr\u200bipt>x<\x00b>", "x", id="a tag with something invisible in it"),
+    pytest.param("htt\u2060ps://e.example/a", "", id="an address with something invisible in it"),
 ]
 
 UNCHANGED = [
@@ -39,6 +50,8 @@ UNCHANGED = [
     "**Bold title**\n\n- item *one*\n1. two\n> quote\n# heading",
     "ratio 1:2 at 10:30, C: and a://b is not one, wow! awww...",
     "结论是三。",
+    "👩\u200d💻 and ❤\ufe0f, می\u200cشود, क\u094d\u200dष",
+    "a\tb\n\nc",
 ]
 
 
@@ -79,6 +92,7 @@ def test_text_that_removal_would_join_into_a_link_stays_apart(text: str, expecte
 
 FRAGMENTS = (
     "< > b <b> </b> <script script <!-- --> <img#src=x <a#href= `<div>` ` [ ] ( ) ! [a](http://b) "
+    "\u200d \u200c \u202e \x1b \x1b[ \x1b]0; \x07 \x9b \x00 "
     '![a](b) http https :// / // : www. a x.y . # \n ** * " = h tt p 漢 javascript: _ \\ -'
 ).replace("\n", "¶")
 fragments = st.lists(
@@ -108,7 +122,7 @@ def test_held_back_text_is_bounded(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     "opening",
-    ["**", "<img ", "<!--", "[", "![", "[a](", "[a](b(", "https://e.example/", "`<div "],
+    ["**", "<img ", "<!--", "[", "![", "[a](", "[a](b(", "https://e.example/", "`<div ", "\x1b]"],
 )
 def test_an_unclosed_construct_is_released(opening: str) -> None:
     cleaner = Cleaner()
@@ -141,7 +155,9 @@ def test_plain_words_are_not_held_back() -> None:
     assert [cleaner.feed(piece) for piece in pieces] == pieces
 
 
-@pytest.mark.parametrize("text", ["<", "<a ", "[", "[a](", "**a", "<!--", "http://a", "`<", "!["])
+@pytest.mark.parametrize(
+    "text", ["<", "<a ", "[", "[a](", "**a", "<!--", "http://a", "`<", "![", "\x1b[", "\x1b]0;"]
+)
 def test_odd_text_is_cleaned_in_bounded_time(text: str) -> None:
     assert len(clean(text * 20_000)) <= 2 * len(text) * 20_000
 
@@ -159,7 +175,7 @@ class SearchingStage:
         while match := self._construct.complete.search(text, position):
             if partial is not None and match.start() >= partial.start():
                 break
-            cleaned += text[position : match.start()] + match.expand(self._construct.replacement)
+            cleaned += text[position : match.start()] + self._construct.replace(match)
             position = match.end()
             if partial is not None and position > partial.start():
                 partial = self._find_partial(text, position)
@@ -172,8 +188,9 @@ class SearchingStage:
 
 
 def searching_cleaner() -> Cleaner:
-    stages: Any = [SearchingStage(construct) for construct in CONSTRUCTS]
-    return Cleaner(stages)
+    cleaner, stages = Cleaner(), [SearchingStage(construct) for construct in CONSTRUCTS]
+    cleaner._stages[:] = stages  # type: ignore[assignment]
+    return cleaner
 
 
 long_fragments = st.lists(fragments.flatmap(lambda one: st.integers(1, 60).map(one[:9].__mul__)))

@@ -73,7 +73,7 @@ class GuardedCall:
         self.close_error: BaseException | None = None
         self._passage = passage
         self._reviewer = reviewer
-        self._cleaner = Cleaner()
+        self._cleaner = Cleaner(None if runs_in_process(summarizer) else passage.style)
         self._remaining_chars = MAX_PART_CHARS
         self._unreviewed: list[str] = []
         self._has_text = False

@@ -1,32 +1,33 @@
-"""Remove links, images and HTML from a summarizer's output.
+"""Clean a summarizer's output.
 
 A summary is made from text that third parties may have written and is shown where Markdown is
 rendered, so a link or an image in it could leak private data to another server. A link is replaced
 by its text and an image by its description; URLs and tags are removed. Where a removal would join
 two characters into a new construct, such as `](` from `]<b>(`, a space is inserted between them,
-and also into anything that merely looks like a tag.
+and also into anything that merely looks like a tag. Before that, what a terminal would obey and
+what nobody sees is removed: escape sequences, control characters, characters that turn the
+direction of text or carry hidden data.
 
-The text passes through a chain of stages, one per construct. A construct may start in one piece of
-text and end in a later one, so each stage buffers a partial match until it can decide. Every
-construct has a maximum length, which bounds the buffer. The last stage changes nothing: it only
-buffers a bold title until it is complete.
+The text passes through a chain of stages, one per construct. The last one for constructs changes
+nothing: it only buffers a bold title until it is complete. What a model wrote then passes through
+the stages of `form.py`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from abridge.core.styles import SummaryStyle
+from abridge.summarizers.constructs import ConstructStage, construct
+from abridge.summarizers.form import MAX_TITLE, Stage, form_stages
 
 MAX_TAG = 200
 MAX_LINK_TEXT = 200
 MAX_URL = 600
 MAX_NESTED = 100
-MAX_TITLE = 120
+MAX_ESCAPE = 600
 """Maximum characters of: a tag's attributes; a link's text; a URL or a link's target; a
-parenthesized section within a target; a bold title."""
-
-LOOKBACK_CHARS = 1200
-"""Characters before the end of the text in which to look for the start of a partial construct."""
+parenthesized section within a target; the text of an escape sequence."""
 
 _TAG_NAMES = (
     "a|abbr|address|article|aside|audio|b|base|bdo|big|blockquote|body|br|button|canvas|caption"
@@ -60,28 +61,33 @@ _PARTIAL_LINK = (
 )
 
 
-@dataclass(slots=True, frozen=True)
-class Construct:
-    """A construct to remove."""
+_ESCAPE_TEXT = rf"[^\x07\x1b\x9c]{{0,{MAX_ESCAPE}}}"
 
-    first: re.Pattern[str]  # its first character
-    complete: re.Pattern[str]
-    partial: re.Pattern[str]  # a partial one at the end of the text so far
-    replacement: str  # replacement template, expanded with the match of `complete`
-
-
-def _compile(first: str, complete: str, partial: str, replacement: str) -> Construct:
-    flags = re.IGNORECASE | re.DOTALL
-    return Construct(
-        re.compile(first, flags),
-        re.compile(complete, flags),
-        re.compile(rf"(?:{partial})\Z", flags),
-        replacement,
-    )
-
+_INVISIBLE = (
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+)
+"""Control characters but tab and line feed, marks that turn the direction of text, and characters
+that show nothing. Variation selectors 15 and 16 choose how an emoji looks, and stay."""
 
 CONSTRUCTS = (
-    _compile(  # tags, comments, declarations; for a tag quoted as code, its name stays
+    construct(  # escape sequences of terminals
+        r"[\x1b\x90\x98\x9b\x9d-\x9f]",
+        r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"
+        rf"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_ESCAPE_TEXT}(?:\x07|\x1b\\|\x9c)"
+        r"|\x1b[ -/]{0,8}[0-~]",
+        r"\x1b[ -/]{0,8}|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}"
+        rf"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]){_ESCAPE_TEXT}\x1b?",
+        "",
+    ),
+    construct(_INVISIBLE, _INVISIBLE, r"(?!)", ""),
+    construct(  # joiners: one joins emoji or shapes letters, several in a row only carry data
+        r"[\u200c\u200d]",
+        r"[\u200c\u200d](?=[\u200c\u200d])",
+        r"[\u200c\u200d]",
+        "",
+    ),
+    construct(  # tags, comments, declarations; for a tag quoted as code, its name stays
         "[`<]",
         rf"(`)</?({_TAG_NAMES})(?:[\s/][^<>`]{{0,{MAX_TAG}}})?>(`)"
         rf"|</?(?:{_TAG_NAMES})\s{{0,9}}/?>"
@@ -92,22 +98,22 @@ CONSTRUCTS = (
         rf"|<!--(?:(?!-->).){{0,{MAX_TAG + 2}}}|<[!?][^<>]{{0,{MAX_TAG}}}",
         r"\1\2\3",
     ),
-    _compile("!", rf"!{_LINK_TEXT}{_TARGET}", rf"!(?:{_PARTIAL_LINK})?", r"\1"),
-    _compile(r"\[", rf"{_LINK_TEXT}{_TARGET}", _PARTIAL_LINK, r"\1"),
-    _compile(  # URLs, in angle brackets or bare
+    construct("!", rf"!{_LINK_TEXT}{_TARGET}", rf"!(?:{_PARTIAL_LINK})?", r"\1"),
+    construct(r"\[", rf"{_LINK_TEXT}{_TARGET}", _PARTIAL_LINK, r"\1"),
+    construct(  # URLs, in angle brackets or bare
         "[<hfw]",
         rf"<?(?:{_SCHEME}|www\.(?=[a-z0-9]))(?:{_URL_CHAR}{{0,{MAX_URL}}}{_URL_LAST_CHAR})?>?",
         rf"<?(?:{_PARTIAL_STARTS}|{_SCHEME}{_URL_CHAR}{{0,{MAX_URL + 1}}}"
         rf"|www\.{_URL_CHAR}{{0,{MAX_URL + 1}}})|<",
         "",
     ),
-    _compile(  # character sequences to break up with a space
+    construct(  # character sequences to break up with a space
         r"[\]:<]",
         rf"(\](?=[(:])|:(?=//)|<(?=[a-z/!?])(?!(?!script|(?:{_TAG_NAMES})>)[a-z]\w{{0,30}}>))",
         r"\]|:/?|<(?:[a-z]\w{0,30})?",
         r"\1 ",
     ),
-    _compile(  # a bold title
+    construct(  # a bold title
         r"\*",
         rf"(\*\*(?![\s*])[^*\n]{{1,{MAX_TITLE}}}\*\*)",
         rf"\*\*?|\*\*(?![\s*])[^*\n]{{0,{MAX_TITLE}}}\*?",
@@ -116,49 +122,17 @@ CONSTRUCTS = (
 )
 
 
-@dataclass(slots=True)
-class _Stage:
-    construct: Construct
-    buffer: str = ""
-
-    def feed(self, text: str, *, last: bool = False) -> str:
-        """Return the text decided so far, with the construct removed; buffer the rest."""
-        text = self.buffer + text
-        pieces, position = [], 0
-        partial = None if last else self._find_partial(text, 0)
-        while match := self._find_complete(text, position, partial):
-            pieces += [text[position : match.start()], match.expand(self.construct.replacement)]
-            position = match.end()
-            if partial is not None and position > partial.start():
-                partial = self._find_partial(text, position)
-        end = len(text) if partial is None else partial.start()
-        self.buffer = text[end:]
-        return "".join([*pieces, text[position:end]])
-
-    def _find_complete(
-        self, text: str, position: int, partial: re.Match[str] | None
-    ) -> re.Match[str] | None:
-        """Find the first complete construct, if it starts before the partial one.
-
-        Where that starts, or after it, nothing is looked for: it will be when more text arrives, so
-        that no place is looked at again with each piece.
-        """
-        complete = self.construct.complete
-        if partial is None:
-            return complete.search(text, position)
-        firsts = self.construct.first.finditer(text, position, partial.start())
-        matches = (complete.match(text, first.start()) for first in firsts)
-        return next(filter(None, matches), None)
-
-    def _find_partial(self, text: str, position: int) -> re.Match[str] | None:
-        return self.construct.partial.search(text, max(position, len(text) - LOOKBACK_CHARS))
-
-
-@dataclass(slots=True)
 class Cleaner:
-    """Clean one text that arrives in pieces."""
+    """Clean one text that arrives in pieces.
 
-    _stages: list[_Stage] = field(default_factory=lambda: list(map(_Stage, CONSTRUCTS)))
+    With a `style`, the text is a part that a model wrote, and is brought into that style's form.
+    """
+
+    def __init__(self, style: SummaryStyle | None = None) -> None:
+        self._stages: list[Stage] = [
+            *map(ConstructStage, CONSTRUCTS),
+            *([] if style is None else form_stages(style)),
+        ]
 
     def feed(self, text: str) -> str:
         for stage in self._stages:
@@ -178,7 +152,7 @@ class Cleaner:
         return sum(len(stage.buffer) for stage in self._stages)
 
 
-def clean(text: str) -> str:
+def clean(text: str, style: SummaryStyle | None = None) -> str:
     """Clean a complete text."""
-    cleaner = Cleaner()
+    cleaner = Cleaner(style)
     return cleaner.feed(text) + cleaner.end()
