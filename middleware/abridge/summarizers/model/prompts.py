@@ -27,7 +27,7 @@ TITLES_PLACEHOLDER = "{titles}"
 
 TITLES_SHARE = 0.05
 
-TOLD_SHARE = 0.1
+TOLD_SHARE = 0.07
 """The most that earlier titles, and the end of the last part's text or of the reasoning before, may
 take: shares of the size of the reasoning to summarize."""
 
