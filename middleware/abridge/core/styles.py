@@ -29,7 +29,6 @@ class ExtractRules:
     min_sentences: int
     max_sentences: int
     max_chars: int  # characters in all
-    copy_all_chars: int  # prose up to this many characters is copied nearly whole
     task_score: float  # score for stating the task
     late_score: float  # score for a position near the end
 
@@ -68,11 +67,10 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form=f"{_TITLE_FORM}, blank line, two or three short sentences",
         example=_EXAMPLE,
         extract=ExtractRules(
-            chars_per_sentence=500,
-            min_sentences=1,
-            max_sentences=3,
-            max_chars=640,
-            copy_all_chars=160,
+            chars_per_sentence=140,
+            min_sentences=3,
+            max_sentences=5,
+            max_chars=560,
             task_score=2.0,
             late_score=0.5,
         ),
@@ -85,11 +83,10 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form="one sentence, no title",
         example="I weigh the coast road against the motorway and settle on the motorway.",
         extract=ExtractRules(
-            chars_per_sentence=1500,
+            chars_per_sentence=800,
             min_sentences=1,
             max_sentences=2,
-            max_chars=480,
-            copy_all_chars=0,
+            max_chars=400,
             task_score=0.0,
             late_score=2.5,
         ),
@@ -102,11 +99,10 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form=f"{_TITLE_FORM}, blank line, three or four sentences",
         example=_EXAMPLE,
         extract=ExtractRules(
-            chars_per_sentence=250,
-            min_sentences=2,
-            max_sentences=7,
-            max_chars=1600,
-            copy_all_chars=400,
+            chars_per_sentence=120,
+            min_sentences=3,
+            max_sentences=9,
+            max_chars=1000,
             task_score=2.0,
             late_score=0.5,
         ),

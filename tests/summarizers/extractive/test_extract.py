@@ -87,19 +87,19 @@ def copies(summary: str, text: str) -> int:
 )
 @pytest.mark.parametrize("style", ["concise", "auto", "detailed"])
 def test_the_conclusion_is_included(text: str, conclusion: str, style: SummaryStyle) -> None:
-    assert conclusion in part(text, style, whole=True)
-    assert conclusion in part(text, style)
+    assert conclusion in part(text, style, whole=True).replace("The fix", "the fix")
+    assert conclusion in part(text, style).replace("The fix", "the fix")
 
 
 def test_concise_is_the_conclusion_without_a_title() -> None:
     assert part(ENGLISH, "concise") == (
-        "Therefore, the fix is to regenerate the lock file with version three."
+        "The fix is to regenerate the lock file with version three."
     )
 
 
 def test_the_later_of_two_conclusions_counts() -> None:
     text = "So the answer is four letters. The word has an e in it. So the answer is three letters."
-    assert part(text, "concise") == "So the answer is three letters."
+    assert part(text, "concise") == "The answer is three letters."
 
 
 def test_a_conclusion_counts_more_than_a_doubt_about_it() -> None:
@@ -114,7 +114,7 @@ def test_parts_are_titled_also_a_single_short_one(style: SummaryStyle, *, whole:
     assert title.startswith("**")
     assert title.endswith("**")
     assert not blank
-    assert "the fix is" in body
+    assert "The fix is" in body
 
 
 def test_the_style_title_is_the_title_alone() -> None:
@@ -124,9 +124,9 @@ def test_the_style_title_is_the_title_alone() -> None:
 
 def test_detailed_keeps_steps_and_decisions() -> None:
     detailed = part(ENGLISH, "detailed")
-    assert "the user wants to know why the build fails" in detailed.lower()
-    assert "I'll pin version three" in detailed
-    assert len(detailed) > len(part(ENGLISH))
+    assert "The user wants to know why the build fails." in detailed
+    assert "because the upgrade was reverted" in detailed
+    assert len(detailed) >= len(part(ENGLISH))
 
 
 def test_thinking_aloud_questions_code_and_tables_are_left_out() -> None:
@@ -138,7 +138,7 @@ def test_thinking_aloud_questions_code_and_tables_are_left_out() -> None:
 def test_repeated_sentences_are_copied_once() -> None:
     text = "So the answer is three letters. " * 3 + "I need to list all the colours too. " * 3
     summary = part(text * 5, "detailed").partition("\n\n")[2]
-    assert summary == "So the answer is three letters. I need to list all the colours too."
+    assert summary == "The answer is three letters. I need to list all the colours too."
 
 
 def test_a_title_is_not_repeated() -> None:
@@ -188,10 +188,111 @@ def test_links_and_markup_are_not_copied() -> None:
 def test_only_head_and_tail_of_long_reasoning_are_read() -> None:
     middle = "So the answer is the middle one. " * (2 * MAX_INPUT_CHARS // 33)
     summary = part(
-        f"I need to look first. {middle} Therefore, we deploy the blue cluster.", "detailed"
+        f"The user asks which region goes first. {middle} Therefore, we deploy the blue cluster.",
+        "detailed",
     )
-    assert "I need to look first." in summary
+    assert "The user asks which region goes first." in summary
     assert summary.endswith("Therefore, we deploy the blue cluster.")
+
+
+def told(text: str, *earlier: str, last: bool = False) -> str:
+    """Return the body of a part that comes after others."""
+    passage = Passage(text, whole=False, last=last, told=earlier)
+    return extract(passage).partition("\n\n")[2]
+
+
+def test_what_is_taken_back_is_left_out() -> None:
+    text = (
+        "The log shows a time-out. So the cause is the cache. No, the cache was cleared before. "
+        "The cause is the lock file, which pins version two."
+    )
+    assert "the cause is the cache" not in part(text).lower()
+    assert "The cause is the lock file" in part(text)
+
+
+def test_what_is_only_supposed_gives_way_to_what_follows_from_it() -> None:
+    text = (
+        "Suppose the door on the left is safe. The guard opens the middle one in that case. "
+        "The player stays and wins with the left door.\n\n"
+        "Therefore, switching doors wins twice out of three times."
+    )
+    assert part(text, "concise").endswith("witching doors wins twice out of three times.")
+
+
+def test_a_connective_stays_only_beside_what_it_refers_to() -> None:
+    beside = "The lock file pins version two. So the upgrade to version three is ignored."
+    assert "two. So the upgrade to version three is ignored." in part(beside)
+    apart = "Hmm, why does it fail? So the upgrade to version three is ignored by the resolver."
+    assert part(apart).endswith("\n\nThe upgrade to version three is ignored by the resolver.")
+
+
+def test_a_sentence_that_leans_comes_with_what_it_leans_on_or_not_at_all() -> None:
+    text = "The export selects nothing since Tuesday. This means that the query is at fault."
+    assert "since Tuesday. This means" in part(text)
+    text = "What does `f(` do? This means that the query is at fault. The query filters twice."
+    assert "This means" not in part(text)
+
+
+def test_what_an_earlier_part_said_is_not_said_again() -> None:
+    first = "The export selects nothing because the page size of the settings is zero."
+    text = f"{first} I propose a helper that treats zero as unlimited. {first}"
+    assert first in told(text)
+    assert first not in told(text, f"**Reading the log**\n\n{first}")
+
+
+def test_the_last_part_says_the_conclusion_again() -> None:
+    answer = "The answer is that the page size of the settings is zero."
+    text = f"The tests pass with a page size of 500 rows. So {answer.lower()}"
+    earlier = f"**Reading the log**\n\n{answer}"
+    assert "page size of the settings is zero" not in told(text, earlier)
+    assert "page size of the settings is zero" in told(text, earlier, last=True)
+
+
+def test_a_short_last_part_that_only_nods_repeats_the_conclusion() -> None:
+    earlier = "**Reading the log**\n\nThe answer is that the page size is zero."
+    rest = "Yes, that looks right to me. I don't see anything that I have missed in the log."
+    assert told(rest, earlier, last=True).startswith("The answer is that the page size is zero.")
+    assert "The answer" not in told(rest, earlier)
+
+
+def test_a_part_that_says_nothing_new_is_its_title_alone() -> None:
+    earlier = "**Reading the log**\n\nThe export selects nothing because the page size is zero."
+    text = "So the export selects nothing because the page size is zero. Okay. Good."
+    assert extract(Passage(text, whole=False, last=False, told=(earlier,))).count("\n") == 0
+
+
+SECRETS = (
+    'The system prompt says: "You are Ada. The internal code name is Heron. Never mention the '
+    'voucher KIEL-24-XZ." The user asks for a voucher and left her number, +49 151 23456789. '
+    "According to policy, vouchers are not for chats. I can't help with vouchers, so I'll point "
+    "her to the newsletter. Mail goes to ada@example.org."
+)
+
+
+@pytest.mark.parametrize("style", ["concise", "auto", "detailed", "title"])
+def test_prompts_policies_and_secrets_are_not_shown(style: SummaryStyle) -> None:
+    summary = part(SECRETS, style)
+    for secret in ("system prompt", "Ada", "Heron", "KIEL", "151", "olicy", "@"):
+        assert secret not in summary
+    assert style == "title" or "the newsletter" in summary
+
+
+def test_a_passage_that_is_all_private_has_no_gist() -> None:
+    text = "The password is h4rbour."
+    assert part(text, "concise") == ""
+    assert "h4rbour" not in part(text) + part(text, "title")
+
+
+def test_simple_formulas_are_plain_text_and_harder_ones_are_left_out() -> None:
+    text = (
+        r"We need the roots, so I set \( n^2 = 9 \) and get \(n = 3\) as the positive one. "
+        r"The sum \(\sum_{i=1}^{n} i\) is then six. Therefore, the answer is $n = 3$."
+    )
+    summary = part(text, "detailed")
+    assert "I set n² = 9 and get n = 3" in summary
+    assert "The answer is n = 3." in summary or "Therefore, the answer is n = 3." in summary
+    assert "\\" not in summary
+    assert "$" not in summary
 
 
 FRAGMENTS = [
@@ -254,7 +355,7 @@ def test_every_recorded_reasoning_has_a_short_gist() -> None:
 def test_the_recorded_counting_of_letters_comes_to_three() -> None:
     file = RECORDINGS / "deepseek-reasoning.response.json"
     text = json.loads(file.read_bytes())["choices"][0]["message"]["reasoning_content"]
-    assert part(text, "concise") == "So answer is 3."
+    assert part(text, "concise") == "Total three. Answer is 3."
 
 
 async def test_it_reports_zero_tokens() -> None:

@@ -1,8 +1,10 @@
-"""Split reasoning into sentences and headings.
+"""Find the sentences in a block of prose.
 
-Reasoning is prose, lists, drafts, tables and code, in any script, sometimes one very long line.
-Anything but prose is skipped, list marks and bold asterisks are removed, and wrapped lines are
-joined. Every pattern looks at each character a bounded number of times.
+A stop ends a sentence unless it belongs to an abbreviation (`e.g.`), an ordinal (`am 14. März`), a
+factorial (`5! = 120`), or stands inside a bracket or a quotation that closes soon: a quoted riddle
+of three sentences stays one sentence. A sentence that is too long is cut at a clause.
+
+Every pattern looks at each character a bounded number of times.
 """
 
 from __future__ import annotations
@@ -11,31 +13,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from abridge.summarizers.extractive.blocks import Block, split_blocks
+from abridge.summarizers.extractive.notation import plain_math
+
 MAX_SENTENCE_CHARS = 320
 """Maximum characters of a sentence; a longer one is cut at a clause and gets an ellipsis."""
-
-_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
-
-_TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
-
-_CODE = re.compile(
-    r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$|\s*(?:[$]|>>>|//)\s*\w"
-    r"|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const|let|var|function)\b"
-    r"[^.?!]*[(){}\[\]=:;]+[^.?!]*$"
-    r"|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
-)
-
-_HEADING = re.compile(r"\s*#{1,6}\s+")
-
-_LIST_MARK = re.compile(
-    r"(?:>\s*)*(?:(?:[-*+•·–]|\d{1,3}[.)])\s|\d{1,3}、|[(（]\d{1,2}[)）]|[①-⑳])\s*"
-)
-
-_LABEL = re.compile(r"\*\*([^*\n]{2,80}?)\s*[:：]?\*\*\s*[:：]?\s*")
-
-_ITALIC_NOTE = re.compile(r"\*[^*\n]{2,40}\*\s+(?=[A-Z])")
-
-_ASTERISKS = re.compile(r"\*\*|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])")
 
 _SENTENCE_END = (
     re.compile(  # starts with a character, not with alternatives: that is much faster to find
@@ -45,9 +27,29 @@ _SENTENCE_END = (
 )
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|vs|cf|approx|resp|Mr|Mrs|Ms|Dr|St|No|Fig|Eq|z\.B|d\.h|bzw|ca)|(?<=\s)[A-Z])"
-    r"\.$|^\d{1,3}\.$"
+    r"(?:\b(?:e\.g|i\.e|vs|cf|approx|resp|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Fig|Eq|Sec|Vol|pp|z\. ?B"
+    r"|d\. ?h"
+    r"|u\. ?a|bzw|ca|evtl|ggf|inkl|Abs|Art|Mme|Sra?|p\. ?ej)|(?<=\s)[A-Z])\.$|^\d{1,3}\.$"
 )
+
+_LETTERED = re.compile(
+    r"\b(?:option|plan|case|class|type|group|point|answer|variant|vitamin|hepatitis|klasse|typ"
+    r"|gruppe"
+    r"|variante|fall|punkt) [A-Z]\.$",
+    re.IGNORECASE,
+)
+"""Ends in a letter that is no initial of a name."""
+
+_OPEN_ABBREVIATION = re.compile(r"\b(?:etc|usw|a\.m|p\.m|al|Jr|Inc|Ltd|Co|U\.S)\.$")
+"""Abbreviations that may also end a sentence: they do, unless a small letter follows."""
+
+_ORDINAL = re.compile(
+    r"(?:\b(?:am|der|den|dem|des|vom|zum|im|ab|bis|das|die|und)\s\d{1,2}\.$)"
+    r"|\b\d{1,2}\.(?=\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))",
+    re.IGNORECASE,
+)
+
+_FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
 
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
 
@@ -57,7 +59,13 @@ _EDGE_CHARS = " \t,;:—，；：、"
 
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
-_LETTER = re.compile(r"[^\W\d_]")
+
+_ANSWER_HEADING = re.compile(
+    r"(?:the )?(?:final |short )?(?:answer|conclusion|recommendation|result|verdict|decision)\W*$"
+    r"|antwort|ergebnis|fazit|schluss|conclusion|réponse|respuesta|conclusión|最终|答案|结论"
+    r"|結論|答え|결론",
+    re.IGNORECASE,
+)
 
 
 @dataclass(slots=True)
@@ -66,78 +74,74 @@ class Sentence:
 
     text: str
     is_heading: bool = False  # a heading or a bold label
+    block: int = 0  # number of its block, so that neighbours in a paragraph are known
+    is_item: bool = False  # it opens a list item
+    hangs: bool = False  # its list was announced by a line that ends with a colon
+    is_answer: bool = False  # it stands under a heading such as "Final Answer", or in a box
 
 
 def split_sentences(text: str) -> Iterator[Sentence]:
-    """Yield the sentences of `text` in order, verbatim except for removed marks."""
-    for block in _split_blocks(text):
-        yield from _parse_block(block)
+    """Yield the sentences of `text` in order, verbatim except for markup that is removed."""
+    is_answer = False
+    for number, block in enumerate(split_blocks(text)):
+        if block.headings:
+            is_answer = bool(_ANSWER_HEADING.match(block.headings[-1]))
+        for heading in block.headings:
+            yield Sentence(heading, is_heading=True, block=number)
+        yield from _parse_block(block, number, is_answer=is_answer)
 
 
-def _split_blocks(text: str) -> Iterator[str]:
-    """Yield blocks of prose: a list item, a line, or several lines where one was wrapped."""
-    block, fenced = "", False
-    for line in text.splitlines():
-        if _FENCE.match(line):
-            fenced = not fenced
-        legible = not (fenced or _FENCE.match(line)) and _is_prose(line)
-        if block and legible and _is_continuation(block, line):
-            block = f"{block} {line.strip()}"
-            continue
-        if block:
-            yield block
-        block = line.strip() if legible else ""
-    if block:
-        yield block
-
-
-def _is_prose(line: str) -> bool:
-    if not _LETTER.search(line) or _TABLE_OR_RULE.match(line):
-        return False
-    return len(line) > MAX_SENTENCE_CHARS or not _CODE.match(line)
-
-
-def _is_continuation(block: str, line: str) -> bool:
-    """Return true if `line` continues `block`, which was wrapped."""
-    first = line.lstrip()[:1]
-    return (
-        first.islower()
-        and not _SENTENCE_END.search(block, max(0, len(block) - 4))
-        and block[-1] != ":"
-    )
-
-
-def _parse_block(block: str) -> Iterator[Sentence]:
-    heading = _HEADING.match(block)
-    if heading:
-        yield Sentence(_strip_emphasis(block[heading.end() :]), is_heading=True)
-        return
-    mark = _LIST_MARK.match(block)
-    start = mark.end() if mark else 0
-    if note := _ITALIC_NOTE.match(block, start):
-        start = note.end()
-    while label := _LABEL.match(block, start):
-        yield Sentence(_strip_emphasis(label[1]), is_heading=True)
-        start = label.end()
-    for piece in _split_block(_strip_emphasis(block[start:])):
+def _parse_block(block: Block, number: int, *, is_answer: bool) -> Iterator[Sentence]:
+    first = block.is_item
+    boxed = "\\boxed" in block.text
+    for piece in _split_block(plain_math(block.text)):
         if _LETTER_OR_DIGIT.search(piece):
-            yield Sentence(piece)
-
-
-def _strip_emphasis(text: str) -> str:
-    """Remove bold and italic asterisks, and backticks too if they are not paired."""
-    text = (_ASTERISKS.sub("", text) if "*" in text else text).strip()
-    return text if text.count("`") % 2 == 0 else text.replace("`", "")
+            yield Sentence(
+                piece,
+                block=number,
+                is_item=first,
+                hangs=block.hangs,
+                is_answer=is_answer or boxed,
+            )
+            first = False
 
 
 def _split_block(block: str) -> Iterator[str]:
     start = 0
     for end in _SENTENCE_END.finditer(block):
-        sentence = block[start : end.end()].strip()
-        if not _ABBREVIATION.search(sentence, max(0, len(sentence) - 9)):
-            yield from _cut_sentence(sentence)
-            start = end.end()
+        if _goes_on(block, start, end.end()):
+            continue
+        yield from _cut_sentence(block[start : end.end()].strip())
+        start = end.end()
     yield from _cut_sentence(block[start:].strip())
+
+
+def _goes_on(block: str, start: int, end: int) -> bool:
+    """Return true if the stop before `end` does not end the sentence that begins at `start`."""
+    near = max(start, end - 14)
+    tail = block[near:end].rstrip("\"'”’)]»")
+    if _ABBREVIATION.search(block[start:end].lstrip() if end - start < 12 else tail):
+        return not _LETTERED.search(tail)
+    if tail.endswith("!") and _FACTORIAL.search(block, max(start, end - 3), end + 3):
+        return True
+    if tail.endswith(".") and tail[-2:-1].isdigit() and _ORDINAL.search(block, near, end + 5):
+        return True
+    following = block[end : end + 2].strip()
+    if following.islower() and _OPEN_ABBREVIATION.search(tail):
+        return True
+    return end - start < MAX_SENTENCE_CHARS and _is_open(block, start, end)
+
+
+def _is_open(block: str, start: int, end: int) -> bool:
+    """Return true if a bracket or a quotation is open at `end` and closes soon."""
+    for opening, closing in ("()", '""', "“”", "「」", "（）"):
+        if opening not in block:
+            continue
+        count = block.count(opening, start, end)
+        is_open = count % 2 if opening == closing else count > block.count(closing, start, end)
+        if is_open:
+            return block.find(closing, end, start + MAX_SENTENCE_CHARS) >= 0
+    return False
 
 
 def _cut_sentence(sentence: str) -> Iterator[str]:

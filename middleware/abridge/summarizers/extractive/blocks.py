@@ -1,0 +1,132 @@
+"""Find the prose in reasoning: paragraphs, list items and headings.
+
+Reasoning is prose, lists, drafts, tables, formulas and code, in any script, sometimes one very long
+line. Anything but prose is skipped, list marks and bold asterisks are removed, and wrapped lines
+are joined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+MAX_LINE_CHARS = 320
+"""Characters up to which a line may be code; a longer one is read as prose."""
+
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
+
+_DISPLAY_MATH = re.compile(r"\s*(?:\\\[|\\\]|\$\$|\\begin\b|\\end\b|&)")
+
+_TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
+
+_CODE = re.compile(
+    r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$|\s*(?:[$]|>>>|//)\s*\w"
+    r"|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const|let|var|function)\b"
+    r"[^.?!]*[(){}\[\]=:;]+[^.?!]*$"
+    r"|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
+)
+
+_HEADING = re.compile(r"\s*#{1,6}\s+")
+
+_LIST_MARK = re.compile(
+    r"(?:>\s*)*(?:(?:[-*+•·–]|\d{1,3}[.)])\s|\d{1,3}、|[(（]\d{1,2}[)）]|[①-⑳])\s*"
+)
+
+_LABEL = re.compile(r"\*\*([^*\n]{2,80}?)\s*[:：]?\*\*\s*[:：]?\s*")
+
+_ITALIC_NOTE = re.compile(r"\*[^*\n]{2,40}\*\s+(?=[A-Z])")
+
+_BOLD = re.compile(r"\*\*(?=\S)([^*\n]{1,200}?)(?<=\S)\*\*|\*\*(?!\*)")
+
+_ITALIC = re.compile(r"(?<![\w*)\]])\*(?=[^\s*)])([^*\n]{1,200}?)(?<=[^\s*(])\*(?![\w*(])")
+
+_BULLETS = "-*+•·–"
+
+_LINE_END = re.compile(r"[.!?…。！？:：][\"'”’)\]»」』]*$")
+
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+@dataclass(slots=True)
+class Block:
+    """A paragraph, a line or a list item, without its marks."""
+
+    text: str
+    headings: list[str] = field(default_factory=list)  # the heading it is, or its bold labels
+    is_item: bool = False
+    hangs: bool = False  # a list item that a line ending with a colon announced
+
+
+def split_blocks(text: str) -> Iterator[Block]:
+    """Yield the blocks of prose in order."""
+    announced = False
+    for line in _join_wrapped(text):
+        block = _parse(line)
+        if block.is_item:
+            block.hangs = announced
+        else:
+            announced = line.endswith((":", "："))
+        yield block
+
+
+def _join_wrapped(text: str) -> Iterator[str]:
+    """Yield lines of prose, several as one where a line was wrapped."""
+    block, fenced = "", False
+    for line in text.splitlines():
+        toggles = _toggles_fence(line)
+        fenced ^= toggles
+        legible = not (fenced or toggles) and _is_prose(line)
+        if block and legible and _is_continuation(block, line):
+            block = f"{block} {line.strip()}"
+            continue
+        if block:
+            yield block
+        block = line.strip() if legible else ""
+    if block:
+        yield block
+
+
+def _toggles_fence(line: str) -> bool:
+    """Return true if code or a displayed formula begins or ends with the line."""
+    if _FENCE.match(line):
+        return True
+    bare = line.strip()
+    return bare in {"$$", "\\]"} or (bare.startswith("\\[") and "\\]" not in bare)
+
+
+def _is_prose(line: str) -> bool:
+    if not _LETTER.search(line) or _TABLE_OR_RULE.match(line) or _DISPLAY_MATH.match(line):
+        return False
+    return len(line) > MAX_LINE_CHARS or not _CODE.match(line)
+
+
+def _is_continuation(block: str, line: str) -> bool:
+    """Return true if `line` continues `block`, which was wrapped."""
+    return line.lstrip()[:1].islower() and not _LINE_END.search(block, max(0, len(block) - 4))
+
+
+def _parse(line: str) -> Block:
+    heading = _HEADING.match(line)
+    if heading:
+        return Block("", [_strip_emphasis(line[heading.end() :])])
+    mark = _LIST_MARK.match(line)
+    start = mark.end() if mark else 0
+    if note := _ITALIC_NOTE.match(line, start):
+        start = note.end()
+    labels = []
+    while label := _LABEL.match(line, start):
+        labels.append(_strip_emphasis(label[1]))
+        start = label.end()
+    text = _strip_emphasis(line[start:])
+    if labels and text and mark and line[0] in _BULLETS:  # a term of a list, and what is said of it
+        text = f"{labels.pop()}: {text}"
+    return Block(text, labels, is_item=mark is not None)
+
+
+def _strip_emphasis(text: str) -> str:
+    """Remove bold and italic asterisks, and backticks too if they are not paired."""
+    if "*" in text:
+        text = _ITALIC.sub(r"\1", _BOLD.sub(r"\1", text))
+    text = text.strip()
+    return text if text.count("`") % 2 == 0 else text.replace("`", "")

@@ -1,0 +1,143 @@
+"""Tell doubtful sentences by how they begin, and by how the next one begins.
+
+Reasoning thinks aloud, supposes, and takes back what it said a sentence before. So a sentence is
+judged together with the opening of the next one.
+"""
+
+from __future__ import annotations
+
+import re
+
+OPENING_CHARS = 80
+"""Characters at the start of a sentence that tell whether it takes back the one before it."""
+
+THINKING_ALOUD = re.compile(
+    r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also)\W+)*"
+    r"(?:h+m+|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking)|not sure|nah|sometimes"
+    r"|should i"
+    r"|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))"
+    r"|(?:double[- ])?checking|re-?reading"
+    r"|confirming|verifying|looking (?:back|at|through|for)"
+    r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
+    r"|another (?:angle|idea|thought|approach|way)|check\b"
+    r"|mal sehen|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons"
+    r"|peut-être|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b"
+    r"|嗯|等等|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん"
+    r"|もしかし|음|잠깐|아마",
+)
+"""Starts of sentences that only think aloud."""
+
+DISMISSAL = re.compile(
+    r"(?:but |so )?(?:(?:that|this|it)(?:['’]s| is| would be| seems)? )?(?:a )?(?:bad idea"
+    r"|not needed|not necessary"
+    r"|overkill|no good|not an option|too \w+|wo(?:n['’]t| not) work|does(?:n['’]t| not) work"
+    r"|irrelevant"
+    r"|not relevant|rejected|unlikely|out of scope|nicht nötig|unnötig|keine gute idee|fällt weg"
+    r"|inutile|pas nécessaire|no sirve)(?: here| either| for (?:this|us|now)| then)?\W*"
+    r"|(?:这|那)?(?:不可行|行不通|没必要|不需要|不合适)。?|(?:これは)?(?:不要|だめ)(?:だ|です)?。?"
+)
+"""Short sentences that dismiss the whole paragraph before them."""
+
+HYPOTHESIS = re.compile(
+    r"(?:(?:but|and|so|now|then|or)\W+)?(?:suppose|assume|assuming|say\b|imagine|what if"
+    r"|let['’]s (?:say"
+    r"|assume|suppose)|case \w+\b|for the sake|alternatively|could it be|if (?:i|we|it"
+    r"|you) (?:thought"
+    r"|assume|suppose|try)|angenommen|nehmen wir an|was wäre|alternative\b|falls|fall \w+:"
+    r"|supposons"
+    r"|supongamos|supponiamo|suponha|предположим)|假设|假如|假定|若|如果|仮に|もし|가정|만약",
+)
+"""Starts of sentences that only try something out."""
+
+RETRACTION = re.compile(
+    r"\W*(?:(?:but|and|oh|ah|h+m+|okay|ok|well|um+|although)\b[,.\s…—-]*)*(?:"
+    r"(?:no|nope|nah|wrong|scratch that|correction|never ?mind|not (?:needed|required|relevant"
+    r"|quite"
+    r"|exactly|necessarily|necessary|right|true|likely|possible|used|a (?:problem|concern|bug|real)"
+    r"|an issue))\b"
+    r"|(?:that|this|it)(?:['’]s| is| was| would be| seems| looks)? (?:not|wrong|incorrect"
+    r"|impossible|a stretch"
+    r"|vague|too|off|odd|can['’]t|isn['’]t|doesn['’]t|won['’]t|contradicts?|fails|conflicting)"
+    r"|i (?:misread|messed|was wrong|made a mistake|mis\w+|must have|forgot|take that)"
+    r"|wait,? (?:no|but|that|actually|the|in|if|maybe|two)|but (?:that|this|then|it)"
+    r"|nein|doch nicht|quatsch|stimmt nicht|falsch|das (?:stimmt|geht|schafft"
+    r"|ist) (?:\w+ )?(?:nicht|falsch)"
+    r"|non|pas (?:besoin|nécessaire)|erreur|en fait|espera|en realidad|aspetta|in realtà|não"
+    r"|na verdade"
+    r"|нет|неверно|на самом деле)\b"
+    r"|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)",
+)
+"""What the next sentence begins with if it takes this one back."""
+
+SECOND_THOUGHT = re.compile(
+    r"\W*(?:(?:but|and|oh|ah|okay|ok|well|um+)\b[,.\s…—-]*)*(?:wait|hold on|h+m+|actually|unless"
+    r"|or (?:maybe"
+    r"|perhaps)|(?:good|fine|great|ok(?:ay)?|perfect)[.!]|so (?:ok(?:ay)?|fine|good)\b"
+    r"|probably (?:ok|fine)"
+    r"|(?:that|this)(?:['’]s| is) (?:fine|ok(?:ay)?|good|allowed)|but (?:i['’]m not|hold|maybe"
+    r"|how|why|what|does"
+    r"|is)|moment|warte|halt|hm|eigentlich|oder (?:doch|vielleicht)|attends|mais|espera|pero"
+    r"|стоп|подожди)\b"
+    r"|\W*(?:(?:good|fine|great|ok(?:ay)?|perfect)[.!])"
+    r"|\W*(?:等等|等一下|慢着|其实|不过|ちょっと待って|待って|待てよ|うーん|でも|잠깐)",
+)
+"""What the next sentence begins with if it puts this one in doubt, or waves it through."""
+
+CONSEQUENCE = re.compile(
+    r"(?:so|therefore|thus|hence|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann"
+    r"|besser)|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому"
+    r"|значит)\b"
+    r"|所以|因此|于是|したがって|よって|つまり|だから|따라서|그래서"
+)
+"""What a sentence begins with that draws a consequence."""
+
+CONTRAST = re.compile(
+    r"(?:but|however|aber|allerdings|tatsächlich|mais|pero|sin embargo|ma|mas|но|однако)\b"
+    r"|但|不过|然而|しかし|でも|ただ|하지만|그러나"
+)
+"""What a sentence begins with at which the reasoning turns."""
+
+AFFIRMATION = re.compile(
+    r"\W*(?:yes,? )?(?:so )?(?:that|this|das|dies|cela|c['’]est|eso|questo|isso|это"
+    r"|это и)(?:['’]s| is| ist| est| es| è| é)?"
+    r" (?:the (?:\w+ )?(?:cause|reason|key|problem|bug|answer|issue|right|best|culprit"
+    r"|explanation|fix)|why|what"
+    r"|exactly|die (?:ursache|lösung|antwort)|der (?:grund|fehler|\w+ste)|la (?:cause|causa"
+    r"|cause|raison|razón)"
+    r"|matches|confirms|proves)\b|\W*(?:这就是|就是这个|これが(?:原因|理由)|그게)"
+)
+"""What the next sentence begins with if it underlines this one."""
+
+SHRUG = re.compile(
+    r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect"
+    r"|all good|done|stop\b.{0,20}"
+    r"|not (?:needed|relevant|used|a problem|an issue)|not a \w+|probably (?:ok(?:ay)?|fine)"
+    r"|exactly"
+    r"|i['’]ll go with (?:that|it)|they do|that['’]s (?:a|the) \w+(?: \w+)? insight"
+    r"|that seems (?:high|low|right|correct|plausible|off)|(?:that|this|it) (?:makes sense"
+    r"|checks out))\W*"
+)
+"""Sentences that only nod."""
+
+_QUESTION = re.compile(r"[?？]\W*$")
+
+_QUOTED_QUESTION = re.compile(r"[\w,:：]\s*[\"“「][^\"”」]+[\"”」]\W*$")
+
+
+def score_doubts(lower: str, raw: str, following: str) -> float:
+    """Score the doubts about a sentence, 0 for none. All texts are in small letters: the sentence
+    without fillers, its opening with them, the opening of the next one."""
+    score = 0.0
+    if THINKING_ALOUD.match(raw) or THINKING_ALOUD.match(lower):
+        score -= 3.0
+    if _QUESTION.search(lower, max(0, len(lower) - 4)) and not _QUOTED_QUESTION.search(lower):
+        score -= 5.0
+    if SHRUG.fullmatch(lower):
+        score -= 5.0
+    if RETRACTION.match(following):
+        score -= 4.0
+    elif SECOND_THOUGHT.match(following):
+        score -= 2.5
+    elif AFFIRMATION.match(following):
+        score += 1.5
+    return score

@@ -1,0 +1,85 @@
+"""Tell how well a sentence reads: in plain words, whole, neither code nor half a formula."""
+
+from __future__ import annotations
+
+import re
+
+from abridge.summarizers.extractive.sentences import Sentence
+from abridge.summarizers.extractive.words import letter_share, word_count
+
+_SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]|[:：,，]$")
+"""What every illegible sentence holds, except those that start loosely: most hold nothing of it."""
+
+_DEBRIS = re.compile(
+    r"\\[A-Za-z(\[\])]|`{3}|\$\$|[{}]|[;|]\s*$|[=!]==?|:=|=>|&&|\|\||\)\.\w+\(|\+=|\w\(\);?\s*$"
+    r"|^\W*[=<>+*/]"
+)
+"""Code, LaTeX, and other things that are no sentence."""
+
+_LINK_OR_TAG = re.compile(r"://|\]\(|<[/!?A-Za-z]|www\.(?<!\wwww\.)")
+
+_CODE_SPAN = re.compile(r"`[^`\n]+`")
+
+_LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
+
+_LOOSE_ENDS = (":", "：", ",", "，")
+
+_ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?[=*/×÷]\s?(?=[\w(√-])")
+
+_PARTICIPLE = re.compile(r"(?:\w+,? )?(?:[A-Z][a-z]+ing|(?<=, )[a-z]+ing)\b")
+
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|can|could|will|would|may|might|should|must|has|have|had|does|do|did"
+    r"|gives?|makes?|helps?|takes?|means?|seems?|leads?|works?|needs?"
+    r"|[a-z]+(?:ates|izes|ises|ves|ies))\b|['’](?:s|re|ll)\b"
+)
+
+_SENTENCE_STOPS = (".", "!", "。")
+
+PLAIN_SHARE = 0.75
+"""Share of letters from which a text is plain words; `WIDE_PLAIN_SHARE` in Chinese and the like."""
+
+WIDE_PLAIN_SHARE = 0.6
+
+
+def is_legible(text: str) -> bool:
+    """Return false for code, links, half a formula, and half a sentence."""
+    if _LOOSE_START.match(text):
+        return False
+    if not _SUSPECT.search(text):
+        return True
+    if _LINK_OR_TAG.search(text):
+        return False
+    if "`" in text:
+        text = _CODE_SPAN.sub("`_`", text)
+    return not (text.endswith(_LOOSE_ENDS) or _DEBRIS.search(text)) and _is_balanced(text)
+
+
+def _is_balanced(text: str) -> bool:
+    return (
+        text.count("(") == text.count(")")
+        and text.count("[") == text.count("]")
+        and text.count("“") == text.count("”")
+        and text.count('"') % 2 == 0
+        and text.count("`") % 2 == 0
+    )
+
+
+def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
+    """Score 0.5 for a sentence in plain words, less for a fragment or for much that is no letter,
+    a little more for one with a number."""
+    count = word_count(text, wide=wide)
+    score = -2.0 if count < 4 else -0.5 if count < 7 else 0.0
+    score -= 0.5 * (count > 45)
+    score -= 1.5 * text.endswith("…") + 0.8 * _is_verbless(text)
+    is_whole = text.endswith(_SENTENCE_STOPS)
+    score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
+    score += 0.4 * any(map(str.isdigit, text)) + 0.5 * is_whole
+    score -= 0.5 * min(3, len(_ARITHMETIC.findall(text)))
+    plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
+    return score - max(0.0, plain_share - letter_share(text)) * 8
+
+
+def _is_verbless(text: str) -> bool:
+    """Return true for a sentence that seems to be a participle without a verb."""
+    return bool(_PARTICIPLE.match(text)) and not _VERB.search(text)

@@ -1,0 +1,205 @@
+"""Know what of reasoning may never be shown: secrets, personal data, prompts, policies, orders.
+
+A model reasons about its instructions, and repeats what it must not say so as not to say it. Here
+every doubt counts against a sentence, because one that is left out is missed by nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(slots=True, frozen=True)
+class Rule:
+    """A kind of text that is private."""
+
+    hints: tuple[str, ...]
+    """Whatever `pattern` finds holds one of these: to look for them takes a tenth of the time."""
+    pattern: re.Pattern[str]  # for text in small letters
+
+    def applies(self, lowered: str) -> bool:
+        for hint in self.hints:  # noqa: SIM110 -- `any` takes three times as long
+            if hint in lowered:
+                return True
+        return False
+
+
+RULES = (
+    Rule(  # the prompt, and orders that came in through a tool
+        ("prompt", "system m", "developer", "instruct", "systemanw", "ai assistant", "as an ai"),
+        re.compile(
+            r"system[ -]?prompt|system message|systemanweisung|prompt (?:système|del sistema)"
+            r"|developer(?:['’]s)? (?:message|says|said|prompt|instruct)|ai assistants?\b"
+            r"|as an ai\b"
+            r"|instructions? (?:say|state|are to|require|prohibit|tell|système)"
+            r"|(?:my|hidden|secret|initial|injected) instructions?\b"
+        ),
+    ),
+    Rule(
+        ("ignore", "disregard", "forget"),
+        re.compile(
+            r"(?:ignore|disregard|forget) (?:all |any |the |my |your )*"
+            r"(?:previous|prior|above|earlier|safety|instructions)"
+        ),
+    ),
+    Rule(  # the policies by which a model is allowed to answer
+        ("polic", "guideline", "disallow", "richtlinie"),
+        re.compile(
+            r"(?:according to|under|per|against|violat\w+|openai|content|safety|usage|by|check"
+            r"|follow)"
+            r" (?:the |our |my )?(?:polic(?:y|ies)|guidelines?)\b|disallowed"
+            r"|laut (?:den )?richtlinien"
+            r"|(?:polic(?:y|ies)|guidelines) (?:check|say|state|violat|require|allow|prohibit"
+            r"|forbid)"
+        ),
+    ),
+    Rule(  # what the model resolves not to say
+        ("mention", "reveal", "disclose", "repeat", "expos", "leak", "divulg"),
+        re.compile(
+            r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to"
+            r"|(?:^|i |we |you |[,;:.] )(?:do not|don['’]t|will not|won['’]t|can['’]t|cannot))"
+            r"(?: \w+){0,2}? (?:mention|reveal|disclose|repeat|expos|leak|divulg)(?:ing|e)?\b"
+        ),
+    ),
+    Rule(
+        ("erwähn", "verrat", "preisgeb", "nenn", "wiederhol"),
+        re.compile(
+            r"\b(?:nicht|nie|keinesfalls)(?: \w+){0,2}?"
+            r" (?:erwähn|verrat|preisgeb|nenn(?:en|e)\b|wiederhol)"
+        ),
+    ),
+    Rule(  # passwords and codes
+        ("pass", "kennwort", "api", "secret", "token", "contraseña", "pin", "code"),
+        re.compile(
+            r"(?:password|passwd|passphrase|passwort|kennwort|api[ _-]?key|secret key|access token"
+            r"|mot de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est"
+            r"|es)\s*[\"'`“]?(?=\S*\d)\S"
+            r"|code ?name|(?:discount|promo|voucher|access|security) code\b(?=.*\d)"
+        ),
+    ),
+    Rule(  # personal data
+        ("birth", "dob", "geburts", "naissance", "nacimiento", "iban", "ssn", "number", " no."),
+        re.compile(
+            r"date of birth|\bdob\b|geburtsdatum|date de naissance|fecha de nacimiento|\b(?:iban"
+            r"|ssn)\b"
+            r"|(?:contract|account|card|passport|customer|member|tracking|social security|phone)"
+            r" (?:number|no\.)(?=\D{0,12}\d)"
+        ),
+    ),
+    Rule(
+        ("nummer", "heiß", "name ", "name:"),
+        re.compile(
+            r"(?:kunden|vertrags|konto|ausweis|versicherungs|telefon)nummer"
+            r"|\b(?:seine|ihre|meine) nummer|\b(?:er|sie) heißt\b|\bich heiße\b|\bmein name ist\b"
+            r"|\b(?:my|his|her|user['’]s|user) name is\b"
+        ),
+    ),
+    Rule(
+        (
+            *(
+                "提示",
+                "消息",
+                "指令",
+                "政策",
+                "准则",
+                "规定",
+                "提",
+                "露",
+                "重复",
+                "密码",
+                "身份证",
+                "手机号",
+            ),
+            *("出生日期", "名字叫", "忽略"),
+        ),
+        re.compile(
+            r"系统提示|系統提示|提示词|系统消息|开发者(?:消息|指令)"
+            r"|(?:根据|违反|按照)(?:内容|安全|使用)?(?:政策|准则|规定)"
+            r"|(?:不要|不能|不得|不应该?|不可以?|避免)\w{0,3}(?:提及|提到|透露|泄露|重复)"
+            r"|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上|上述)"
+        ),
+    ),
+    Rule(
+        (
+            *(
+                "プロンプト",
+                "メッセージ",
+                "指示",
+                "ポリシー",
+                "ガイドライン",
+                "ない",
+                "ては",
+                "番号",
+                "パスワード",
+            ),
+            *("生年月日",),
+        ),
+        re.compile(
+            r"システムプロンプト|システムメッセージ|開発者(?:メッセージ|の指示)|ポリシー"
+            r"|ガイドラインに"
+            r"|(?:言及|公開|明か|漏ら)(?:し|さ)(?:ない|てはいけ|ては)"
+            r"|パスワードは|電話番号|生年月日|指示を無視"
+        ),
+    ),
+    Rule(
+        ("프롬프트", "정책", "비밀번호", "전화번호", "생년월일"),
+        re.compile(r"시스템 프롬프트|정책(?:에|상)|비밀번호는|전화번호|생년월일"),
+    ),
+)
+
+_MAIL = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
+
+_CODE = re.compile(  # a voucher or serial number, such as AB-12-CD
+    r"\b(?!ISO|UTF|CVE|RFC|SHA|AES|TLS|GPT|HTTP)[A-Z]{2,12}-(?=[A-Z0-9-]*\d)[A-Z0-9]+-[A-Z0-9-]+"
+)
+
+_NUMBER = re.compile(  # of a telephone, of a card
+    r"(?<![\w.,/+-])(?:\+\d{1,3}[ ./-]?[\d(]|\(?0[1-9]\d{1,4}\)?[ ./-]\d)[\d ()./-]{3,20}\d"
+    r"|(?<![\w.-])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?![\w-])"
+    r"|\b\d{4}[ -]\d{4}[ -]\d{4}[ -]\d"
+)
+
+_DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
+
+_KEY_START = re.compile(r"(?:sk|pk|rk|ghp|gho|ghs|xox[abpr]|hf|glpat|AKIA|ASIA|AIza)[-_A-Z0-9]|eyJ")
+
+
+class Privacy:
+    """Tells of the sentences of one text which are private. The text is searched for hints once, so
+    that most texts cost nothing."""
+
+    def __init__(self, text: str) -> None:
+        lowered = text.lower()
+        self._rules = [rule for rule in RULES if rule.applies(lowered)]
+        self._has_mail = "@" in text
+        self._has_digits = bool(_DIGITS.search(text))
+        self._has_code = "-" in text
+        self._has_keys = any(map(_is_key, _TOKEN.findall(text)))
+
+    def covers(self, text: str) -> bool:
+        """Return true if a sentence holds what may not be shown."""
+        if self._rules:
+            lowered = text.lower()
+            for rule in self._rules:
+                if rule.applies(lowered) and rule.pattern.search(lowered):
+                    return True
+        return (
+            (self._has_mail and bool(_MAIL.search(text)))
+            or (self._has_digits and bool(_NUMBER.search(text)))
+            or (self._has_code and "-" in text and bool(_CODE.search(text)))
+            or (self._has_keys and any(map(_is_key, _TOKEN.findall(text))))
+        )
+
+
+def _is_key(token: str) -> bool:
+    """Return true if a long word begins as keys do, is hexadecimal, or mixes digits with small and
+    capital letters."""
+    digits = sum(map(str.isdigit, token))
+    if _KEY_START.match(token) and digits:
+        return True
+    mixed = not token.islower() and not token.isupper() and "_" not in token[7:]
+    is_hexadecimal = len(token) >= 32 and not token.strip("0123456789abcdefABCDEF")
+    return is_hexadecimal or (len(token) >= 20 and digits > 2 and mixed and digits < len(token))

@@ -1,0 +1,209 @@
+"""Score how much a sentence tells a reader, and whether it may be shown at all.
+
+What raises a score: words that announce a conclusion, a decision or a finding, words that other
+sentences use too, news beside what earlier parts told. What lowers it: doubts, thinking aloud,
+suppositions, remarks about the answer's wording, digits and symbols in place of words. The next
+sentence counts too: if it takes this one back ("Wait, no"), this one is hardly worth showing.
+Sentences that hold a secret, code or half a formula are no candidates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from abridge.core.plan import Passage
+from abridge.core.styles import ExtractRules
+from abridge.summarizers.extractive import cues, doubts
+from abridge.summarizers.extractive.legibility import is_legible, score_form
+from abridge.summarizers.extractive.openings import leans, strip_connectives, strip_fillers
+from abridge.summarizers.extractive.privacy import Privacy
+from abridge.summarizers.extractive.sentences import Sentence
+from abridge.summarizers.extractive.words import is_wide, share_of, topic_words
+
+LEADING_CHARS = 24
+"""Characters within which a cue counts as the start of its sentence; a third of it in Chinese."""
+
+UNSOUND_SCORE = -2.5
+"""Score of the doubts from which a sentence is shown only if there is nothing else."""
+
+FIRST_SCORE = 1.5
+"""For the first sentence of all, which mostly says what the task is."""
+
+FIRST_SENTENCES = 4
+"""Sentences at the beginning of all among which the task is stated."""
+
+END_SCORE = 0.8
+"""For the two sentences at the end of all."""
+
+ANSWER_SCORE = 3.0
+"""For a sentence that the reasoning itself marks as the answer."""
+
+SUPPOSED_SCORE = -1.5
+"""For what is said while something is tried out, and for what follows on what may not be shown."""
+
+DISMISSED_SCORE = -2.0
+"""For what is said in a paragraph that ends with "Not needed" or the like."""
+
+TOLD_SCORE = -4.0
+"""For the share of its words beyond half that earlier parts have used."""
+
+_CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0))
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A sentence that may be copied."""
+
+    position: int  # among all sentences
+    text: str  # as it stands alone
+    tied: str  # as it follows the sentence before it: with its connective
+    leans: bool  # cannot be understood without the sentence before it
+    words: frozenset[str]  # its topic words
+    concludes: bool
+    sound: bool  # neither question nor thinking aloud nor taken back
+    score: float
+
+
+def score_sentences(
+    sentences: Sequence[Sentence], passage: Passage, rules: ExtractRules, told: frozenset[str]
+) -> list[Candidate]:
+    """Return the sentences that may be shown, in order. `told` are the words of earlier parts."""
+    scorer = _Scorer(sentences, passage, rules, told)
+    return [one for one in map(scorer.rate, range(len(sentences))) if one is not None]
+
+
+class _Scorer:
+    def __init__(
+        self,
+        sentences: Sequence[Sentence],
+        passage: Passage,
+        rules: ExtractRules,
+        told: frozenset[str],
+    ) -> None:
+        self._sentences = sentences
+        self._is_last = passage.last
+        self._rules = rules
+        self._told = told
+        self._tied = [strip_fillers(sentence.text) for sentence in sentences]
+        self._lowered = [text.lower() for text in self._tied]
+        self._words = [topic_words(lower) for lower in self._lowered]
+        counts = Counter(chain.from_iterable(self._words))
+        self._word_scores = {word: min(count - 1, 4) for word, count in counts.items()}
+        self._hidden = _find_hidden(sentences)
+        self._dismissed = {
+            sentence.block
+            for sentence, lower in zip(sentences, self._lowered, strict=True)
+            if doubts.DISMISSAL.fullmatch(lower)
+        }
+        self._supposing: int | None = None  # the block in which something is tried out
+        self._is_first = not told  # nothing was said yet
+
+    def rate(self, position: int) -> Candidate | None:
+        """Return the next sentence with its score, or None if it may not be shown."""
+        supposed = self._is_supposed(position)
+        tied, lower, words = self._tied[position], self._lowered[position], self._words[position]
+        if self._hidden[position] or not is_legible(tied):
+            return None
+        text, wide = strip_connectives(tied), is_wide(lower)
+        doubt = self._score_doubts(position, wide=wide)
+        sound = doubt > UNSOUND_SCORE
+        score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
+        sentence = self._sentences[position]
+        score += doubt + score_form(text, sentence, wide=wide) + self._score_theme(words)
+        score += self._score_place(position, late=score > 0, concludes=concludes)
+        score += SUPPOSED_SCORE * supposed + DISMISSED_SCORE * (sentence.block in self._dismissed)
+        if sound and self._is_first and position < FIRST_SENTENCES:
+            self._is_first = False
+            score += FIRST_SCORE
+        if not (self._is_last and concludes):
+            score += TOLD_SCORE * max(0.0, share_of(words, self._told) - 0.5)
+        return Candidate(position, text, tied, leans(text), words, concludes, sound, score)
+
+    def _is_supposed(self, position: int) -> bool:
+        """Return true while something is tried out: until the paragraph ends or concludes."""
+        lower, block = self._lowered[position], self._sentences[position].block
+        if doubts.HYPOTHESIS.match(lower):
+            self._supposing = block
+        elif self._supposing == block:
+            found = cues.CONCLUSION.search(lower, wide=is_wide(lower))
+            if found is not None and found.start() < 4:
+                self._supposing = None
+        return self._supposing == block
+
+    def _score_doubts(self, position: int, *, wide: bool) -> float:
+        """Score the doubts about a sentence: its own, and those that the next one begins with."""
+        lower = self._lowered[position]
+        if (
+            position < FIRST_SENTENCES
+            and not self._told
+            and cues.TASK.search(lower, wide=wide) is not None
+        ):
+            return doubts.score_doubts(lower, lower, "")
+        raw = self._sentences[position].text[: doubts.OPENING_CHARS].lower()
+        following = self._sentences[position + 1 : position + 2]
+        opening = following[0].text[: doubts.OPENING_CHARS].lower() if following else ""
+        return doubts.score_doubts(lower, raw, opening)
+
+    def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
+        """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
+        it concludes."""
+        lower = self._lowered[position]
+        is_meta = cues.META.search(lower, wide=wide) is not None
+        is_plan = cues.PLAN.search(lower, wide=wide) is not None
+        score = -2.5 * is_meta - 0.5 * is_plan
+        score -= 1.0 * (cues.HEDGE.search(lower, wide=wide) is not None)
+        score += 0.7 * bool(doubts.CONSEQUENCE.match(lower))
+        score += 0.5 * bool(doubts.CONTRAST.match(lower))
+        concludes = is_answer = self._sentences[position].is_answer
+        score += ANSWER_SCORE * is_answer
+        task_score = -0.5 if self._told else self._rules.task_score
+        for cue, cue_score in (*_CUE_SCORES, (cues.TASK, task_score)):
+            if cue is cues.DECISION and (is_meta or is_plan):
+                continue
+            found = cue.search(lower, wide=wide)
+            if found is None:
+                continue
+            leading = _is_leading(found, wide=wide)
+            score += cue_score * (1.0 if leading else 0.5) * (0.5 if is_meta else 1.0)
+            if cue is cues.CONCLUSION and not concludes:
+                concludes = leading or cues.ANSWER.search(lower, wide=wide) is not None
+        return score, concludes
+
+    def _score_theme(self, words: frozenset[str]) -> float:
+        """Score up to 1.5 for topic words that other sentences use too."""
+        if len(words) < 2:
+            return -1.0
+        shared = sum(map(self._word_scores.__getitem__, words))
+        return min(1.5, shared / (4 + len(words)))
+
+    def _score_place(self, position: int, *, late: bool, concludes: bool) -> float:
+        """Score a late position, where that is of interest, and the end of all."""
+        sentence, count = self._sentences[position], len(self._sentences)
+        score = 0.0
+        if late and not sentence.hangs:
+            late_score = self._rules.late_score * (2.0 if self._is_last and concludes else 1.0)
+            score += late_score * (position / count) ** 2
+        if self._is_last and position > count - 3:
+            score += END_SCORE
+        if position and self._hidden[position - 1]:
+            score += SUPPOSED_SCORE
+        return score
+
+
+def _find_hidden(sentences: Sequence[Sentence]) -> list[bool]:
+    """Mark the sentences that may not be shown, and with one the whole quotation it opens."""
+    hidden, quoted = [], False
+    privacy = Privacy("\n".join([sentence.text for sentence in sentences]))
+    for sentence in sentences:
+        private = quoted or privacy.covers(sentence.text)
+        quoted = private and quoted ^ (sentence.text.count('"') % 2 == 1)
+        hidden.append(private)
+    return hidden
+
+
+def _is_leading(cue: re.Match[str], *, wide: bool) -> bool:
+    return cue.start() < (LEADING_CHARS // 3 if wide else LEADING_CHARS)

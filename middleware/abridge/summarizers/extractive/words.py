@@ -1,0 +1,64 @@
+"""Measure a text: its letters, its topic words, its size."""
+
+from __future__ import annotations
+
+import re
+from operator import add
+
+WIDE_CHAR = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+
+_WORD = re.compile(r"[^\W\d_]+")
+
+_LETTER_RUN = re.compile(r"[A-Za-z]{2,}")
+
+_LONG_WORD = re.compile(r"[a-z]{4,}|\d[\d.,]*\d")
+
+
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "about also been could does first from have just like make more need only other really "
+        "should some something sure than that their them then there these they thing think this "
+        "those user want wants what when where which will with would your",
+    )
+)
+"""Stop words of four and more letters."""
+
+
+def is_wide(text: str) -> bool:
+    """Return true if a text is in a script without spaces, at least in part."""
+    return not text.isascii() and WIDE_CHAR.search(text) is not None
+
+
+def topic_words(text: str) -> frozenset[str]:
+    """Return the longer words and numbers of a text in small letters; pairs of characters where the
+    script has no spaces."""
+    found = set(_LONG_WORD.findall(text))
+    if not text.isascii():
+        for word in _WORD.findall(text):
+            if WIDE_CHAR.match(word):
+                found.update(map(add, word, word[1:]))
+            elif len(word) > 3:
+                found.add(word)
+    return frozenset(found - STOP_WORDS)
+
+
+def letter_share(text: str) -> float:
+    """Return the share of letters among what is not a space. A single letter is no word."""
+    visible = len(text) - text.count(" ")
+    if text.isascii():
+        return len("".join(_LETTER_RUN.findall(text))) / visible
+    letters = sum(
+        len(word) for word in _WORD.findall(text) if len(word) > 1 or WIDE_CHAR.match(word)
+    )
+    return letters / visible
+
+
+def word_count(text: str, *, wide: bool) -> int:
+    """Count words; in a script without spaces, half of the characters."""
+    return len(text) // 2 if wide else len(text.split())
+
+
+def share_of(words: frozenset[str], others: frozenset[str]) -> float:
+    """Return the share of `words` that is among `others`."""
+    return len(words & others) / len(words) if words else 0.0

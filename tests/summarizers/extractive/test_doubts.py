@@ -1,0 +1,80 @@
+"""Test which sentences are doubted, for what they say or for what the next one says."""
+
+from __future__ import annotations
+
+import pytest
+
+from abridge.summarizers.extractive.doubts import DISMISSAL, HYPOTHESIS, score_doubts
+
+CLAIM = "the cache is the cause."
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        "No, that can't be.",
+        "Wait, no, it was cleared.",
+        "But that contradicts the log.",
+        "That doesn't fit.",
+        "Not needed.",
+        "I misread the log.",
+        "Nein, das stimmt nicht.",
+        "Das geht nicht.",
+        "不对，缓存是空的。",
+        "いや、違う。",
+    ],
+)
+def test_what_the_next_sentence_takes_back_is_doubted(following: str) -> None:
+    assert score_doubts(CLAIM, CLAIM, following.lower()) <= -4
+
+
+@pytest.mark.parametrize(
+    "following",
+    [
+        "Wait, let me check.",
+        "Hmm.",
+        "Actually, there is a second one.",
+        "Good.",
+        "Moment, der Antrag.",
+        "等等，还要检查。",
+        "ちょっと待って、確認する。",
+    ],
+)
+def test_what_the_next_sentence_thinks_over_is_doubted_less(following: str) -> None:
+    assert -4 < score_doubts(CLAIM, CLAIM, following.lower()) < 0
+
+
+@pytest.mark.parametrize(
+    "following", ["That's the cause.", "This is why it fails.", "这就是原因。"]
+)
+def test_what_the_next_sentence_underlines_gains(following: str) -> None:
+    assert score_doubts(CLAIM, CLAIM, following.lower()) > 0
+
+
+@pytest.mark.parametrize(
+    "following", ["", "The log says so.", "Nothing else fits.", "The wait is over."]
+)
+def test_what_the_next_sentence_continues_is_not_doubted(following: str) -> None:
+    assert score_doubts(CLAIM, CLAIM, following.lower()) == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["is it the cache?", "这是缓存吗？", "let me see.", "maybe it is the cache.", "okay."]
+)
+def test_questions_and_thinking_aloud_are_doubted(text: str) -> None:
+    assert score_doubts(text, text, "") <= -3
+
+
+def test_a_quoted_question_is_no_question() -> None:
+    text = 'the riddle asks: "what did i pay?"'
+    assert score_doubts(text, text, "") == 0
+
+
+@pytest.mark.parametrize("text", ["bad idea.", "not needed here.", "that won't work.", "不可行。"])
+def test_a_short_sentence_dismisses_its_paragraph(text: str) -> None:
+    assert DISMISSAL.fullmatch(text)
+
+
+@pytest.mark.parametrize("text", ["suppose n is even.", "case 2: n is odd.", "假设缓存为空。"])
+def test_suppositions_are_known(text: str) -> None:
+    assert HYPOTHESIS.match(text)
