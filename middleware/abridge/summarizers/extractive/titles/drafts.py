@@ -1,0 +1,84 @@
+"""What every title must be, in any language: short, in plain words, and fit to be shown."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MAX_TITLE_CHARS = 60
+
+MAX_WIDE_TITLE_CHARS = 24
+"""Maximum characters of a title in Chinese, Japanese or Korean."""
+
+WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Letters of which one is a syllable or a word, as a range of a regular expression."""
+
+_WIDE_LETTER = re.compile(f"[{WIDE}]")
+
+_FORBIDDEN_CHARS = re.compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
+
+_PROMPT_TALK = re.compile(
+    r"\b(?:system (?:prompt|message)|developer (?:prompt|message|says)|systemprompt"
+    r"|(?:the|according to|against|per|usage|safety|content) polic(?:y|ies)|polic(?:y|ies) says?"
+    r"|(?:my|the|these|those|its|hidden|developer) (?:instructions|guidelines)"
+    r"|disallowed|code ?names?"
+    r"|(?:not|never|n['’]t|avoid) (?:to )?(?:mention|reveal|share|repeat|disclose|give|tell)"
+    r"|(?:password|passphrase|secret|credential|api[ -]?key|token|code)s? (?:is|are|was)"
+    r"|(?:discount|access|secret) codes?|confidential|must not|anweisungen|richtlinien"
+    r"|(?:das|mein) passwort|geheim\w*|consignes|instrucciones|инструкци\w+|пароль)\b"
+    r"|系统提示|提示词|保密|密码是|密钥是|システムプロンプト|指示に|ポリシー|パスワードは"
+    r"|시스템 프롬프트|지침|비밀번호는"
+)
+"""What shows that a sentence speaks of its prompt, of rules or of secrets; none gives a title."""
+
+_NOT_FOR_TITLES = re.compile(
+    r"\b(?:system prompt|polic(?:y|ies)|instructions?|passwords?|passphrases?|secrets?|credentials?"
+    r"|api[ -]?keys?|guidelines?|richtlinien?|anweisung(?:en)?|passwort)\b"
+    r"|系统提示|提示词|政策|指令|密码|密钥|システムプロンプト|指示|ポリシー|パスワード"
+    r"|시스템 프롬프트|지침|비밀번호"
+)
+
+_SECRET = re.compile(
+    r"\S+@\S+"  # mail
+    r"|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])(?!\d+-[a-z-]+\b)[\w-]{8,}\b"  # letters and digits
+    r"|\d{7,}|\d{3,}[- /]\d{3,}|\+\d[\d ]{6,}"  # phone and account numbers
+)
+
+
+class Draft(NamedTuple):
+    """A title that might be used, and how good it is."""
+
+    text: str
+    score: float
+
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def mentions_prompt(text: str) -> bool:
+    """Return true if `text` speaks of its prompt, of rules or of secrets."""
+    return bool(_PROMPT_TALK.search(text.lower()))
+
+
+def hides_secret(text: str) -> bool:
+    """Return true if something in `text` looks like a key, an address or a phone number."""
+    return bool(_SECRET.search(text))
+
+
+def is_presentable(title: str) -> bool:
+    """Return true if `title` may be shown: short, without markup, and without secrets."""
+    limit = MAX_WIDE_TITLE_CHARS if _WIDE_LETTER.search(title) else MAX_TITLE_CHARS
+    return (
+        2 < len(title) <= limit
+        and not _FORBIDDEN_CHARS.search(title)
+        and not _NOT_FOR_TITLES.search(title.lower())
+        and not hides_secret(title)
+        and title.count('"') % 2 == 0
+        and title.count("“") == title.count("”")
+    )
+
+
+def title_key(title: str) -> str:
+    """Return what two titles have in common that read the same."""
+    return "".join(filter(str.isalnum, title.casefold()))

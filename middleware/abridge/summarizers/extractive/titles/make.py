@@ -1,0 +1,116 @@
+"""Make the title of a part: what the stretch of reasoning is about, as a status line would say it.
+
+A title is made, not cut: "I need to compare the two plans" gives "Comparing the two plans". It is
+in the language of the sentences. It names a topic or a task and claims nothing, so it cannot say
+the opposite of what the part concludes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from abridge.summarizers.extractive.titles.drafts import (
+    Draft,
+    is_presentable,
+    mentions_prompt,
+    title_key,
+)
+from abridge.summarizers.extractive.titles.languages import language_of
+
+MAX_SENTENCES = 12
+"""Different sentences that are read for a title."""
+
+MAX_SENTENCE_CHARS = 400
+"""Characters of a sentence that are read."""
+
+MAX_HEADINGS = 12
+"""Headings that are read for a title."""
+
+MAX_TAKEN = 60
+"""Earlier titles that a title must differ from, the latest of them."""
+
+GOOD_SCORE = 3.5
+"""Score of a title that is good enough to look for no better."""
+
+PROMPT_TALK_SCORE = 0.8
+"""Score that a title needs beyond others where the passage speaks of prompts."""
+
+_WORD = re.compile(r"\w+")
+
+_MAIL = re.compile(r"[^\s@]*@\S*")
+
+_NAME = re.compile(r"(?<=\w )[A-Z]\w+|\w*\d\w*")
+
+
+def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequence[str]) -> str:
+    """Make a title of at most 60 characters, without markup.
+
+    `sentences` are those chosen for the part, best first, then others of the passage. `headings`
+    are the headings and bold labels of the passage. `taken` are the titles of earlier parts, which
+    are not repeated as long as there is another.
+    """
+    texts = _clip(dict.fromkeys(sentences[: 4 * MAX_SENTENCES]))
+    labels = _clip(headings[:MAX_HEADINGS])
+    texts, prompt_talk = _part_prompt_talk(texts[:MAX_SENTENCES])
+    private = frozenset(name for text in prompt_talk for name in _NAME.findall(text))
+    language = language_of([*texts, *labels])
+    labels, _ = _part_prompt_talk(labels)
+    earlier = taken[-MAX_TAKEN:]
+    known = {title_key(title) for title in earlier}
+    drafts: list[Draft] = []
+    best = Draft("", -1.0)
+    for drafter in language.drafters:
+        drafts += _rate(drafter(texts, labels), earlier)
+        drafts.sort(key=lambda draft: draft.score, reverse=True)
+        usable = (
+            draft
+            for draft in drafts
+            if title_key(draft.text) not in known and _may_be_shown(draft.text, private)
+        )
+        best = next(usable, best)
+        if best.score >= GOOD_SCORE:
+            break
+    if best.score >= language.min_score + PROMPT_TALK_SCORE * bool(prompt_talk):
+        return best.text
+    if prompt_talk and title_key(language.on_request) not in known:
+        return language.on_request
+    return _choose_last_resort(language.last_resort, earlier)
+
+
+def _clip(texts: Iterable[str]) -> list[str]:
+    clipped = (text[:MAX_SENTENCE_CHARS].strip() for text in texts)
+    return [_MAIL.sub("\0", text) if "@" in text else text for text in clipped]
+
+
+def _may_be_shown(title: str, private: frozenset[str]) -> bool:
+    return is_presentable(title) and private.isdisjoint(_WORD.findall(title))
+
+
+def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part the texts that speak of prompts and secrets, which come second, from the others."""
+    if not mentions_prompt("\n".join(texts)):
+        return list(texts), []
+    talk = [text for text in texts if mentions_prompt(text)]
+    return [text for text in texts if text not in talk], talk
+
+
+def _rate(drafts: Iterable[Draft], earlier: Sequence[str]) -> Iterator[Draft]:
+    """Lower the scores of drafts of which earlier titles say the same, or that begin alike."""
+    topics = [_topic_of(title) for title in earlier]
+    for draft in drafts:
+        words = _topic_of(draft.text)
+        told = sum(4 * len(words & topic) >= 3 * len(words) for topic in topics) if words else 0
+        first = draft.text.split()[0]
+        alike = sum(title.startswith(first) for title in earlier[-3:])
+        yield Draft(draft.text, draft.score - 0.9 * told - 0.3 * alike)
+
+
+def _topic_of(title: str) -> set[str]:
+    return {word for word in title.lower().split()[1:] if len(word) > 3}
+
+
+def _choose_last_resort(titles: Sequence[str], earlier: Sequence[str]) -> str:
+    """Return the title that was not used, or not for the longest time."""
+    last_used = {title_key(title): position for position, title in enumerate(earlier)}
+    return min(titles, key=lambda title: last_used.get(title_key(title), -1))
