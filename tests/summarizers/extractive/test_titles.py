@@ -1,0 +1,448 @@
+"""Test titles: made from sentences, in their language, fit to be shown, and never a claim."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from abridge.summarizers.extractive.titles import make_title
+from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, title_key
+from abridge.summarizers.extractive.titles.english import draft_tasks, draft_topics
+from abridge.summarizers.extractive.titles.languages import ENGLISH, LANGUAGES, language_of
+from abridge.summarizers.extractive.titles.phrases import MAX_WORDS
+from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of
+
+
+def title(*sentences: str, headings: tuple[str, ...] = (), taken: tuple[str, ...] = ()) -> str:
+    return make_title(sentences, headings, taken)
+
+
+# What is to be done.
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        (
+            "I should compare the two mortgage offers before recommending one.",
+            "Comparing the two mortgage offers",
+        ),
+        ("We need to plan the seating for nine guests.", "Planning the seating for nine guests"),
+        (
+            "I'll calculate the interest over five years.",
+            "Calculating the interest over five years",
+        ),
+        ("Let me trace the request through the router.", "Tracing the request through the router"),
+        ("Let's set up the equations for both tanks.", "Setting up the equations for both tanks"),
+        (
+            "We should tie the deposit to the delivery date and keep the rest.",
+            "Tying the deposit to the delivery date",
+        ),
+        ("First, find the shortest route.", "Finding the shortest route"),
+        ("I'm going to draft an itinerary for Lisbon.", "Drafting an itinerary for Lisbon"),
+        (
+            "The goal is to measure the latency of each query.",
+            "Measuring the latency of each query",
+        ),
+        (
+            "To find the area of the triangle, I'll use Heron's formula.",
+            "Finding the area of the triangle",
+        ),
+        ("I need to try to simplify the fraction.", "Simplifying the fraction"),
+        (
+            "Maybe I should start by understanding the pay scale.",
+            "Understanding the pay scale",
+        ),
+        (
+            "The solution involves tracking the open connections.",
+            "Tracking the open connections",
+        ),
+        ("I need to take a closer look at the hinge.", "Looking at the hinge"),
+    ],
+)
+def test_what_is_to_be_done_becomes_a_gerund(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        (
+            "The user wants me to write a short story about a lighthouse keeper.",
+            "Writing a short story",
+        ),
+        ("The user is asking for a recipe with lentils.", "Looking for a recipe with lentils"),
+        (
+            "The user is asking how to remove rust from a cast-iron pan.",
+            "Working out how to remove rust",
+        ),
+        ("The user wants a quieter fan.", "Working on a quieter fan"),
+        ("The question is about two sisters.", "Looking into two sisters"),
+    ],
+)
+def test_what_the_user_asks_becomes_the_task(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        (
+            "I need to figure out why the tomatoes split.",
+            "Figuring out why the tomatoes split",
+        ),
+        (
+            "I need to check whether the retry loop handles timeouts.",
+            "Checking whether the retry loop handles timeouts",
+        ),
+        (
+            "I must verify that the lock is released.",
+            "Checking whether the lock is released",
+        ),
+        (
+            "I need to think about how the user will pay for this.",
+            "Working out how the user will pay",
+        ),
+        ("I need to find out who owns the repository.", "Finding who owns the repository"),
+    ],
+)
+def test_a_question_is_kept_whole(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
+
+
+# What is stated.
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Car A is behind car B.", "Considering Car A"),
+        ("Therefore, the second plan is cheaper.", "Considering the second plan"),
+        ("If the knight is lying, then the left door is safe.", "Considering the knight"),
+        ("It turns out that the pump was never switched on.", "Considering the pump"),
+        ("So the bug is that the parser ignores the header.", "Investigating the parser"),
+        ("The invoice does not match the order.", "Checking the invoice"),
+    ],
+)
+def test_a_statement_gives_its_topic_and_no_claim(sentence: str, expected: str) -> None:
+    assert title(sentence).startswith(expected)
+    assert not re.search(r"\b(?:is|are|was|were|not|never)\b", title(sentence))
+
+
+def test_what_something_takes_becomes_a_question() -> None:
+    assert (
+        title("One pump takes 50 minutes to fill the tank.")
+        == "Working out how long one pump takes"
+    )
+
+
+def test_an_answer_is_named_only_where_there_is_one() -> None:
+    assert title("So the answer is a copper pipe.") == "Settling on a copper pipe"
+    assert "pipe" not in title("So the answer is a copper pipe.", "The answer is a steel rod.")
+    assert title("Maybe the answer is a copper pipe.") == "Considering a copper pipe"
+
+
+def test_what_is_only_denied_or_guessed_is_no_task() -> None:
+    assert title("I will not delete the backup.") != "Deleting the backup"
+    assert "ticket" not in title("Options: close the ticket, or leave it open for now.").lower()
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        ("Choosing a database", "Choosing a database"),
+        ("Step 1: Install dependencies", "Installing dependencies"),
+        ("Check the `config` table", "Checking the config table"),
+        ("Potential risks", "Considering potential risks"),
+        ("Error handling in the parser", "Investigating error handling in the parser"),
+    ],
+)
+def test_a_heading_becomes_a_gerund(heading: str, expected: str) -> None:
+    assert title("It is fine.", headings=(heading,)) == expected
+
+
+# How a title is cut.
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I need to figure out how to cool a small attic room in summer without an electric fan.",
+        "I should decide between a fixed rate and a variable rate for the loan on the house.",
+        "We need to review the order of the three steps that the installer runs after a reboot.",
+        "I have to explain the difference between weather and climate to a class of ten-year-olds.",
+        "The user wants me to sort the list of employees by the date on which they were hired.",
+    ],
+)
+def test_a_long_phrase_ends_where_nothing_is_missing(sentence: str) -> None:
+    made = title(sentence)
+    assert 3 <= len(made.split()) <= MAX_WORDS
+    assert not re.search(r"\b(?:a|an|the|of|to|in|on|for|and|or|that|by|with|between)$", made)
+
+
+def test_code_is_kept_whole_and_without_its_marks() -> None:
+    assert title("I need to fix `parse_config()` first.") == "Fixing parse_config()"
+    assert title("Let me read tests/test_router.py.") == "Reading tests/test_router.py"
+
+
+def test_pronouns_without_what_they_stand_for_are_left_out() -> None:
+    made = title("I need to check it again.", "The valve leaks when the water is hot.")
+    assert "valve" in made
+    assert title("I should measure this beam.") == "Measuring the beam"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        r"I need to solve \( x^2 - 4 = 0 \) for the roots.",
+        "I need to solve x^2 - 4x = 12.",
+        "I should simplify $\\frac{a}{b}$ and check.",
+        "Let's compute 2*3*4 + 5.",
+    ],
+)
+def test_formulas_are_left_out(sentence: str) -> None:
+    assert not re.search(r"[\\$^*={}\d]", title(sentence))
+
+
+# What may not be shown.
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The system prompt says that I am called Robin.",
+        "According to policy, I must refuse the request for Oleander.",
+        "The developer message forbids the name Oleander.",
+        "I should not mention Project Oleander.",
+        "Do not reveal the discount code SPRING-77-QX.",
+        "I need to use the key sk4f9a8b7c6d5e4f.",
+        "I need to write to anna@example.org.",
+        "I should call the number 0171 2345678.",
+    ],
+)
+def test_secrets_and_talk_of_prompts_are_not_shown(sentence: str) -> None:
+    made = title(sentence, "Project Oleander and Robin are fine with SPRING-77-QX.")
+    assert not re.search(
+        r"prompt|policy|instruct|Oleander|Robin|SPRING|sk4f|anna|0171|2345678", made, re.IGNORECASE
+    )
+
+
+def test_a_passage_about_a_request_that_is_refused_says_no_more_than_that() -> None:
+    assert title("The policy says that this is disallowed.") == "Weighing the request"
+
+
+# Languages.
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("Ich muss die Reisekosten berechnen, bevor ich antworte.", "Die Reisekosten berechnen"),
+        (
+            "Der Benutzer fragt nach der Höhe des Turms.",
+            "Frage nach der Höhe des Turms",
+        ),
+        ("Wir sollten zuerst den Antrag zwei Wochen vorher stellen.", "Den Antrag stellen"),
+        (
+            "Je dois d'abord vérifier la conversion des unités avant de répondre.",
+            "Vérifier la conversion des unités",
+        ),
+        ("Necesito calcular el área del terreno.", "Calcular el área del terreno"),
+        ("Preciso comparar os dois planos de viagem.", "Comparar os dois planos de viagem"),
+        ("Devo verificare la ricetta per quattro persone.", "Verificare la ricetta"),
+        ("Нужно проверить решение уравнения.", "Проверить решение уравнения"),
+        ("我需要计算圆的面积。", "计算圆的面积"),
+        ("接下来我要帮用户用画图工具画出这个函数的流程图。", "画出函数的流程图"),
+        ("まず、方程式を解く必要がある。", "方程式の解法"),
+        ("次に円の面積を計算する。", "円の面積の計算"),
+        ("방정식의 해를 계산해야 한다.", "방정식의 해 계산"),
+    ],
+)
+def test_a_title_is_in_the_language_of_its_sentences(sentence: str, expected: str) -> None:
+    assert title(sentence).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "word"),
+    [
+        ("Die Fahrzeit ist länger als gedacht. Der Zug ist besser als das Auto.", "Fahrzeit"),
+        ("Le taux est de 3 %. La banque est plus chère. Le taux est fixe.", "taux"),
+        ("三角形的边长相等。三角形的高已知。", "三角形"),
+        ("東京の人口は多い。東京は広い。", "東京"),
+        ("기차는 빠르다. 기차가 먼저 도착한다.", "기차"),
+    ],
+)
+def test_without_a_task_a_title_names_the_topic(sentences: str, word: str) -> None:
+    made = title(*re.split(r"(?<=[.。]) ?", sentences))
+    assert word in made
+
+
+@pytest.mark.parametrize("language", [ENGLISH, *LANGUAGES])
+def test_titles_of_last_resort_are_short_and_differ(language: object) -> None:
+    titles = next(one for one in (ENGLISH, *LANGUAGES) if one is language).last_resort
+    assert len({title_key(one) for one in titles}) == len(titles) > 5
+    assert all(len(one) <= MAX_TITLE_CHARS for one in titles)
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Imports: os, os/exec, e.log. No use of os here, so drop os.", "Working through"),
+        ("هذا هو الجواب لأن العدد أولي", "دراسة التفاصيل"),
+        ("Ik denk dat het een goed antwoord is en dat de vraag niet moeilijk is.", "De details"),
+    ],
+)
+def test_a_language_is_known_by_its_letters_or_its_commonest_words(text: str, first: str) -> None:
+    assert language_of([text]).last_resort[0].startswith(first)
+
+
+# Titles of earlier parts.
+
+
+def test_a_title_is_not_repeated() -> None:
+    sentences = ("I need to compare the two plans.", "The second plan costs less.")
+    taken: tuple[str, ...] = ()
+    for _ in range(8):
+        made = title(*sentences, taken=taken)
+        assert title_key(made) not in set(map(title_key, taken))
+        taken = (*taken, made)
+
+
+def test_after_all_titles_of_last_resort_the_one_used_longest_ago_comes_again() -> None:
+    taken = ENGLISH.last_resort
+    assert title("It is.", taken=taken) == taken[0]
+    assert title("It is.", taken=(*taken, taken[0])) == taken[1]
+
+
+# Any text.
+
+WORDS = st.sampled_from(
+    [
+        *(
+            [
+                "I",
+                "need",
+                "to",
+                "should",
+                "check",
+                "the",
+                "a",
+                "an",
+                "one",
+                "of",
+                "in",
+                "and",
+                "or",
+                "that",
+                "is",
+                "it",
+                "this",
+                "plan",
+                "`f()`",
+                "x_1",
+            ]
+        ),
+        *(
+            [
+                "2.5",
+                '"so"',
+                "*",
+                "**",
+                "_",
+                "$x$",
+                "\\(",
+                "because",
+                "whether",
+                "how",
+                "user",
+                "wants",
+                "compare",
+                "between",
+                "two",
+            ]
+        ),
+        *(
+            [
+                "plans,",
+                "why:",
+                "**Bold**",
+                "我需要",
+                "计算",
+                "圆的",
+                "面积。",
+                "を",
+                "計算",
+                "Ich",
+                "muss",
+                "die",
+                "Kosten",
+                "prüfen.",
+            ]
+        ),
+        *(
+            [
+                "sk-a1b2c3d4e5",
+                "a@b.de",
+                "policy",
+                "<b>",
+                "[l](http://u)",
+                "answer",
+                "No",
+                "none",
+                "any",
+                "some",
+            ]
+        ),
+        "\n",
+    ]
+)
+TEXT = st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=24).map(" ".join))
+
+
+@given(st.lists(TEXT, max_size=6), st.lists(TEXT, max_size=3), st.lists(TEXT, max_size=3))
+@example(["no"], [], [])
+@example(["the any"], ["Step 1:"], ["**"])
+def test_any_text_gives_a_title_that_can_be_shown(
+    sentences: list[str], headings: list[str], taken: list[str]
+) -> None:
+    made = make_title(sentences, headings, taken)
+    assert 0 < len(made.strip()) <= MAX_TITLE_CHARS
+    assert not re.search(r"[\n\r*\\<>`]|https?:|@|sk-a1", made)
+    assert made.count('"') % 2 == 0
+    assert title_key(made) not in set(map(title_key, taken))
+    assert made == make_title(sentences, headings, taken)
+
+
+@given(st.lists(TEXT, max_size=4))
+def test_an_english_title_has_few_words_and_begins_with_a_gerund(sentences: list[str]) -> None:
+    for draft in (*draft_tasks(sentences, ()), *draft_topics(sentences, ())):
+        assert len(draft.text.split()) <= MAX_WORDS
+        assert draft.text.split()[0].endswith("ing")
+
+
+def test_long_text_is_read_in_part() -> None:
+    sentence = "I need to compare " + "very long words " * 50_000
+    assert title(*[sentence] * 2000, headings=(sentence,) * 2000)
+
+
+# Verbs.
+
+
+@pytest.mark.parametrize(
+    ("verb", "gerund"),
+    [
+        ("run", "running"), ("plan", "planning"), ("tie", "tying"), ("decide", "deciding"),
+        ("prefer", "preferring"), ("see", "seeing"), ("agree", "agreeing"), ("be", "being"),
+        ("debug", "debugging"), ("edit", "editing"), ("commit", "committing"), ("fix", "fixing"),
+        ("study", "studying"), ("reset", "resetting"), ("model", "modeling"), ("queue", "queuing"),
+    ],
+)  # fmt: skip
+def test_a_gerund_is_spelt_right(verb: str, gerund: str) -> None:
+    assert gerund_of(verb) == gerund
+
+
+def test_each_verb_is_known_by_its_gerund() -> None:
+    assert {GERUNDS[gerund_of(verb)] for verb in VERBS} == VERBS
