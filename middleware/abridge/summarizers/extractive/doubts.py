@@ -19,7 +19,7 @@ THINKING_ALOUD = re.compile(
     r"|(?:double[- ])?checking|re-?reading"
     r"|confirming|verifying|looking (?:back|at|through|for)"
     r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
-    r"|another (?:angle|idea|thought|approach|way)|check\b"
+    r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b"
     r"|mal sehen|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons"
     r"|peut-être|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b"
     r"|嗯|等等|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん"

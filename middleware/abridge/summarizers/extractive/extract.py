@@ -24,12 +24,15 @@ from abridge.summarizers.extractive.choosing import choose_sentences
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.scoring import Candidate, score_sentences
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, Sentence, split_sentences
-from abridge.summarizers.extractive.titling import choose_title
+from abridge.summarizers.extractive.titles import make_title
 from abridge.summarizers.extractive.words import WIDE_CHAR, topic_words
 from abridge.work import Work
 
 MAX_INPUT_CHARS = 20_000
 """Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
+
+MAX_TITLE_SENTENCES = 6
+"""Sentences beside the chosen ones of which a title may be made."""
 
 MAX_REST_SIZE = 600
 """Size up to which a last part that concludes nothing repeats the conclusion before it."""
@@ -102,10 +105,10 @@ def extract(passage: Passage) -> str:
     if not style.titled or not text.strip():
         return summary
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
-    title = choose_title([*headings, *(one.text for one in chosen)], passage.titles)
-    if style.title_only:
-        return f"**{title}**" if title else ""
-    return f"**{title}**\n\n{summary}" if title else summary
+    others = sorted(candidates, key=lambda one: -one.score)[:MAX_TITLE_SENTENCES]
+    texts = [one.text for one in (*chosen, *others)]
+    title = f"**{make_title(texts, headings, passage.titles)}**"
+    return f"{title}\n\n{summary}" if summary and not style.title_only else title
 
 
 def _keep_head_and_tail(text: str) -> str:

@@ -24,6 +24,8 @@ _LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
 
 _LOOSE_ENDS = (":", "：", ",", "，")
 
+_DIGIT = re.compile(r"\d")
+
 _ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?[=*/×÷]\s?(?=[\w(√-])")
 
 _PARTICIPLE = re.compile(r"(?:\w+,? )?(?:[A-Z][a-z]+ing|(?<=, )[a-z]+ing)\b")
@@ -71,11 +73,12 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
     count = word_count(text, wide=wide)
     score = -2.0 if count < 4 else -0.5 if count < 7 else 0.0
     score -= 0.5 * (count > 45)
-    score -= 1.5 * text.endswith("…") + 0.8 * _is_verbless(text)
+    score -= 1.5 * text.endswith("…") + 0.8 * (not wide and _is_verbless(text))
     is_whole = text.endswith(_SENTENCE_STOPS)
     score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
-    score += 0.4 * any(map(str.isdigit, text)) + 0.5 * is_whole
-    score -= 0.5 * min(3, len(_ARITHMETIC.findall(text)))
+    score += 0.5 * is_whole
+    if _DIGIT.search(text):
+        score += 0.4 - 0.5 * min(3, len(_ARITHMETIC.findall(text)))
     plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
     return score - max(0.0, plain_share - letter_share(text)) * 8
 

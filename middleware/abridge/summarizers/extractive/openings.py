@@ -59,7 +59,8 @@ _LEANS = re.compile(
     r"|neither|either|either way|because|otherwise|alternatively|instead|in that case|in this case"
     r"|in either case|in both cases|for example|for instance|e\.g\.|i\.e\.|similarly|likewise"
     r"|again|same|so|then|or|nor|not|unless|whereas|while|though|although|meaning|same thing"
-    r"|with (?:this|that|these|it)|by (?:this|that)|from (?:this|that|there)|after (?:this|that)"
+    r"|with (?:this|that|these|it)|by (?:this|that)|from (?:this|that|there)|(?:after"
+    r"|before) (?:this|that)"
     r"|given (?:this|that|these)|based on (?:this|that|these)|if (?:so|not|it|they|that|this|he"
     r"|she)"
     r"|since (?:it|they|that|this|these|he|she)|when (?:it|they|that|this)|as (?:it|they|such)"
@@ -84,7 +85,7 @@ _LEANS = re.compile(
 _LEANS_EARLY = re.compile(
     r"(?:on|in|at|with|by|for|from|to|if|when|since|as|while|once|after|before|\w+ing|i|we|you"
     r"|let['’]s)\b"
-    r",?\s(?:[\w'’-]+,?\s){0,3}?(?:it|they|them|these|those|both|there)\b(?!['’]s (?:important"
+    r",?\s(?:[\w'’:.-]+,?\s){0,3}?(?:it|they|them|these|those|both|there)\b(?!['’]s (?:important"
     r"|crucial|best) )"
     r"|(?:wenn|weil|da|falls|auch|bei|mit|für|in|ich|wir)\s(?:\w+\s){0,2}?(?:er|es|ihn|ihm"
     r"|diese[rnms]?)\b",

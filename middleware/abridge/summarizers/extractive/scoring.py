@@ -92,7 +92,7 @@ class _Scorer:
         self._lowered = [text.lower() for text in self._tied]
         self._words = [topic_words(lower) for lower in self._lowered]
         counts = Counter(chain.from_iterable(self._words))
-        self._word_scores = {word: min(count - 1, 4) for word, count in counts.items()}
+        self._word_scores = {word: count - 1 if count < 5 else 4 for word, count in counts.items()}
         self._hidden = _find_hidden(sentences)
         self._dismissed = {
             sentence.block

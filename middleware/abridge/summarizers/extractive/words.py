@@ -11,6 +11,10 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 _LETTER_RUN = re.compile(r"[A-Za-z]{2,}")
 
+_LETTERS = re.compile(
+    r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff]+|[^\W\d_]{2,}"  # a wide one may stand alone
+)
+
 _LONG_WORD = re.compile(r"[a-z]{4,}|\d[\d.,]*\d")
 
 
@@ -48,10 +52,7 @@ def letter_share(text: str) -> float:
     visible = len(text) - text.count(" ")
     if text.isascii():
         return len("".join(_LETTER_RUN.findall(text))) / visible
-    letters = sum(
-        len(word) for word in _WORD.findall(text) if len(word) > 1 or WIDE_CHAR.match(word)
-    )
-    return letters / visible
+    return len("".join(_LETTERS.findall(text))) / visible
 
 
 def word_count(text: str, *, wide: bool) -> int:
