@@ -65,6 +65,19 @@ def test_questions_and_thinking_aloud_are_doubted(text: str) -> None:
     assert score_doubts(text, text, "") <= -3
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'what about "the root of it"?',
+        "connection c sounds best.",
+        "that looks right at first.",
+        "verbindung c klingt am besten.",
+    ],
+)
+def test_questions_and_first_impressions_are_doubted(text: str) -> None:
+    assert score_doubts(text, text, "") <= -3
+
+
 def test_a_quoted_question_is_no_question() -> None:
     text = 'the riddle asks: "what did i pay?"'
     assert score_doubts(text, text, "") == 0

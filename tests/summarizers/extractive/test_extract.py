@@ -177,6 +177,11 @@ def test_code_alone_still_gives_a_summary() -> None:
     assert summary.startswith("for (i = 0;")
 
 
+def test_a_sentence_that_a_formula_completes_is_left_out() -> None:
+    text = "Multiplying by x gives\n\\[\nx = 1\n\\]\nThe series converges for small x."
+    assert part(text, "detailed").endswith("**\n\nThe series converges for small x.")
+
+
 def test_links_and_markup_are_not_copied() -> None:
     text = (
         "So the answer is at https://evil.example/?q=1 <b>now</b>. I'll use the local copy instead."

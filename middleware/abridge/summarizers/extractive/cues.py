@@ -213,6 +213,7 @@ META = Cue(
         r"(?:should|must) (?:not )?(?:give|share|offer|include|tell)|answer (?:clearly|directly)",
         r"summari[sz]e (?:it|this|the)|i['’]m done|said clearly|be said|make sure|write final",
         r"to be (?:sure|safe|clear)|go(?:ing)? with (?:that|it)",
+        r"(?:should|must|could|can) (?:also )?(?:mention|phrase|format|answer|respond|present)",
     ),
     de=(
         r"antworten|beantworten|formulier\w*|zusammenfassen|sicherstellen|sicherzustellen|duze",

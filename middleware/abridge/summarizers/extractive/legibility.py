@@ -7,7 +7,7 @@ import re
 from abridge.summarizers.extractive.sentences import Sentence
 from abridge.summarizers.extractive.words import letter_share, word_count
 
-_SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]|[:：,，]$")
+_SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]")
 """What every illegible sentence holds, except those that start loosely: most hold nothing of it."""
 
 _DEBRIS = re.compile(
@@ -22,7 +22,12 @@ _CODE_SPAN = re.compile(r"`[^`\n]+`")
 
 _LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
 
-_LOOSE_ENDS = (":", "：", ",", "，")
+_LOOSE_END = re.compile(
+    r"[:：,，]$|\b(?:gives?|yields?|obtain|becomes?|equals|is|are|get|have|as|the|an?|of|to|and"
+    r"|or|that"
+    r"|where|with|for|by|namely|ist|sind|und|oder|der|die|das|est|et|es|y)$"
+)
+"""The end of a sentence that a formula or a list completes."""
 
 _DIGIT = re.compile(r"\d")
 
@@ -46,7 +51,7 @@ WIDE_PLAIN_SHARE = 0.6
 
 def is_legible(text: str) -> bool:
     """Return false for code, links, half a formula, and half a sentence."""
-    if _LOOSE_START.match(text):
+    if _LOOSE_START.match(text) or _LOOSE_END.search(text, max(0, len(text) - 9)):
         return False
     if not _SUSPECT.search(text):
         return True
@@ -54,7 +59,7 @@ def is_legible(text: str) -> bool:
         return False
     if "`" in text:
         text = _CODE_SPAN.sub("`_`", text)
-    return not (text.endswith(_LOOSE_ENDS) or _DEBRIS.search(text)) and _is_balanced(text)
+    return not _DEBRIS.search(text) and _is_balanced(text)
 
 
 def _is_balanced(text: str) -> bool:
