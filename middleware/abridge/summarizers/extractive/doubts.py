@@ -147,7 +147,7 @@ def score_doubts(lower: str, raw: str, following: str) -> float:
         score -= 3.0
     if _QUESTION.search(lower, max(0, len(lower) - 4)) and not _QUOTED_QUESTION.search(lower):
         score -= 5.0
-    if any([hint in lower for hint in _APPEARANCE_HINTS]) and _APPEARANCE.search(lower):
+    if any(hint in lower for hint in _APPEARANCE_HINTS) and _APPEARANCE.search(lower):
         score -= 3.0
     if SHRUG.fullmatch(lower):
         score -= 5.0

@@ -41,7 +41,7 @@ MAX_TOLD_PARTS = 20
 """The most earlier parts, counted from the last, whose sentences are not said again."""
 
 SHORT_CHARS = 4000
-"""Characters of a passage that take some 15 ms in the script that takes longest, prose 2 ms."""
+"""Characters of a passage that take some 12 ms where that takes longest, prose in letters 6 ms."""
 
 TITLE_RULES = ExtractRules(
     chars_per_sentence=1500,

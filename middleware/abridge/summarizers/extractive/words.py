@@ -7,6 +7,8 @@ from operator import add
 
 WIDE_CHAR = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
 
+_WIDE_RUN = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff]+")
+
 _WORD = re.compile(r"[^\W\d_]+")
 
 _LETTER_RUN = re.compile(r"[A-Za-z]{2,}")
@@ -39,11 +41,11 @@ def topic_words(text: str) -> frozenset[str]:
     script has no spaces."""
     found = set(_LONG_WORD.findall(text))
     if not text.isascii():
-        for word in _WORD.findall(text):
-            if WIDE_CHAR.match(word):
-                found.update(map(add, word, word[1:]))
-            elif len(word) > 3:
-                found.add(word)
+        runs = _WIDE_RUN.findall(text)
+        for run in runs:
+            found.update(map(add, run, run[1:]))
+        if not runs:
+            found.update([word for word in _WORD.findall(text) if len(word) > 3])
     return frozenset(found - STOP_WORDS)
 
 
