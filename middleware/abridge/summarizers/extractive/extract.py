@@ -57,7 +57,9 @@ _LOOSE_END_CHARS = " ,，、-–—"
 
 _PUNCTUATED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
 
-_TOLD_SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?!\s)[^.!?。！？\n]*)*")
+_TOLD_SENTENCE = re.compile(
+    r"[^.!?。！？\n]+(?:(?:[.!?](?!\s)|(?<=\bvs)\.|(?<=\b(?:dr|mr|st|ca))\.)[^.!?。！？\n]*)*"
+)
 
 
 class ExtractiveSummarizer:
