@@ -117,7 +117,7 @@ async def test_text_is_cleaned() -> None:
 
 
 async def test_held_back_text_is_released_at_the_end() -> None:
-    assert await collect_output(guard(), "**So it ", "is", SPENT) == ["**So it is**", SPENT]
+    assert await collect_output(guard(), "**So it ", "is", SPENT) == ["**So it is", SPENT]
 
 
 async def test_usage_is_reported_once_and_last() -> None:

@@ -90,7 +90,7 @@ class SummarySettings(Table):
     part_chars: PositiveInt = 1500  # of reasoning for a part; wide characters count 2.5
     max_parts: PositiveInt = 40  # beyond it, each part takes twice as much as the one before
     tail_chars: NonNegativeInt | None = None
-    """Leave out the rest if it is shorter. None: 120 for the embedded summarizer, else 400."""
+    """Leave out the rest if it is shorter. None: 80 for the embedded summarizer, else 400."""
     min_chars: PositiveInt = 1  # make no summary of less reasoning
     max_overhead: PositiveFloat | None = None  # summary tokens as a share of the model's own tokens
     grace: NonNegativeFloat = 5.0  # how long the answer may wait

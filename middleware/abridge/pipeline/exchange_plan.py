@@ -20,14 +20,14 @@ from abridge.memory.summaries import SummaryTracker
 from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
 from abridge.pipeline.native_reasoning import find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
-from abridge.summarizers.extractive.extract import extract
+from abridge.summarizers.extractive.extract import extract_or_nothing
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer
 
 TAIL_CHARS = 400
 """The least rest of reasoning for which a summarizer is called, in characters."""
 
-EXTRACT_TAIL_CHARS = 120
+EXTRACT_TAIL_CHARS = 80
 """The least rest of which an extract is made."""
 
 
@@ -201,7 +201,7 @@ class ExchangePlanner:
             in_turn=free and not reviewed,
             held_limit=int(limits.held),
             max_overhead=None if free else summary.max_overhead,
-            fallback=extract if extracts else None,
+            fallback=extract_or_nothing if extracts else None,
             fail_response=summary.on_failure == "fail",
         )
 

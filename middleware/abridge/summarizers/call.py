@@ -21,6 +21,7 @@ from abridge.errors import SummarizerError
 from abridge.http.timers import SilenceTimer
 from abridge.summarizers.cleaning import Cleaner
 from abridge.summarizers.extractive.extract import ExtractiveSummarizer
+from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.review import Reviewer
 from abridge.summarizers.summarizer import Summarizer, is_name
 
@@ -73,7 +74,7 @@ class GuardedCall:
         self.close_error: BaseException | None = None
         self._passage = passage
         self._reviewer = reviewer
-        self._cleaner = Cleaner(None if runs_in_process(summarizer) else passage.style)
+        self._cleaner = Cleaner(passage.style if isinstance(summarizer, ModelSummarizer) else None)
         self._remaining_chars = MAX_PART_CHARS
         self._unreviewed: list[str] = []
         self._has_text = False

@@ -24,6 +24,7 @@ from abridge.summarizers.extractive.extract import (
     SHORT_CHARS,
     ExtractiveSummarizer,
     extract,
+    extract_or_nothing,
 )
 from tests.support.shared import RECORDINGS, needs_recordings
 
@@ -409,3 +410,16 @@ async def test_a_long_passage_is_read_beside_the_event_loop(
     passage = Passage("a" * (SHORT_CHARS + is_long))
     assert [piece async for piece in ExtractiveSummarizer().summarize(passage)]
     assert (threads != [threading.current_thread()]) is is_long
+
+
+def test_a_fault_in_the_last_resort_is_logged_without_the_text_and_gives_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> str:
+        raise ValueError("a secret")
+
+    assert extract_or_nothing(Passage(ENGLISH)) == extract(Passage(ENGLISH))
+    monkeypatch.setattr("abridge.summarizers.extractive.extract.score_sentences", fail)
+    assert extract_or_nothing(Passage(ENGLISH)) == ""
+    warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert warnings == ["the extract failed: ValueError"]

@@ -46,8 +46,8 @@ def test_each_style_asks_for_its_form_after_the_material(style: SummaryStyle) ->
 
 @pytest.mark.parametrize("style", STYLES)
 def test_an_example_is_shown_until_there_are_parts_of_its_own(style: SummaryStyle) -> None:
-    first = prompt_for(Passage("why", style)).system
-    later = prompt_for(Passage("why", style, told=("**One**\n\nI add.",))).system
+    first = prompt_for(Passage("why " * 300, style)).system
+    later = prompt_for(Passage("why " * 300, style, told=("**One**\n\nI add.",))).system
     assert STYLES[style].example in first
     assert TOLD_RULE not in first
     assert STYLES[style].example not in later
@@ -188,7 +188,7 @@ PARAGRAPH = {
     "Chinese": "我们先看第一种情况，然后再看第二种。因为两边相等，所以结论成立。\n\n",
     "Japanese": "まず最初の場合を考えて、次に二番目の場合を確認します。\n\n",
 }
-MAX_FIXED_SIZE = 790
+MAX_FIXED_SIZE = 815
 """Size of all that is sent with a part that has nothing before it, beside the reasoning."""
 
 

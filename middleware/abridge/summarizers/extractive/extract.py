@@ -11,8 +11,10 @@ the event loop, for a longer one in a thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
+from traceback import format_tb
 from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
@@ -52,6 +54,8 @@ TITLE_RULES = ExtractRules(
     late_score=0.5,
 )
 """Which sentences a title is made of, where it stands alone."""
+
+_log = logging.getLogger(__name__)
 
 _LOOSE_END_CHARS = " ,，、-–—"
 
@@ -111,6 +115,16 @@ def extract(passage: Passage) -> str:
     texts = [one.text for one in (*chosen, *others)]
     title = f"**{make_title(texts, headings, passage.titles)}**"
     return f"{title}\n\n{summary}" if summary and not style.title_only else title
+
+
+def extract_or_nothing(passage: Passage) -> str:
+    """Like `extract`, for where nothing may be raised into the answer: empty if that fails."""
+    try:
+        return extract(passage)
+    except Exception as error:  # noqa: BLE001 -- a fault here must not cost the answer
+        _log.warning("the extract failed: %s", type(error).__name__)
+        _log.debug("it failed here:\n%s", "".join(format_tb(error.__traceback__)))
+        return ""
 
 
 def _keep_head_and_tail(text: str) -> str:
