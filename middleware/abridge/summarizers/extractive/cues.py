@@ -214,6 +214,7 @@ META = Cue(
         r"summari[sz]e (?:it|this|the)|i['’]m done|said clearly|be said|make sure|write final",
         r"to be (?:sure|safe|clear)|go(?:ing)? with (?:that|it)",
         r"(?:should|must|could|can) (?:also )?(?:mention|phrase|format|answer|respond|present)",
+        r"(?:answer|response|reply|draft|output|say): ?[\"“]",
     ),
     de=(
         r"antworten|beantworten|formulier\w*|zusammenfassen|sicherstellen|sicherzustellen|duze",

@@ -86,8 +86,10 @@ ASKED = re.compile(
     r"\b(?:user|question|riddle|problem|puzzle|task|he|she)(?: here)? (?:"
     r"(?P<search>is asking for|asks for|asked for|is looking for|is to find)"
     r"|(?P<about>is asking about|asks about|asked about|is about|concerns)"
-    r"|(?P<want>wants|would like|needs|requested|requests)"
-    r"|(?P<how>asks|is asking|wants to know|asked|is)(?= (?:how|why|what|whether|where)\b)) "
+    r"|(?P<how>asks|is asking|wants to (?:know|understand|find out)|asked|is)"
+    r"(?= (?:how|why|what|whether|where|which)\b)"
+    r"|(?P<do>wants to|would like to|needs to)(?= (?!know|understand|be\b|have\b))"
+    r"|(?P<want>wants|would like|needs|requested|requests)(?! (?:me|to)\b)) "
 )
 
 ASKED_VERBS = MappingProxyType(
@@ -96,6 +98,7 @@ ASKED_VERBS = MappingProxyType(
         "about": ("Looking into", "Exploring"),
         "want": ("Working on", "Preparing"),
         "how": ("Working out", "Figuring out"),
+        "do": ("Working out how to", "Figuring out how to"),
     }
 )
 
