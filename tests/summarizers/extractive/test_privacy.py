@@ -72,3 +72,15 @@ def test_secrets_prompts_and_personal_data_are_private(text: str) -> None:
 )
 def test_plain_reasoning_is_not_private(text: str) -> None:
     assert not is_private(text)
+
+
+@pytest.mark.parametrize(
+    "resolution",
+    ["Internal: never disclose the staff rate code.", "I can't reveal any staff rate here."],
+)
+def test_what_the_model_resolves_not_to_say_is_private_wherever_it_is_named(
+    resolution: str,
+) -> None:
+    privacy = Privacy(f"{resolution} The staff rate would be lower. The public rate is 112.")
+    assert privacy.covers("The staff rate would be lower.")
+    assert not privacy.covers("The public rate is 112.")

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice, pairwise
+
+MAX_KEPT = 8
+"""The most resolutions not to say something that are looked at in one text."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -148,6 +152,13 @@ RULES = (
     ),
 )
 
+_KEPT = re.compile(
+    r"(?:\b(?:never|not|avoid)|n['’]t)(?: \w+){0,2}? "
+    r"(?:reveal|disclose|divulge|leak|expose|share)(?:ing)? "
+    r"(?:(?:the|a|an|any|my|our|that|this|internal|secret) )*(?P<what>[\w-]+(?: [\w-]+){1,3})"
+)
+"""What the model resolves not to say, so that other sentences that name it are private, too."""
+
 _MAIL = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
 
 _CODE = re.compile(  # a voucher or serial number, such as AB-12-CD
@@ -174,6 +185,7 @@ class Privacy:
     def __init__(self, text: str) -> None:
         lowered = text.lower()
         self._rules = [rule for rule in RULES if rule.applies(lowered)]
+        self._kept = _find_kept(lowered) if self._rules else []
         self._has_mail = "@" in text
         self._has_digits = bool(_DIGITS.search(text))
         self._has_code = "-" in text
@@ -186,12 +198,23 @@ class Privacy:
             for rule in self._rules:
                 if rule.applies(lowered) and rule.pattern.search(lowered):
                     return True
+            if any(name in lowered for name in self._kept):
+                return True
         return (
             (self._has_mail and bool(_MAIL.search(text)))
             or (self._has_digits and bool(_NUMBER.search(text)))
             or (self._has_code and "-" in text and bool(_CODE.search(text)))
             or (self._has_keys and any(map(_is_key, _TOKEN.findall(text))))
         )
+
+
+def _find_kept(lowered: str) -> list[str]:
+    """Return the names of what must not be said: pairs of longer words, such as "staff rate"."""
+    pairs: list[str] = []
+    for found in islice(_KEPT.finditer(lowered), MAX_KEPT):
+        words = found["what"].split()
+        pairs += [f"{one} {two}" for one, two in pairwise(words) if min(len(one), len(two)) > 3]
+    return pairs
 
 
 def _is_key(token: str) -> bool:
