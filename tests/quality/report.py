@@ -79,14 +79,14 @@ def gate_table(results: Sequence[Result]) -> list[str]:
     rows = []
     for gate in GATES:
         value = gate.figure(measures)
-        holds = "holds" if gate.holds(value, gate.bound) else "FAILS"
+        holds = "holds" if gate.holds(value) else "FAILS"
         rows.append((gate.name, short(value), gate.target, holds))
     return _table([("gate", "here", "bound", ""), *rows, ("score", short(score(measures)), "", "")])
 
 
 def all_hold(results: Sequence[Result]) -> bool:
     measures = [one.measure for one in results]
-    return all(gate.holds(gate.figure(measures), gate.bound) for gate in GATES)
+    return all(gate.holds(gate.figure(measures)) for gate in GATES)
 
 
 def append_csv(path: Path, results: Sequence[Result], run: dict[str, Any]) -> None:
