@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from abridge.summarizers.extractive.alternatives import group_alternatives
+
 _WIDE_LANGUAGES = ("zh", "ja", "ko")
 
 
@@ -24,7 +26,7 @@ class Cue:
         wide = [patterns[language] for language in patterns if language in _WIDE_LANGUAGES]
         spaced = [patterns[language] for language in patterns if language not in _WIDE_LANGUAGES]
         self._wide = re.compile(_join(wide))
-        self._spaced = re.compile(rf"\b(?:{_join(spaced)})(?!\w)")
+        self._spaced = re.compile(rf"\b(?:{group_alternatives(_join(spaced))})(?!\w)")
 
     def search(self, text: str, *, wide: bool) -> re.Match[str] | None:
         """Search text in small letters, which is in a wide script or is not."""
