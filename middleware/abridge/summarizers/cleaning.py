@@ -134,17 +134,14 @@ class Cleaner:
             *([] if style is None else form_stages(style)),
         ]
 
-    def feed(self, text: str) -> str:
+    def feed(self, text: str, *, last: bool = False) -> str:
         for stage in self._stages:
-            text = stage.feed(text)
+            text = stage.feed(text, last=last)
         return text
 
     def end(self) -> str:
         """Return the rest at the end of the text."""
-        text = ""
-        for stage in self._stages:
-            text = stage.feed(text, last=True)
-        return text
+        return self.feed("", last=True)
 
     @property
     def buffered_chars(self) -> int:
@@ -154,5 +151,4 @@ class Cleaner:
 
 def clean(text: str, style: SummaryStyle | None = None) -> str:
     """Clean a complete text."""
-    cleaner = Cleaner(style)
-    return cleaner.feed(text) + cleaner.end()
+    return Cleaner(style).feed(text, last=True)
