@@ -46,6 +46,7 @@ class Choice:
     places: int
     keep: Candidate | None = None  # the conclusion, which may be said again
     chosen: dict[int, Candidate] = field(default_factory=dict)
+    checked: dict[int, bool] = field(default_factory=dict)  # by position, whether it was told
 
     def find_conclusion(self) -> list[Candidate]:
         """Return the best of the sentences that conclude, after those that it needs: a later one
@@ -105,11 +106,18 @@ class Choice:
     def is_said(self, one: Candidate) -> bool:
         """Return true if a chosen sentence, or one told before, says as much."""
         for other in self.chosen.values():
-            if share_of(*sorted((one.words, other.words), key=len)) >= SAME_SHARE:
+            fewer = min(len(one.words), len(other.words))
+            if fewer and len(one.words & other.words) / fewer >= SAME_SHARE:
                 return True
-        return one is not self.keep and any(
-            share_of(one.words, other) >= SAME_SHARE for other in self.told
-        )
+        return one is not self.keep and self.is_told(one)
+
+    def is_told(self, one: Candidate) -> bool:
+        """Return true if a sentence of an earlier part says as much."""
+        if one.position not in self.checked:
+            self.checked[one.position] = any(
+                share_of(one.words, other) >= SAME_SHARE for other in self.told
+            )
+        return self.checked[one.position]
 
 
 def choose_sentences(

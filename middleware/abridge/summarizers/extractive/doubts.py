@@ -139,6 +139,13 @@ _APPEARANCE_HINTS = (
 """Whatever `_APPEARANCE` finds holds one of these: to look for them takes a tenth of the time."""
 
 
+def _has_appearance(lower: str) -> bool:
+    for hint in _APPEARANCE_HINTS:
+        if hint in lower:
+            return _APPEARANCE.search(lower) is not None
+    return False
+
+
 def score_doubts(lower: str, raw: str, following: str) -> float:
     """Score the doubts about a sentence, 0 for none. All texts are in small letters: the sentence
     without fillers, its opening with them, the opening of the next one."""
@@ -147,7 +154,7 @@ def score_doubts(lower: str, raw: str, following: str) -> float:
         score -= 3.0
     if _QUESTION.search(lower, max(0, len(lower) - 4)) and not _QUOTED_QUESTION.search(lower):
         score -= 5.0
-    if any(hint in lower for hint in _APPEARANCE_HINTS) and _APPEARANCE.search(lower):
+    if _has_appearance(lower):
         score -= 3.0
     if SHRUG.fullmatch(lower):
         score -= 5.0

@@ -77,15 +77,20 @@ def plain_math(text: str) -> str:
 
 def _rewrite(found: re.Match[str]) -> str:
     plain = found[1] or found[2]
-    for _ in range(2):  # twice: a fraction may hold a root, and the reverse
-        for group, replacement in _GROUPS:
-            plain = group.sub(replacement, plain)
-    plain = _COMMAND.sub(_symbol, _SPACING.sub(" ", plain))
+    if "{" in plain or "\\" in plain:
+        plain = _rewrite_commands(plain)
     plain = _POWER.sub(lambda power: "²³"["23".index(power[1])], plain)
     plain = plain.replace("\\{", "{").replace("\\}", "}")
     if "\\" in plain:
         return found[0]
     return _SPACES.sub(" ", plain).strip()
+
+
+def _rewrite_commands(plain: str) -> str:
+    for _ in range(2):  # twice: a fraction may hold a root, and the reverse
+        for group, replacement in _GROUPS:
+            plain = group.sub(replacement, plain)
+    return _COMMAND.sub(_symbol, _SPACING.sub(" ", plain))
 
 
 def _symbol(command: re.Match[str]) -> str:

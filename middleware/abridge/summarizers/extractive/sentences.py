@@ -32,6 +32,8 @@ _ABBREVIATION = re.compile(
     r"|u\. ?a|bzw|ca|evtl|ggf|inkl|Abs|Art|Mme|Sra?|p\. ?ej)|(?<=\s)[A-Z])\.$|^\d{1,3}\.$"
 )
 
+MAX_ABBREVIATION_CHARS = 7
+
 _LETTERED = re.compile(
     r"\b(?:option|plan|case|class|type|group|point|answer|variant|vitamin|hepatitis|klasse|typ"
     r"|gruppe"
@@ -120,7 +122,8 @@ def _goes_on(block: str, start: int, end: int) -> bool:
     """Return true if the stop before `end` does not end the sentence that begins at `start`."""
     near = max(start, end - 14)
     tail = block[near:end].rstrip("\"'”’)]»")
-    if _ABBREVIATION.search(block[start:end].lstrip() if end - start < 12 else tail):
+    short = block[start:end].lstrip() if end - start < 12 else tail
+    if _ABBREVIATION.search(short, max(0, len(short) - MAX_ABBREVIATION_CHARS)):
         return not _LETTERED.search(tail)
     if tail.endswith("!") and _FACTORIAL.search(block, max(start, end - 3), end + 3):
         return True

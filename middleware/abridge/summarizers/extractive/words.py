@@ -17,7 +17,9 @@ _LETTERS = re.compile(
     r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff]+|[^\W\d_]{2,}"  # a wide one may stand alone
 )
 
-_LONG_WORD = re.compile(r"[a-z]{4,}|\d[\d.,]*\d")
+_LONG_WORD = re.compile(r"[a-z]{4,}")
+
+_LONG_NUMBER = re.compile(r"\d[\d.,]*\d")
 
 
 STOP_WORDS = frozenset(
@@ -39,7 +41,7 @@ def is_wide(text: str) -> bool:
 def topic_words(text: str) -> frozenset[str]:
     """Return the longer words and numbers of a text in small letters; pairs of characters where the
     script has no spaces."""
-    found = set(_LONG_WORD.findall(text))
+    found = {*_LONG_WORD.findall(text), *_LONG_NUMBER.findall(text)}
     if not text.isascii():
         runs = _WIDE_RUN.findall(text)
         for run in runs:
