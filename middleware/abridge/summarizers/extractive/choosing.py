@@ -46,7 +46,6 @@ class Choice:
     places: int
     keep: Candidate | None = None  # the conclusion, which may be said again
     chosen: dict[int, Candidate] = field(default_factory=dict)
-    checked: dict[int, bool] = field(default_factory=dict)  # by position, whether it was told
 
     def find_conclusion(self) -> list[Candidate]:
         """Return the best of the sentences that conclude, after those that it needs: a later one
@@ -113,11 +112,9 @@ class Choice:
 
     def is_told(self, one: Candidate) -> bool:
         """Return true if a sentence of an earlier part says as much."""
-        if one.position not in self.checked:
-            self.checked[one.position] = any(
-                share_of(one.words, other) >= SAME_SHARE for other in self.told
-            )
-        return self.checked[one.position]
+        return one.told >= SAME_SHARE and any(
+            share_of(one.words, other) >= SAME_SHARE for other in self.told
+        )
 
 
 def choose_sentences(

@@ -63,6 +63,7 @@ class Candidate:
     tied: str  # as it follows the sentence before it: with its connective
     leans: bool  # cannot be understood without the sentence before it
     words: frozenset[str]  # its topic words
+    told: float  # share of them that earlier parts have used
     concludes: bool
     sound: bool  # neither question nor thinking aloud nor taken back
     score: float
@@ -119,9 +120,10 @@ class _Scorer:
         if sound and self._is_first and position < FIRST_SENTENCES:
             self._is_first = False
             score += FIRST_SCORE
+        told = share_of(words, self._told)
         if not (self._is_last and concludes):
-            score += TOLD_SCORE * max(0.0, share_of(words, self._told) - 0.5)
-        return Candidate(position, text, tied, leans(text), words, concludes, sound, score)
+            score += TOLD_SCORE * max(0.0, told - 0.5)
+        return Candidate(position, text, tied, leans(text), words, told, concludes, sound, score)
 
     def _is_supposed(self, position: int) -> bool:
         """Return true while something is tried out: until the paragraph ends or concludes."""

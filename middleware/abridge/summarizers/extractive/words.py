@@ -41,14 +41,13 @@ def is_wide(text: str) -> bool:
 def topic_words(text: str) -> frozenset[str]:
     """Return the longer words and numbers of a text in small letters; pairs of characters where the
     script has no spaces."""
-    found = {*_LONG_WORD.findall(text), *_LONG_NUMBER.findall(text)}
-    if not text.isascii():
-        runs = _WIDE_RUN.findall(text)
-        for run in runs:
-            found.update(map(add, run, run[1:]))
-        if not runs:
-            found.update([word for word in _WORD.findall(text) if len(word) > 3])
-    return frozenset(found - STOP_WORDS)
+    found = frozenset(_LONG_WORD.findall(text)) - STOP_WORDS
+    found = found.union(_LONG_NUMBER.findall(text))
+    if text.isascii():
+        return found
+    if runs := _WIDE_RUN.findall(text):
+        return found.union(*[map(add, run, run[1:]) for run in runs])
+    return found.union([word for word in _WORD.findall(text) if len(word) > 3]) - STOP_WORDS
 
 
 def letter_share(text: str) -> float:
