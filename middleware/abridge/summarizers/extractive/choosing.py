@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from abridge.core.segmenter import text_size
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
 from abridge.summarizers.extractive.words import share_of
@@ -94,13 +93,13 @@ class Choice:
 
     def take(self, one: Candidate) -> None:
         self.chosen[one.position] = one
-        self.room -= text_size(one.text)
+        self.room -= one.size
         self.places -= 1
 
     def fits(self, group: Sequence[Candidate]) -> bool:
         if not self.chosen:
             return len(group) <= self.places or len(group) == 1
-        return len(group) <= self.places and sum(text_size(one.text) for one in group) <= self.room
+        return len(group) <= self.places and sum(one.size for one in group) <= self.room
 
     def is_said(self, one: Candidate) -> bool:
         """Return true if a chosen sentence, or one told before, says as much."""
@@ -126,7 +125,7 @@ def choose_sentences(
 ) -> list[Candidate]:
     """Return the sentences to copy, best first; none if nothing is worth it."""
     sound = [one for one in candidates if one.sound]
-    size = sum(text_size(one.text) for one in candidates)
+    size = sum(one.size for one in candidates)
     places = min(
         rules.max_sentences, max(rules.min_sentences, int(size // rules.chars_per_sentence) + 1)
     )

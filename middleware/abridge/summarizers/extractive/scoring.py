@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from abridge.core.plan import Passage
+from abridge.core.segmenter import text_size
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive import cues, doubts
 from abridge.summarizers.extractive.legibility import is_legible, score_form
@@ -61,6 +62,7 @@ class Candidate:
     position: int  # among all sentences
     text: str  # as it stands alone
     tied: str  # as it follows the sentence before it: with its connective
+    size: float  # see `text_size`
     leans: bool  # cannot be understood without the sentence before it
     words: frozenset[str]  # its topic words
     told: float  # share of them that earlier parts have used
@@ -123,7 +125,18 @@ class _Scorer:
         told = share_of(words, self._told)
         if not (self._is_last and concludes):
             score += TOLD_SCORE * max(0.0, told - 0.5)
-        return Candidate(position, text, tied, leans(text), words, told, concludes, sound, score)
+        return Candidate(
+            position=position,
+            text=text,
+            tied=tied,
+            size=text_size(text),
+            leans=leans(text),
+            words=words,
+            told=told,
+            concludes=concludes,
+            sound=sound,
+            score=score,
+        )
 
     def _is_supposed(self, position: int) -> bool:
         """Return true while something is tried out: until the paragraph ends or concludes."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from abridge.summarizers.extractive.alternatives import group_alternatives
+
 MAX_TITLE_CHARS = 60
 
 MAX_WIDE_TITLE_CHARS = 24
@@ -17,15 +19,19 @@ _WIDE_LETTER = re.compile(f"[{WIDE}]")
 
 _FORBIDDEN_CHARS = re.compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
 
-_PROMPT_TALK = re.compile(
-    r"\b(?:system (?:prompt|message)|developer (?:prompt|message|says)|systemprompt"
+_SPACED_PROMPT_TALK = group_alternatives(
+    r"system (?:prompt|message)|developer (?:prompt|message|says)|systemprompt"
     r"|(?:the|according to|against|per|usage|safety|content) polic(?:y|ies)|polic(?:y|ies) says?"
     r"|(?:my|the|these|those|its|hidden|developer) (?:instructions|guidelines)"
     r"|disallowed|code ?names?"
     r"|(?:not|never|n['’]t|avoid) (?:to )?(?:mention|reveal|share|repeat|disclose|give|tell)"
     r"|(?:password|passphrase|secret|credential|api[ -]?key|token|code)s? (?:is|are|was)"
     r"|(?:discount|access|secret) codes?|confidential|must not|anweisungen|richtlinien"
-    r"|(?:das|mein) passwort|geheim\w*|consignes|instrucciones|инструкци\w+|пароль)\b"
+    r"|(?:das|mein) passwort|geheim\w*|consignes|instrucciones|инструкци\w+|пароль"
+)
+
+_PROMPT_TALK = re.compile(
+    rf"\b(?:{_SPACED_PROMPT_TALK})\b"
     r"|系统提示|提示词|保密|密码是|密钥是|システムプロンプト|指示に|ポリシー|パスワードは"
     r"|시스템 프롬프트|지침|비밀번호는"
 )
