@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from abridge.summarizers.extractive.alternatives import group_alternatives
+
 LEAD = re.compile(
     r"(?:(?:so|but|and|or|therefore|thus|hence|also|now|then|because|since|first(?:ly)?|next"
     r"|finally|lastly|however|alternatively|similarly|additionally|wait|okay|ok|yes|well|actually"
@@ -23,24 +25,29 @@ _FILLERS = (
     r"|again|double[- ]?|clearly|briefly|definitely|actually))*\s+"
 )
 
-INTENT = re.compile(
-    r"\b(?:(?:i|we)(?:['’]ll|['’]d like to| will| should| need to| have to| must| want to| plan to"
-    r"|['’]m going to| am going to| decided to| needed to| wanted to| (?P<weak>can|could|might))"
-    r"|let(?:['’]?s| me| us)"
-    r"|(?:goal|aim|task|idea|plan|key|step|challenge|objective|point|trick|focus|job|strategy"
+_TO_DO = group_alternatives(
+    r"(?:goal|aim|task|idea|plan|key|step|challenge|objective|point|trick|focus|job|strategy"
     r"|approach|solution|option|fix|thing|remedy|answer)"
     r"(?: here| now)? (?:is|was)(?: to)?"
-    r"|(?P<task>(?:user|question|problem|task) (?:wants|would like|asks|asked|needs|requested"
-    r"|is asking|is|requires)(?: me| us)? to|(?:we|i) (?:are|am|were|was) (?:asked|told) to)"
     r"|(?:important|crucial|essential|necessary|best|good|better|wise|useful|helpful"
-    r"|safer|easier|simplest|requires|trying) to)"
+    r"|safer|easier|simplest|requires|trying) to"
+)
+
+INTENT = re.compile(
+    r"\b(?:(?:"
+    r"(?:i|we)(?:['’]ll|['’]d like to| will| should| need to| have to| must| want to| plan to"
+    r"|['’]m going to| am going to| decided to| needed to| wanted to| (?P<weak>can|could|might))"
+    r"|let(?:['’]?s| me| us)"
+    rf"|{_TO_DO}"
+    r"|(?P<task>(?:user|question|problem|task) (?:wants|would like|asks|asked|needs|requested"
+    r"|is asking|is|requires)(?: me| us)? to|(?:we|i) (?:are|am|were|was) (?:asked|told) to))"
     + _FILLERS
-    + r"|^to (?=\w+ [^,]{8,80}, (?:i|we|let)\b)"
-    r"|\b(?:involves?|focus(?:es)? on|centers on|includes?|requires?|consists of|about"
+    + r"|(?:involves?|focus(?:es)? on|centers on|includes?|requires?|consists of|about"
     r"|(?P<means>by))"
     r" (?=\w+ing\b)"
-    r"|\b(?:use|using|call|run|do|search)\b[^.,]{1,40}? to (?=(?:verify|confirm|check|find"
-    r"|identify|determine|measure|compare)\b)"
+    r"|(?:use|using|call|run|do|search)\b[^.,]{1,40}? to (?=(?:verify|confirm|check|find"
+    r"|identify|determine|measure|compare)\b))"
+    r"|^to (?=\w+ [^,]{8,80}, (?:i|we|let)\b)"
     r"|(?P<order>(?:^|: )(?:(?:first|next|then|finally|lastly|second|third),? )?)"
     r"(?=[a-z]\w+ (?:the|a|an|one|two|each|every|all|how|why|whether|which|that|this)\b)"
 )
