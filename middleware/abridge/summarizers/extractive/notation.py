@@ -27,6 +27,9 @@ _GROUPS = (
 )
 """Commands with arguments, innermost first; braces that remain become brackets."""
 
+_GROUP_START = re.compile(r"\{|\\[dt]?frac|\\sqrt")
+"""Whatever one of `_GROUPS` finds holds this."""
+
 _SYMBOLS = {
     "ge": "≥",
     "geq": "≥",
@@ -88,6 +91,8 @@ def _rewrite(found: re.Match[str]) -> str:
 
 def _rewrite_commands(plain: str) -> str:
     for _ in range(2):  # twice: a fraction may hold a root, and the reverse
+        if not _GROUP_START.search(plain):
+            break
         for group, replacement in _GROUPS:
             plain = group.sub(replacement, plain)
     return _COMMAND.sub(_symbol, _SPACING.sub(" ", plain))

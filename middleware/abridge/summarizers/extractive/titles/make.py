@@ -98,12 +98,20 @@ def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 def _rate(drafts: Iterable[Draft], earlier: Sequence[str]) -> Iterator[Draft]:
     """Lower the scores of drafts of which earlier titles say the same, or that begin alike."""
     topics = [_topic_of(title) for title in earlier]
+    used = set().union(*topics)
     for draft in drafts:
         words = _topic_of(draft.text)
-        told = sum(4 * len(words & topic) >= 3 * len(words) for topic in topics) if words else 0
+        told = 0
+        if words and _covers(used, words):
+            told = sum(_covers(topic, words) for topic in topics)
         first = draft.text.split()[0]
         alike = sum(title.startswith(first) for title in earlier[-3:])
         yield Draft(draft.text, draft.score - 0.9 * told - 0.3 * alike)
+
+
+def _covers(topic: set[str], words: set[str]) -> bool:
+    """Return true if most of the words belong to a topic."""
+    return 4 * len(words & topic) >= 3 * len(words)
 
 
 def _topic_of(title: str) -> set[str]:
