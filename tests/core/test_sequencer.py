@@ -370,6 +370,26 @@ class TestRefused:
         driver.write(1, "at last")
         assert driver.emitted_labels[-3:] == ["0: at last", "part 0 done", "closed"]
 
+    def test_no_answer_waits_for_refused_parts_that_came_together(
+        self, driver: SequencerDriver
+    ) -> None:
+        driver.open()
+        driver.raw(LINE * 4)
+        refused = list(driver.requested)
+        for part in refused:
+            driver.refuse(part)
+        driver.close()
+        driver.answer()
+        assert len(refused) > 2
+        assert list(driver.requested) == refused[-1:]
+        driver.write(refused[-1], "the last")
+        assert driver.emitted_labels[-4:] == [
+            "0: the last",
+            "part 0 done",
+            "closed: shed",
+            "answer",
+        ]
+
     def test_refused_at_the_end_it_is_shed(self, driver: SequencerDriver) -> None:
         driver.think("short thought")
         driver.refuse(1)

@@ -186,12 +186,14 @@ class Sequencer:
     ) -> list[Effect]:
         """Take note that no summarizer may be called for this part now.
 
-        While its item's reasoning goes on, and none of its text has come, the part stays planned
-        and is merged with the next one that is cut.
+        While its item's reasoning goes on, and none of its text has come, the last part stays
+        planned and is merged with the next one that is cut. An earlier one is given up: nothing
+        would request it again.
         """
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
-            if item.is_arriving and requested.is_silent:
+            is_last = requested is item.parts[-1]
+            if is_last and item.is_arriving and requested.is_silent:
                 requested.requested_at = None
             else:
                 self._give_up_part(item, requested, error)
