@@ -145,6 +145,13 @@ def test_an_opening_that_goes_on_is_released(style: SummaryStyle, unit: str) -> 
     assert cleaner.buffered_chars <= 2 * OPENING_CHARS + len(unit)
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", " \n"])
+def test_blanks_after_bold_text_are_held_no_longer_than_an_opening(blank: str) -> None:
+    cleaner = Cleaner("concise")
+    cleaner.feed("**Comparing routes**" + blank * OPENING_CHARS)
+    assert cleaner.buffered_chars < OPENING_CHARS
+
+
 def test_plain_words_are_not_held_up() -> None:
     cleaner = Cleaner("auto")
     pieces = ["So ", "it", " is.", " And", " so", " on"]

@@ -175,17 +175,18 @@ class OpeningStage:
     def _read_bold(self, bold: re.Match[str], *, last: bool) -> str:
         """Take bold text at the beginning for the title, unless it is a label."""
         below = self.buffer[bold.end() :]
+        may_wait = not last and len(self.buffer) < OPENING_CHARS
         if _LABEL.match(bold[1]):
             self.buffer = f"{bold[1].rstrip(_LABEL_END)}: {below.lstrip(_LABEL_END)}"
             return self._decide(last=last)
         if self._style.titled:
             return self._show_title(bold[1], below)
-        if not below.strip(" \t") and not last:
+        if not below.strip(" \t") and may_wait:
             return ""
         if below.strip(" \t").startswith("\n") and below.strip():
             self.buffer = below
             return self._decide(last=last)
-        return "" if not below.strip() and not last else self._give_up()
+        return "" if not below.strip() and may_wait else self._give_up()
 
     def _is_plain_title(self, line: str, below: str) -> bool:
         return (
