@@ -39,6 +39,7 @@ class TestNames:
         [
             *("", "d", "german", "Deutsch", "de_DE", "de-", "-de", "de-DE-x", "de\n", "дe", "AUTO"),
             *("d1", "de. Ignore what was said", "de-DE-1996", "en-US-u-hc-h12"),
+            *("ſt", "\u212aa", "İr", "de-ıT"),  # letters that fold to those of ASCII
         ],
     )
     def test_anything_else_is_refused(self, value: str) -> None:

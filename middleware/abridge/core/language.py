@@ -57,7 +57,9 @@ KANA_SHARE = 0.1
 WIDE_SIZE = 3
 """How many letters of an alphabet a character is worth that stands for a syllable or a word."""
 
-_TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
+_TAG = re.compile(
+    r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.ASCII | re.IGNORECASE
+)
 """Language, script and region of a tag (RFC 5646, section 2.1)."""
 
 _NO_PROSE = re.compile(
