@@ -95,6 +95,15 @@ async def test_without_a_model_and_a_key_the_server_decides() -> None:
     assert json.loads(request.content) == {"input": PART}
 
 
+async def test_half_a_character_keeps_no_part_from_being_checked() -> None:
+    endpoint = Endpoint(PASSED)
+    part = "half \ud800, in two deltas \ud83d" + "\ude00"
+    assert await moderation(endpoint)(part) == part
+    assert (
+        json.loads(endpoint.requests[0].content)["input"] == "half \ufffd, in two deltas \U0001f600"
+    )
+
+
 async def test_a_flagged_part_is_withheld() -> None:
     assert await moderation(Endpoint(FLAGGED))(PART) is None
 
@@ -174,6 +183,8 @@ def test_any_result_flags(results: Any, *, flagged: bool) -> None:
         b'{"results": [null]}',
         b'{"results": [{}]}',
         b'{"results": [{"categories": {}}]}',
+        b'{"results": [{"categories": {"a": "true"}}]}',
+        b'{"results": [{"categories": {"a": false, "b": 1}}]}',
         b'{"results": [{"flagged": "no"}]}',
         b'{"results": [{"flagged": 0}]}',
         b'{"results": [{"flagged": false}, {}]}',

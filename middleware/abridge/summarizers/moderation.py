@@ -61,7 +61,7 @@ class Moderation:
         await self._transport.aclose()
 
     def _request(self, text: str) -> httpx.Request:
-        body: Json = {"input": text}
+        body: Json = {"input": _without_lone_surrogates(text)}
         if self._model is not None:
             body = {"model": self._model, **body}
         return httpx.Request(
@@ -71,6 +71,14 @@ class Moderation:
             content=dumps(body),
             extensions={"timeout": self._timeout},
         )
+
+
+def _without_lone_surrogates(text: str) -> str:
+    """Return the text with replacement characters for halves of characters.
+
+    Many an endpoint refuses them, so that they would keep a part from being checked.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 async def _read_body(response: httpx.Response) -> bytes:
@@ -102,12 +110,15 @@ def _read_result(result: Any) -> bool | None:
     """Return whether a result is flagged, None if it does not say.
 
     Mistral's results have no `flagged`, only categories (docs.mistral.ai: Classifiers Endpoints).
+    Null is a category that does not apply.
     """
     if not isinstance(result, dict):
         return None
     flagged, categories = result.get("flagged"), result.get("categories")
     if flagged is None and isinstance(categories, dict) and categories:
-        return any(value is True for value in categories.values())
+        values = list(categories.values())
+        if all(value is None or isinstance(value, bool) for value in values):
+            return True in values
     return flagged if isinstance(flagged, bool) else None
 
 
