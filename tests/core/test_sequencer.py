@@ -24,7 +24,8 @@ from abridge.core.events import (
     TurnRecorded,
     UsageReported,
 )
-from abridge.core.plan import SummaryPlan
+from abridge.core.parts import GIVEN_UP_AT_ONCE
+from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.usage import Tokens
 from tests.core.sequencer_driver import BROKEN, SPENT, SequencerDriver
 
@@ -227,6 +228,27 @@ class TestDeadline:
         before = list(driver.emitted_labels)
         driver.write(1, "late")
         assert driver.emitted_labels == before
+
+    def test_many_parts_are_given_up_a_few_at_a_time(self) -> None:
+        made: list[str] = []
+
+        def fallback(passage: Passage) -> str:
+            made.append(passage.text)
+            return "an extract"
+
+        plan = SummaryPlan(part_chars=20, tail_chars=5, in_turn=True, fallback=fallback)
+        driver = SequencerDriver(plan)
+        driver.think(LINE * 12)
+        driver.answer()
+        steps = []
+        while (deadline := driver.sequencer.deadline) is not None:
+            before = len(made)
+            driver.wait(max(0.0, deadline - driver.now))
+            steps.append(len(made) - before)
+        assert sum(steps) > 2 * GIVEN_UP_AT_ONCE
+        assert max(steps) == GIVEN_UP_AT_ONCE
+        assert driver.now == plan.grace
+        assert driver.emitted_labels[-1] == "answer"
 
 
 class TestLanes:

@@ -15,6 +15,10 @@ from abridge.core.segmenter import Cut, Segmenter
 NO_PART_ID = 0
 """The id of a part that no summarizer writes."""
 
+GIVEN_UP_AT_ONCE = 4
+"""Parts of a lane given up in one step, since for each a fallback may take some milliseconds. The
+others are due at once, and so given up in the next step."""
+
 
 @dataclass(slots=True)
 class SummaryPart:

@@ -65,7 +65,7 @@ from abridge.core.events import (
     UsageReported,
     held_size,
 )
-from abridge.core.parts import Lane, ReasoningItem, SummaryPart
+from abridge.core.parts import GIVEN_UP_AT_ONCE, Lane, ReasoningItem, SummaryPart
 from abridge.core.plan import OverheadBudget, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
 
@@ -187,13 +187,11 @@ class Sequencer:
         """Take note that no summarizer may be called for this part now.
 
         While its item's reasoning goes on, and none of its text has come, the last part stays
-        planned and is merged with the next one that is cut. An earlier one is given up: nothing
-        would request it again.
+        planned and is merged with the next one. An earlier one would never be: it is given up.
         """
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
-            is_last = requested is item.parts[-1]
-            if is_last and item.is_arriving and requested.is_silent:
+            if item.is_arriving and requested.is_silent and requested is item.parts[-1]:
                 requested.requested_at = None
             else:
                 self._give_up_part(item, requested, error)
@@ -352,6 +350,8 @@ class Sequencer:
                 self._emit_head(lane)
             elif self._give_up_overdue(lane, blocking_parts, now):
                 self._emit_summary(lane)
+                if any(not part.ended for part in blocking_parts):
+                    return
             else:
                 return
         if lane.held_since is not None:
@@ -443,8 +443,8 @@ class Sequencer:
         return self._give_up_parts(lane, silent, FIRST_TOKEN_TIMEOUT)
 
     def _give_up_parts(self, lane: Lane, parts: list[SummaryPart], error: ErrorDetail) -> bool:
-        for part in parts:
-            if not part.ended and lane.open_item is not None:
+        for part in [part for part in parts if not part.ended][:GIVEN_UP_AT_ONCE]:
+            if lane.open_item is not None:
                 self._cancel_part(part, timed_out=error is FIRST_TOKEN_TIMEOUT)
                 self._give_up_part(lane.open_item, part, error)
         return bool(parts)
