@@ -285,7 +285,7 @@ def _draft_answer(
     whole = len(phrase.words) < 5 and _TOPIC.fullmatch(phrase.classes)
     if named and whole and names_something(phrase):
         yield Draft(f"Settling on {render(phrase)}", 3.5 - penalty)
-    yield Draft("Finalizing the answer", 2.6 - penalty)
+    yield Draft("Working out the answer", 2.6 - penalty)
 
 
 def _draft_statement(
