@@ -121,6 +121,7 @@ def play(
                 summarize(driver, data)
             case _:
                 driver.wait(data.draw(st.sampled_from([0.1, 0.6, 3.0])))
+        check_waits(driver)
     if ok and data.draw(st.booleans()):
         upstream_events.append(UsageReported(None, driver.frame(), Tokens(1, 2, 3)))
         driver.upstream(upstream_events[-1])
@@ -152,6 +153,12 @@ def drain(driver: SequencerDriver) -> None:
             return
         driver.wait(deadline - driver.now)
     raise AssertionError("deadlines without end")
+
+
+def check_waits(driver: SequencerDriver) -> None:
+    """Check that nothing is waited for that cannot come: only a summarizer can end a hold early."""
+    deadline = driver.sequencer.deadline
+    assert driver.requested or deadline is None or deadline <= driver.now
 
 
 def check_room(driver: SequencerDriver, read: int) -> None:

@@ -189,7 +189,7 @@ class SearchingStage:
 
 def searching_cleaner() -> Cleaner:
     cleaner, stages = Cleaner(), [SearchingStage(construct) for construct in CONSTRUCTS]
-    cleaner._stages[:] = stages  # type: ignore[assignment]
+    cleaner._stages[:] = stages  # type: ignore[assignment]  # a stand-in with the same methods
     return cleaner
 
 

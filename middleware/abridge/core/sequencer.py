@@ -195,6 +195,7 @@ class Sequencer:
                 requested.requested_at = None
             else:
                 self._give_up_part(item, requested, error)
+                self._request_queued(item, now)
         return self._emit_ready(now)
 
     def tick(self, now: float) -> list[Effect]:
@@ -317,8 +318,7 @@ class Sequencer:
 
     def _give_up_part(self, item: ReasoningItem, part: SummaryPart, error: ErrorDetail) -> None:
         """Use the fallback for a failed part of which nothing was emitted, else end it."""
-        replaceable = part.index is None and self._stopped_by is None
-        fallback = self._plan.fallback if replaceable else None
+        fallback = self._plan.fallback if part.index is None and not self._stopped_by else None
         text = fallback(item.build_passage(part, self._plan)) if fallback is not None else ""
         if not (text and self._plan.in_turn):
             item.error = item.error or error

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cached_property, partial
 from itertools import pairwise
 
 from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, Draft, words_of
@@ -24,7 +24,7 @@ MAX_WORDS = 7
 _STOP = re.compile(r"[,.;:!?()\n\"“”„«»=<>{}\\$*/|–—…\[\]]")
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(frozen=True)
 class Grammar:
     """What a language's titles are made with. Words are separated by |."""
 
@@ -38,6 +38,21 @@ class Grammar:
     article: str  # a definite article, with the space after it where there is one
     frames: tuple[str, ...]  # titles for a noun that the passage uses often
     vague: str  # nouns that name nothing
+
+    @cached_property
+    def intent_pattern(self) -> re.Pattern[str]:
+        """Finds an infinitive that says what is to be done."""
+        return re.compile(
+            rf"\b(?:{self.intent})\s*(?:(?:{self.fillers})\s+)*"
+            rf"(?P<verb>(?!(?:{self.no_verbs})\b){self.infinitive})\b(?= )",
+            re.IGNORECASE,
+        )
+
+    @cached_property
+    def noun_pattern(self) -> re.Pattern[str]:
+        """Finds a noun with its article."""
+        pattern = rf"\b{self.article}(?!(?:{self.vague})s?\b)[a-zà-ÿ]{{4,}}\b"
+        return re.compile(pattern, re.IGNORECASE)
 
 
 _FRENCH = Grammar(
@@ -255,11 +270,11 @@ def draft_by_infinitive(
     """Yield titles such as "Vérifier la solution"."""
     nouns: Counter[str] = Counter()
     for position, sentence in _readable(sentences, headings):
-        for found in list(_intent_of(grammar).finditer(sentence))[:2]:
+        for found in list(grammar.intent_pattern.finditer(sentence))[:2]:
             if title := _verb_phrase(found["verb"], sentence[found.end() :], grammar):
                 yield Draft(title, 3.0 - min(0.15 * position, 1.5))
         if grammar.article:
-            nouns.update(match[0].lower() for match in _noun_of(grammar).finditer(sentence))
+            nouns.update(match[0].lower() for match in grammar.noun_pattern.finditer(sentence))
     for noun, count in nouns.most_common(6):
         for place, frame in enumerate(grammar.frames):
             yield Draft(frame.format(noun), 0.2 * min(count, 5) - 0.2 * place)
@@ -280,21 +295,6 @@ def _verb_phrase(verb: str, rest: str, grammar: Grammar) -> str:
             return title[0].upper() + title[1:] if len(title) <= MAX_TITLE_CHARS else ""
         end -= 1
     return ""
-
-
-@cache
-def _intent_of(grammar: Grammar) -> re.Pattern[str]:
-    return re.compile(
-        rf"\b(?:{grammar.intent})\s*(?:(?:{grammar.fillers})\s+)*"
-        rf"(?P<verb>(?!(?:{grammar.no_verbs})\b){grammar.infinitive})\b(?= )",
-        re.IGNORECASE,
-    )
-
-
-@cache
-def _noun_of(grammar: Grammar) -> re.Pattern[str]:
-    pattern = rf"\b{grammar.article}(?!(?:{grammar.vague})s?\b)[a-zà-ÿ]{{4,}}\b"
-    return re.compile(pattern, re.IGNORECASE)
 
 
 def _readable(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[tuple[int, str]]:
