@@ -31,7 +31,13 @@ SLICE_CHARS = 64 << 10
 NEAR_CHARS = 4000
 """Characters before the end of a passage in which a boundary is looked for first."""
 
-_WIDE_RUN = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]+")
+WIDE_LETTERS = r"\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff"
+"""Chinese, Japanese and Korean letters, as a range of a regular expression."""
+
+WIDE_CHARS = rf"{WIDE_LETTERS}\uff00-\uffef"
+"""The same with full-width forms, such as their punctuation."""
+
+_WIDE_RUN = re.compile(f"[{WIDE_CHARS}]+")
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 

@@ -43,11 +43,8 @@ class Style:
     form: str  # what to write, as a model is told; sent with every part, so it is short
     short_form: str  # the same for a short passage
     example: str  # one to show a model, until it has been told parts of its own
-    extract: ExtractRules | None  # of the text below the title; None: there is none
-
-    @property
-    def title_only(self) -> bool:
-        return self.extract is None
+    extract: ExtractRules  # of the text below the title, or of what a title alone is made of
+    title_only: bool = False  # there is no text below the title
 
 
 _TITLE_FORM = "bold title (3 to 7 words, what you are doing)"
@@ -114,7 +111,15 @@ STYLES: Mapping[SummaryStyle, Style] = {
         form=f"only {_TITLE_FORM}",
         short_form=f"only {_TITLE_FORM}",
         example="**Comparing the two routes**",
-        extract=None,
+        extract=ExtractRules(
+            chars_per_sentence=1500,
+            min_sentences=1,
+            max_sentences=3,
+            max_chars=640,
+            task_score=2.0,
+            late_score=0.5,
+        ),
+        title_only=True,
     ),
 }
 

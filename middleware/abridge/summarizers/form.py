@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, Protocol
 
-from abridge.core.segmenter import text_size
+from abridge.core.segmenter import WIDE_LETTERS, text_size
 from abridge.core.styles import STYLES, Style, SummaryStyle
 from abridge.summarizers.constructs import ConstructStage, construct
 from abridge.summarizers.voice import FIRST_PERSON
@@ -102,7 +102,7 @@ _LABEL_END = ":： "
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]?\s|[。！？]")
 
 _TITLE_WORD = re.compile(
-    r"[a-z]+ing(?=\s)|[a-zäöüß]+ung(?=\s)|(?![我你他她它用私])[\u2e80-\ua4cf\uac00-\ud7af]",
+    rf"[a-z]+ing(?=\s)|[a-zäöüß]+ung(?=\s)|(?![我你他她它用私])[{WIDE_LETTERS}]",
     re.IGNORECASE,
 )
 """What a title that nothing marks begins with: an English gerund, a German noun of action, or a

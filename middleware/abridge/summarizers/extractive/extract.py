@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
-from abridge.core.styles import STYLES, ExtractRules
+from abridge.core.styles import STYLES
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.extractive.choosing import choose_sentences
@@ -44,16 +44,6 @@ MAX_TOLD_PARTS = 20
 
 SHORT_CHARS = 4000
 """Characters of a passage that take some 12 ms where that takes longest, prose in letters 6 ms."""
-
-TITLE_RULES = ExtractRules(
-    chars_per_sentence=1500,
-    min_sentences=1,
-    max_sentences=3,
-    max_chars=640,
-    task_score=2.0,
-    late_score=0.5,
-)
-"""Which sentences a title is made of, where it stands alone."""
 
 _log = logging.getLogger(__name__)
 
@@ -95,16 +85,15 @@ def extract(passage: Passage) -> str:
     passage is empty."""
     text = _keep_head_and_tail(passage.text)
     style = STYLES[passage.style]
-    rules = style.extract or TITLE_RULES
     sentences = list(split_sentences(text))
     told = _told_sentences(passage.told)
     candidates = score_sentences(
         [sentence for sentence in sentences if not sentence.is_heading],
         passage,
-        rules,
+        style.extract,
         frozenset().union(*told),
     )
-    chosen = choose_sentences(candidates, rules, told, last=passage.last)
+    chosen = choose_sentences(candidates, style.extract, told, last=passage.last)
     if passage.last and not any(one.concludes for one in chosen):
         chosen = _retell_conclusion(passage) + chosen
     summary = clean(_join(chosen) or _any_text(candidates, text, passage)).strip()
@@ -148,10 +137,11 @@ def _retell_conclusion(passage: Passage) -> list[Candidate]:
     """Return the conclusion that was told before, for a short last part that only confirms it."""
     if text_size(passage.text) > MAX_REST_SIZE:
         return []
+    rules = STYLES[passage.style].extract
     for part in reversed(passage.told[-2:]):
         texts = [one.text for one in split_sentences(part) if not one.is_heading]
         candidates = score_sentences(
-            [Sentence(text) for text in texts], passage, TITLE_RULES, frozenset()
+            [Sentence(text) for text in texts], passage, rules, frozenset()
         )
         found = [one for one in candidates if one.concludes and not one.leans and one.score > 3.0]
         if found:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from operator import add
 
-WIDE_CHAR = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]")
+from abridge.core.segmenter import WIDE_CHARS, WIDE_LETTERS
 
-_WIDE_RUN = re.compile(r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff]+")
+WIDE_CHAR = re.compile(f"[{WIDE_CHARS}]")
+
+_WIDE_RUN = re.compile(f"[{WIDE_LETTERS}]+")
 
 _WORD = re.compile(r"[^\W\d_]+")
 
 _LETTER_RUN = re.compile(r"[A-Za-z]{2,}")
 
 _LETTERS = re.compile(
-    r"[\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff]+|[^\W\d_]{2,}"  # a wide one may stand alone
+    rf"[{WIDE_LETTERS}]+|[^\W\d_]{{2,}}"  # a wide one may stand alone
 )
 
 _LONG_WORD = re.compile(r"[a-z]{4,}")
