@@ -146,6 +146,12 @@ class History(Protocol):
         """Return the request's body in its present state."""
 
 
+ReasoningWish: TypeAlias = Literal["summarized", "omitted", "off"]
+"""What a request says of the reasoning that its client wants to see, on an API with a word for it:
+summaries, reasoning without its text, or none at all.
+"""
+
+
 @dataclass(slots=True, frozen=True)
 class RequestEcho:
     """The parts of a client's request that its answer repeats."""
@@ -219,3 +225,12 @@ class Api:
     upstream: UpstreamApi  # this API as upstreams speak it
     fallbacks: tuple[ApiName, ...]
     """The APIs to try, in order, where an upstream turns out not to have this one."""
+    endpoint: str = ""
+    """End of the path that clients call, where `path` alone might be that of something else."""
+    read_wish: Callable[[Json], ReasoningWish | None] = lambda _: None
+    """Reads the client's wish for reasoning; None if the request says nothing."""
+    reasons_on_request: bool = False
+    """Clients expect reasoning in an answer only if they asked for it."""
+    returns_signatures: bool = False
+    """Clients return each piece of reasoning with its signature, verbatim, so that an envelope fits
+    there without having been asked for."""

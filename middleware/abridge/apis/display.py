@@ -48,6 +48,8 @@ class Display:
     seal: SealEnvelope | None = None
     """Seals what is not shown, if that is to travel with the client."""
     envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
+    drops_reasoning: bool = False
+    """Nothing of reasoning is written, not even an empty block: the client did not ask for any."""
     obfuscate: bool = False  # fill up the streamed deltas that Abridge writes
 
     @property

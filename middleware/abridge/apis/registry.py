@@ -12,10 +12,10 @@ from abridge.apis.paths import normalized_paths
 from abridge.apis.responses.api import RESPONSES
 from abridge.caches import PATHS, cached
 
-APIS = (CHAT, RESPONSES)
+APIS = (CHAT, RESPONSES, MESSAGES)
 
 UPSTREAM_APIS: Mapping[str, UpstreamApi] = MappingProxyType(
-    {api.name: api for api in (CHAT.upstream, RESPONSES.upstream, MESSAGES)}
+    {api.name: api for api in (api.upstream for api in APIS)}
 )
 """The APIs that upstreams speak, by their names in the settings."""
 
@@ -34,5 +34,10 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
     """
     candidates = normalized_paths(path, raw_path)
     return next(
-        (api for api in APIS if any(candidate.endswith(api.path) for candidate in candidates)), None
+        (
+            api
+            for api in APIS
+            if any(candidate.endswith(api.endpoint or api.path) for candidate in candidates)
+        ),
+        None,
     )

@@ -14,7 +14,11 @@ from abridge.core.conversation import Json
 from abridge.providers.profile import ApiName
 
 ATTRIBUTING_WRITERS: Mapping[ApiName, Callable[[Writer, Display, int], Writer]] = MappingProxyType(
-    {"chat": ChatAttributingWriter, "responses": ResponsesAttributingWriter}
+    {
+        "chat": ChatAttributingWriter,
+        "responses": ResponsesAttributingWriter,
+        "messages": lambda writer, _display, _limit: writer,
+    }
 )
 """By the client's API: wraps a Writer in one that adds to each call the reasoning that led to it.
 The number limits the characters of reasoning that it keeps; with 0 it removes what others added.

@@ -111,11 +111,19 @@ class ExchangePlanner:
             expose = "both"
         raw, summary = EXPOSED.get(expose, request.api.default_exposure)
         uses_blocks = chat.envelope == "thinking_blocks"
+        wish = request.wish
+        omits = wish == "omitted" and style is None
         return Display(
-            show_raw=raw or (style is None and not hides_raw(request.route)),
+            show_raw=not omits and (raw or (style is None and not hides_raw(request.route))),
             hides_raw=hides_raw(request.route),
             echoed=prepared.echoed,
-            show_summary=summary,
+            show_summary=summary and not omits,
+            drops_reasoning=(
+                prepared.translated
+                and request.api.reasons_on_request
+                and style is None
+                and wish not in ("summarized", "omitted")
+            ),
             style=style,
             merge_usage=request.usage_mode() == "merged",
             summary_field=chat.summary_field,
@@ -133,8 +141,8 @@ class ExchangePlanner:
         """
         memory, wanted = prepared.turn_memory, prepared.wants_opaque_state
         if wanted is None:
-            altered = prepared.translated or display.restores or not display.show_raw
-            wanted = altered and self._settings.chat.envelope != "none"
+            fits = prepared.request.api.returns_signatures or self._settings.chat.envelope != "none"
+            wanted = fits and (prepared.translated or display.restores or not display.show_raw)
         if not (wanted and memory.can_seal) or memory.sealer is None:
             return None
         return memory.sealer.seal

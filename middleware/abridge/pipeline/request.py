@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from starlette.types import Scope
 
-from abridge.apis.api import Api
+from abridge.apis.api import Api, ReasoningWish
 from abridge.apis.json import count_values, loads_exact, parse_object, string, without_integers
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.summary_request import (
@@ -36,6 +36,9 @@ LANGUAGE_HEADER = b"x-abridge-summary-language"
 USAGE_HEADER = b"x-abridge-usage"
 
 CALL_HEADER = b"x-abridge-call"
+
+WISHED_STYLES = {"summarized": "auto", "omitted": "off", "off": "off"}
+"""The style of summary that an API's own word for reasoning implies."""
 
 CHARSETS = frozenset({b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1", b"latin1"})
 """Charsets in which what is JSON in UTF-8 is the same JSON, but for characters in its texts."""
@@ -63,6 +66,7 @@ class ApiRequest:
     body: Json  # the parsed body, until it is taken
     read_at: float  # when the body had been read, in monotonic seconds
     wants_obfuscation: bool  # see `apis/obfuscation.py`
+    wish: ReasoningWish | None  # for reasoning, in the API's own words
     work: Work  # on the body
 
     @classmethod
@@ -88,7 +92,17 @@ class ApiRequest:
         check_item_count(body, api.conversation_field, limits.items)
         route = choose_route(string(body.get("model")) or None)
         scope = {**scope, ROUTE: route}
-        return cls(api, scope, buffered, decoded, body, read_at, wants_obfuscation(body), work)
+        return cls(
+            api=api,
+            scope=scope,
+            buffered=buffered,
+            decoded=decoded,
+            body=body,
+            read_at=read_at,
+            wants_obfuscation=wants_obfuscation(body),
+            wish=api.read_wish(body),
+            work=work,
+        )
 
     async def reread(self) -> ApiRequest:
         """Return the request with its body parsed again.
@@ -123,8 +137,8 @@ class ApiRequest:
         return False if self._is_summary_call else self.api.wants_state(body)
 
     def summary_style(self) -> SummaryStyle | None:
-        """Return the requested summary style: the body's, else the header's, else the settings'
-        default.
+        """Return the requested summary style: the body's, else the header's, else what the API's
+        own word for reasoning implies, else the settings' default.
 
         Raises RequestError for an unknown style, or one that the settings do not allow.
         """
@@ -136,7 +150,7 @@ class ApiRequest:
             requested = self._header_value(SUMMARY_HEADER, ("off", *STYLE_NAMES))
             param = SUMMARY_HEADER.decode()
         if requested is None:
-            requested = summary.default
+            requested = WISHED_STYLES.get(self.wish or "", summary.default)
         elif requested != "off":
             check_style_allowed(requested, summary.allow, param)
         return None if requested == "off" else cast(SummaryStyle, requested)

@@ -1,20 +1,70 @@
-"""The row of Anthropic Messages, an API that upstreams speak."""
+"""Anthropic Messages as an API of clients and of upstreams.
+
+One reader and one writer serve both manners of a response. Where client and upstream speak this API
+alike, events carry their frames; else they are translated.
+"""
 
 from __future__ import annotations
 
-from abridge.apis.api import UpstreamApi
-from abridge.apis.messages.errors import read_error
+from abridge.apis.api import Api, RequestEcho, UpstreamApi
+from abridge.apis.display import Display
+from abridge.apis.messages.errors import error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
-from abridge.apis.messages.request import write_request
+from abridge.apis.messages.reasoning import read_wish
+from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
+from abridge.apis.messages.translated_message import TranslatedMessage
+from abridge.apis.messages.upstream_message import UpstreamMessage
+from abridge.apis.messages.writer import MessagesWriter
+from abridge.providers.profile import Profile
 
-MESSAGES = UpstreamApi(
+
+def _make_reader(profile: Profile, display: Display, limit: int) -> MessagesReader:
+    return MessagesReader(profile, display, limit)
+
+
+def _make_writer(_: Profile, display: Display) -> MessagesWriter:
+    return MessagesWriter(display, UpstreamMessage(display))
+
+
+def _make_translating_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int
+) -> MessagesWriter:
+    return MessagesWriter(display, TranslatedMessage(display, echo, limit))
+
+
+MESSAGES = Api(
     name="messages",
     path="/messages",
-    translating_reader=MessagesReader,
+    endpoint="/v1/messages",
+    default_exposure=(False, True),
+    conversation_field="messages",
+    has_summary_field=False,
+    has_summary_parts=False,
+    stores_responses=False,
+    reader=_make_reader,
+    writer=_make_writer,
     history=MessagesHistory,
-    write_request=write_request,
-    read_error=read_error,
-    headers={"anthropic-version": "2023-06-01"},
-    key_header="x-api-key",
+    read_request=read_request,
+    request_shape=REQUEST_SHAPE,
+    wants_state=lambda _: None,
+    translating_writer=_make_translating_writer,
+    write_error=error_body,
+    effort_field="output_config.effort",
+    verbosity_field="",
+    echoed_fields=(),
+    upstream=UpstreamApi(
+        name="messages",
+        path="/messages",
+        translating_reader=MessagesReader,
+        history=MessagesHistory,
+        write_request=write_request,
+        read_error=read_error,
+        headers={"anthropic-version": "2023-06-01"},
+        key_header="x-api-key",
+    ),
+    fallbacks=("chat", "responses"),
+    read_wish=read_wish,
+    reasons_on_request=True,
+    returns_signatures=True,
 )

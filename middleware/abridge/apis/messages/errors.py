@@ -21,6 +21,19 @@ CLIENT_ERROR_TYPES = ("permission_error", "not_found_error", "request_too_large"
 `ERROR_TYPES` they keep Anthropic's type as their code."""
 
 
+def error_body(
+    message: str,
+    *,
+    kind: str = "server_error",
+    param: str | None = None,
+    code: str | None = None,
+) -> Json:
+    """Return Anthropic's error body, `{"type": "error", "error": {"type", "message"}}`, for an
+    error in OpenAI's words."""
+    error_type = "invalid_request_error" if kind == "invalid_request_error" else "api_error"
+    return {"type": "error", "error": {"type": error_type, "message": message}}
+
+
 def read_error(body: Json) -> ApiError | None:
     """Read an error body; return None if it is not one."""
     error = body.get("error")

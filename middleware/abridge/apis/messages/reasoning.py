@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from abridge.apis.api import ReasoningWish
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Unsupported
 from abridge.providers.claude import EFFORTS, ModelCapabilities
@@ -20,6 +21,20 @@ NO_BUDGET_ROOM = "There is no room to think below the bound on tokens."
 THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for the least effort."
 
 NO_THINKING = "This model does not think."
+
+
+def read_wish(body: Json) -> ReasoningWish | None:
+    """Read what a request says of the thinking that its client wants to see.
+
+    Whoever turns thinking on wants to see it summarized, unless `display` says otherwise
+    (Anthropic API reference, `ThinkingConfigParam`).
+    """
+    thinking = body.get("thinking")
+    if not isinstance(thinking, dict):
+        return None
+    if thinking.get("type") not in ("enabled", "adaptive"):
+        return "off"
+    return "omitted" if thinking.get("display") == "omitted" else "summarized"
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from abridge.apis.messages.messages import MessagesBuilder
 from abridge.apis.messages.reasoning import ThinkingParams, write_thinking
 from abridge.apis.messages.tools import ToolOffer
 from abridge.apis.params import PARAMS
+from abridge.apis.shapes import fields
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, Unsupported
 from abridge.providers.claude import ModelCapabilities, find_capabilities
@@ -44,6 +45,14 @@ SCHEMA_REQUIRED = "This upstream gives JSON by a schema only."
 NO_STRUCTURED_OUTPUTS = "This model has no structured outputs."
 
 BLANK_STOP = "This upstream takes no stop sequence that is blank."
+
+
+REQUEST_SHAPE = fields({})
+
+
+def read_request(body: Json) -> ModelRequest:
+    """Read a client's request."""
+    raise NotImplementedError
 
 
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
