@@ -96,7 +96,7 @@ def test_the_cost_of_interleaved_calls_does_not_grow_with_their_length(
         parsed.append(len(data))
         return parse_object(data)
 
-    monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", parse)
+    monkeypatch.setattr("abridge.apis.call_order.parse_object", parse)
     events = interleaved(2, '{"a": "', *["word "] * 500, '"}')
     turn = read_turn("responses", streamed("responses", *events))
     assert len(turn.answer.calls) == 2

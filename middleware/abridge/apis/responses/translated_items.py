@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Literal, TypeAlias
 
 from abridge.apis.display import Display, Envelope
-from abridge.apis.json import parse_object, string
+from abridge.apis.json import string
 from abridge.apis.openai import MintId, complete_logprobs
 from abridge.apis.responses.envelopes import EnvelopeBuilder
 from abridge.apis.responses.reasoning import raw_parts, summary_parts
@@ -159,24 +159,12 @@ class TranslatedCall(TranslatedItem):
         self._call_id = event.id or mint_id("call_")
         self._name = event.name
         self._arguments = StringIO()
-        self._last_fragment = ""
-
-    @property
-    def is_complete(self) -> bool:
-        """Return whether the arguments are complete JSON. Free text never counts as complete.
-
-        Parse them only if the last fragment can end an object, since they may be long.
-        """
-        if self._is_custom or not self._last_fragment.rstrip().endswith("}"):
-            return False
-        return parse_object(self._text.encode(errors="surrogatepass")) is not None
 
     def build_added(self) -> Json:
         return self._build_item(self._text if self.is_added_late else "", "in_progress")
 
     def write(self, arguments: str) -> WireEvents:
         self._arguments.write(arguments)
-        self._last_fragment = arguments or self._last_fragment
         if arguments and self._streams_arguments:
             yield f"{self._event_prefix}.delta", {**self.address, "delta": arguments}
 

@@ -1,15 +1,14 @@
 """Build a response from translated events, item by item.
 
-One item is open at a time, and every event belongs to it or closes it. Fragments of several calls
-may alternate, but items cannot: what is not of the open call is queued until that is complete.
+One item is open at a time, and every event belongs to it or closes it.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 
 from abridge.apis.api import RequestEcho
+from abridge.apis.call_order import CallOrder
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import as_object, objects, string
@@ -119,8 +118,7 @@ class TranslatedOutput:
         self._tools = tools
         self._mint_id = mint_id
         self._open_item: TranslatedItem | None = None
-        self._queued: list[ContentDelta] = []
-        self._next_call = 0
+        self._order = CallOrder()
         self._place: bytes | None = None  # of reasoning, once there was a call
         self._reported_errors: set[ItemKey] = set()
 
@@ -161,53 +159,31 @@ class TranslatedOutput:
 
     # The answer
 
-    def write_answer(self, *events: ContentDelta) -> WireEvents:
-        queue = deque(events)
-        while queue:
-            event = queue.popleft()
-            call = self._open_item if isinstance(self._open_item, TranslatedCall) else None
-            if (
-                call is not None
-                and isinstance(event, ToolCallDelta)
-                and event.call_index == call.number
-            ):
-                yield from call.write(event.arguments)
-                if self._queued and call.is_complete:
-                    yield from self._finish_item()
-                    queue.extendleft(reversed(self._take_queued()))
-            elif call is not None and (self._queued or not call.is_complete):
-                self._queued.append(event)
-            else:
-                yield from self._write_next(event)
+    def write_answer(self, event: ContentDelta) -> WireEvents:
+        for piece in self._order.arrange(event):
+            yield from self._write_piece(piece)
 
-    def _write_next(self, event: ContentDelta) -> WireEvents:
-        """Write an event into the open message, or into a new item."""
+    def _write_piece(self, event: ContentDelta) -> WireEvents:
+        """Write a piece into the open item it belongs to, or into a new one."""
+        item = self._open_item
         if isinstance(event, ToolCallDelta):
-            if event.call_index < self._next_call:
-                return  # of a call that is already complete
-            self._next_call = event.call_index + 1
-            yield from self._finish_item()
-            tool = self._tools.get(event.name)
-            call = TranslatedCall(event, tool, len(self.items), self._mint_id)
-            yield from self._add_item(call)
-            yield from call.write(event.arguments)
+            if not isinstance(item, TranslatedCall) or item.number != event.call_index:
+                yield from self._finish_item()
+                tool = self._tools.get(event.name)
+                item = TranslatedCall(event, tool, len(self.items), self._mint_id)
+                yield from self._add_item(item)
+            yield from item.write(event.arguments)
             return
-        message = self._open_item
-        if not isinstance(message, TranslatedMessage) or message.number != event.message_index:
+        if not isinstance(item, TranslatedMessage) or item.number != event.message_index:
             yield from self._finish_item()
-            message = TranslatedMessage(self._mint_id("msg_"), len(self.items), event.message_index)
-            yield from self._add_item(message)
-        yield from message.write(event)
-
-    def _take_queued(self) -> list[ContentDelta]:
-        queued, self._queued = self._queued, []
-        return queued
+            item = TranslatedMessage(self._mint_id("msg_"), len(self.items), event.message_index)
+            yield from self._add_item(item)
+        yield from item.write(event)
 
     def finish(self, status: ItemStatus = "completed") -> WireEvents:
         """Finish the open item, and everything that is queued behind it."""
-        while self._queued:
-            yield from self._finish_item()
-            yield from self.write_answer(*self._take_queued())
+        for piece in self._order.rest():
+            yield from self._write_piece(piece)
         yield from self._finish_item(status)
 
     # Items
