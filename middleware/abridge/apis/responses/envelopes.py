@@ -6,7 +6,7 @@ from io import StringIO
 
 from abridge.apis.display import Envelope, SealEnvelope
 from abridge.apis.json import string
-from abridge.apis.responses.places import place_after_call
+from abridge.apis.places import place_after_call
 from abridge.apis.responses.reasoning import as_sent, raw_parts, raw_text
 from abridge.core.conversation import Json
 

@@ -19,7 +19,7 @@ from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
-from abridge.apis.responses.places import PlaceTracker
+from abridge.apis.responses.places import ItemPlaces
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -147,7 +147,7 @@ class ResponsesHistory:
         return "unchanged"
 
     def next_place(self) -> bytes:
-        tracker = PlaceTracker(_message_text)
+        tracker = ItemPlaces(_message_text)
         for item in self._items:
             tracker.add(item)
         return tracker.place
@@ -165,7 +165,7 @@ class ResponsesHistory:
     @cached_property
     def _places(self) -> dict[int, bytes]:
         """Return the place of each item with an envelope, by `id()`, before any is opened."""
-        tracker, places = PlaceTracker(_message_text), dict[int, bytes]()
+        tracker, places = ItemPlaces(_message_text), dict[int, bytes]()
         for item in self._items:
             if is_envelope(item.get(ENCRYPTED_CONTENT)):
                 places[id(item)] = tracker.place

@@ -13,8 +13,8 @@ from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import MintId, mint_id
+from abridge.apis.places import place_after_call
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.places import place_after_call
 from abridge.apis.responses.summaries import WireEvents
 from abridge.apis.responses.translated_items import (
     ItemStatus,
