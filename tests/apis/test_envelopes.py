@@ -15,7 +15,6 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 from abridge.apis.api import History
 from abridge.apis.chat.history import ChatHistory, message_place
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope
-from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
@@ -311,14 +310,6 @@ def test_an_envelope_in_an_impossible_place_is_removed() -> None:
 def test_an_unexpected_value_loses_only_its_blob() -> None:
     tool = {"role": "tool", "tool_call_id": "call_1", "content": "7"}
     assert message_fields({**tool, "thinking_blocks": [block(SAID)]}) == tool
-
-
-def test_a_messages_history_has_no_envelopes() -> None:
-    content = [{"type": "redacted_thinking", "data": BLOB}, {"type": "text", "text": "So."}]
-    body = {"messages": [{"role": "assistant", "content": content}]}
-    conversation = MessagesHistory(json.loads(json.dumps(body)))
-    assert unseal(conversation) == body
-    assert not any(conversation.open_envelopes(turn, sealer().open) for turn in conversation.turns)
 
 
 blobs = st.sampled_from([BLOB, SAID, FOREIGN, DAMAGED, ENVELOPE_PREFIX, "gAAAAABo", "", None, 7])

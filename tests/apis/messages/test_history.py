@@ -111,8 +111,8 @@ class TestTurns:
             Message("assistant", [TextPart(given), *calls]),
         ]
         question = ModelRequest(model="claude-opus-4-5", messages=request_messages)
-        written = MESSAGES.write_request(question, UpstreamOptions(PROFILES["auto"]))
-        return MESSAGES.history(written.body).turns[2]
+        written = MESSAGES.upstream.write_request(question, UpstreamOptions(PROFILES["auto"]))
+        return MESSAGES.upstream.history(written.body).turns[2]
 
 
 class TestChanges:

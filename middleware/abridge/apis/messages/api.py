@@ -6,6 +6,8 @@ alike, events carry their frames; else they are translated.
 
 from __future__ import annotations
 
+from functools import partial
+
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.messages.errors import error_body, read_error
@@ -57,7 +59,7 @@ MESSAGES = Api(
         name="messages",
         path="/messages",
         translating_reader=MessagesReader,
-        history=MessagesHistory,
+        history=partial(MessagesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,
         headers={"anthropic-version": "2023-06-01"},

@@ -1,95 +1,267 @@
 """Read the turns of a Messages request, and change what of them reaches upstream.
 
-An assistant message is one turn. A user message may be several: each tool result, then the user's
-own content.
+A turn of the assistant is reasoning, then text and whatever a server's tools left, and a call ends
+it. So each call is a turn of its own, however a client splits or joins messages. A client of
+another API sends everything the assistant wrote without a break as one message, so in a translated
+request an assistant message is one joined turn.
+
+A user message may be several turns: each tool result, then the user's own content.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 from abridge.apis.api import Placement
-from abridge.apis.display import OpenEnvelope
+from abridge.apis.attribution_fields import strip_attribution
+from abridge.apis.display import OpenEnvelope, is_envelope
 from abridge.apis.json import objects, string
+from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.profile import Profile
 
 REASONING_TYPES = ("thinking", "redacted_thinking")
 
-TOOL_RESULT = "tool_result"
+STATE_KEYS = {"thinking": "signature", "redacted_thinking": "data"}
+"""Where opaque state stands in a block of reasoning, by the block's type."""
 
-BLOCK_ORDER = {"text": 1, "tool_use": 2}
+TOOL_USE, TOOL_RESULT = "tool_use", "tool_result"
+
+BLOCK_ORDER = {"text": 1, TOOL_USE: 2}
 """Block order of clients that keep one text and one list of calls per message: reasoning first."""
+
+ABRIDGE_FIELDS = ("summary_error",)
+"""Fields that Abridge adds to a block of reasoning."""
+
+CLIENT_NOTES = ("<system-reminder>",)
+"""Beginnings of texts that a client adds to a user's message, others in each request: Claude
+Code."""
 
 
 class MessagesHistory:
-    """See `History`."""
+    """Read and change the turns of one request. See the protocol `History`.
+
+    The items of an assistant's turn are its blocks, those of any other turn its message.
+    """
 
     requires_reasoning = True
 
-    def __init__(self, body: Json) -> None:
+    def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         self._body = body
+        self._is_translated = is_translated
+        self._messages = objects(body.get("messages"))
+        self._assistant_turns: dict[int, list[Turn]] = {}  # by the index of their message
         self.turns = [Turn("system", _read_text(body.get("system")))]
-        for message in objects(body.get("messages")):
-            self.turns += _read_turns(message)
+        read_turns = _read_joined_turn if is_translated else _read_turns
+        for index, message in enumerate(self._messages):
+            if message.get("role") == "assistant":
+                turns = list(read_turns(_read_blocks(message.get("content"))))
+                self._assistant_turns[index] = turns
+            else:
+                turns = list(_read_user_turns(message))
+            self.turns += turns
 
-    def strip(self, turn: Turn, is_summary: Callable[[str], bool]) -> tuple[int, bool]:
-        content = objects(turn.items[0].get("content"))
-        remaining = [block for block in content if not is_summary(_thinking_text(block))]
+    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+        removed, remaining = 0, list[Json]()
+        for block in turn.items:
+            if _is_reasoning(block):
+                removed += sum(block.pop(name, None) is not None for name in ABRIDGE_FIELDS)
+                if _is_empty(block) or is_our_summary(_thinking_text(block)):
+                    removed += 1
+                    continue
+            remaining.append(block)
+        turn.items[:] = remaining
+        return removed, any(_thinking_text(block).strip() for block in remaining)
+
+    def strip_attribution(self, turn: Turn) -> int:
+        calls = (block for block in turn.items if string(block.get("type")).endswith(TOOL_USE))
+        return sum(map(strip_attribution, calls))
+
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
+        """Replace each block with a blob by the blocks in its envelope, or by nothing: its text is
+        a summary of Abridge's, and a signature means nothing without the text that it signs."""
+        if turn.role != "assistant":
+            for message in turn.items:
+                self._open_content(message, open_envelope)
+            return False
+        opened, remaining = list[Json](), list[Json]()
+        for block in turn.items:
+            found = self._open_block(block, open_envelope)
+            opened += found or []
+            remaining += [block] if found is None else found
+        turn.items[:] = remaining
+        if opened:
+            turn.reasoning_texts = _reasoning_texts(remaining)
+        return bool(opened)
+
+    def _open_content(self, message: Json, open_envelope: OpenEnvelope) -> None:
+        """Remove the envelopes from a message in which no reasoning can be."""
+        content = _read_blocks(message.get("content"))
+        remaining = [block for block in content if self._open_block(block, open_envelope) is None]
         if len(remaining) < len(content):
-            turn.items[0]["content"] = remaining
-        return len(content) - len(remaining), any(
-            _thinking_text(block).strip() for block in remaining
-        )
+            message["content"] = remaining
 
-    def strip_attribution(self, turn: Turn) -> int:  # noqa: ARG002 -- no client speaks this API
-        return 0
-
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:  # noqa: ARG002 -- same
-        """Return False: no client speaks this API, so it holds no envelope."""
-        return False
+    def _open_block(self, block: Json, open_envelope: OpenEnvelope) -> list[Json] | None:
+        """Return what stands in the place of a block with a blob; None for any other block."""
+        key = STATE_KEYS.get(string(block.get("type")), "")
+        blob = string(block.get(key))
+        if not is_envelope(blob):
+            return None
+        path, place = self._envelope_places.get(id(block), ("messages", None))
+        found = open_envelope(blob, f"{path}.{key}", place, "")
+        return [] if found is None else found.reasoning
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
-        answer = _without_reasoning(turn.items[0].get("content"))
-        turn.items[0]["content"] = _in_original_order(original, answer) or [
-            *filter(_is_reasoning, original),
-            *answer,
-        ]
+        answer = _without_reasoning(turn.items)
+        in_order = _in_original_order(original, answer) if self._is_translated else None
+        turn.items[:] = in_order or [*filter(_is_reasoning, original), *answer]
 
     def drop_reasoning(self, turn: Turn) -> bool:
-        content = objects(turn.items[0].get("content"))
-        remaining = [block for block in content if not _is_reasoning(block)]
-        if len(remaining) < len(content):
-            turn.items[0]["content"] = remaining
-        return len(remaining) < len(content)
+        remaining = _without_reasoning(turn.items)
+        dropped = len(remaining) < len(turn.items)
+        turn.items[:] = remaining
+        return dropped
 
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- only one place
         return "unchanged"
 
-    def next_place(self) -> None:
-        return None
+    def next_place(self) -> bytes:
+        tracker = PlaceTracker()
+        for message in self._messages:
+            for block in _read_blocks(message.get("content")):
+                _track(tracker, message, block)
+        return tracker.place
 
     def body(self) -> Json:
-        """Return the request body. With a fixed thinking budget, remove `thinking` from a round of
-        calls that began without thinking: upstream would refuse it (Anthropic's guide to extended
-        thinking)."""
+        """Return the request body, without the messages that have nothing left in them. With a
+        fixed thinking budget, remove `thinking` from a round of calls that began without thinking:
+        upstream would refuse it (Anthropic's guide to extended thinking)."""
+        emptied = [index for index in self._assistant_turns if self._write_content(index)]
+        if emptied:
+            self._body["messages"] = [
+                message for index, message in enumerate(self._messages) if index not in emptied
+            ]
         thinking = self._body.get("thinking")
         has_fixed_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
         if has_fixed_budget and _began_without_thinking(objects(self._body.get("messages"))):
             del self._body["thinking"]
         return self._body
 
+    def _write_content(self, index: int) -> bool:
+        """Write the blocks of a message's turns into it; return True if that emptied it."""
+        message = self._messages[index]
+        content = _read_blocks(message.get("content"))
+        blocks = [block for turn in self._assistant_turns[index] for block in turn.items]
+        if blocks != content:
+            message["content"] = blocks
+        return bool(content) and not blocks
+
+    @cached_property
+    def _envelope_places(self) -> dict[int, tuple[str, bytes | None]]:
+        """The path and the place of each block with an envelope, by `id()`, before any is
+        opened. There is no place where no reasoning can be."""
+        tracker, places = PlaceTracker(), dict[int, tuple[str, bytes | None]]()
+        for number, message in enumerate(self._messages):
+            for position, block in enumerate(_read_blocks(message.get("content"))):
+                if _is_reasoning(block):
+                    is_allowed = message.get("role") == "assistant"
+                    place = tracker.place if is_allowed else None
+                    places[id(block)] = f"messages.{number}.content.{position}", place
+                _track(tracker, message, block)
+        return places
+
+
+def _track(tracker: PlaceTracker, message: Json, block: Json) -> None:
+    """Take a block of a conversation. What stands beside tool results is no question of its own:
+    clients add notes there."""
+    if _is_call(block) or block.get("type") == TOOL_RESULT:
+        tracker.add_call(string(block.get("id")) or string(block.get("tool_use_id")))
+    elif message.get("role") == "assistant":
+        tracker.add_answer()
+    elif block.get("type") == "text" and not _has_results(message):
+        text = string(block.get("text"))
+        if not text.startswith(CLIENT_NOTES):
+            tracker.add_question(text)
+
+
+# Turns
+
+
+def _read_turns(blocks: Sequence[Json]) -> Iterator[Turn]:
+    """Yield the turns that the assistant's blocks make."""
+    pending, is_answering = list[Json](), False
+    for block in blocks:
+        if _is_reasoning(block) and is_answering:
+            yield _assistant_turn(pending)
+            pending, is_answering = [], False
+        pending.append(block)
+        is_answering = not _is_reasoning(block)
+        if _is_call(block):
+            yield _assistant_turn(pending)
+            pending, is_answering = [], False
+    if pending:
+        yield _assistant_turn(pending)
+
+
+def _read_joined_turn(blocks: Sequence[Json]) -> Iterator[Turn]:
+    yield _assistant_turn(list(blocks))
+
+
+def _assistant_turn(blocks: list[Json]) -> Turn:
+    answer = _without_reasoning(blocks)
+    return Turn(
+        role="assistant",
+        text=_read_text([block for block in answer if not _is_call(block)]),
+        calls=tuple(map(_read_call, filter(_is_call, answer))),
+        reasoning_texts=_reasoning_texts(blocks),
+        has_opaque_state=any(map(_has_opaque_state, blocks)),
+        items=blocks,
+    )
+
+
+def _read_user_turns(message: Json) -> Iterator[Turn]:
+    role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
+    for block in blocks:
+        if block.get("type") == TOOL_RESULT:
+            call_id, output = string(block.get("tool_use_id")), _read_text(block.get("content"))
+            yield Turn("tool", output, answers_call=call_id, items=[message])
+    others = [block for block in blocks if block.get("type") != TOOL_RESULT]
+    if others or not blocks:
+        yield Turn(role, _read_text(others), items=[message])
+
+
+def record_turns(content: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
+    """Return the turns of an answer that hold reasoning, shown or not, for a client of this API.
+
+    `content` has each block with the key of the reasoning item that it is, or None.
+    """
+    keys_by_block = {id(block): key for key, block in content if key is not None}
+    turns, recorded = list(_read_turns([block for _, block in content])), list[RecordedTurn]()
+    before = 0
+    for index, turn in enumerate(turns):
+        reasoning = list(filter(_is_reasoning, turn.items))
+        if reasoning:
+            keys = tuple(
+                keys_by_block[id(block)] for block in reasoning if id(block) in keys_by_block
+            )
+            raw = "".join(map(_thinking_text, reasoning))
+            turns_before = tuple(turns[before:index])
+            recorded.append(RecordedTurn(turn, raw, reasoning, keys, turns_before))
+            before = index
+    return recorded
+
 
 def record_turn(content: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:
-    """Return the turn that an answer's blocks make, if they include reasoning, shown or not. If the
-    blocks are in another order than clients can keep, the original holds all of them."""
+    """Return the joined turn that an answer's blocks make, if they include reasoning, shown or not.
+    If the blocks are in another order than clients can keep, the original holds all of them."""
     original = list(filter(_is_reasoning, content))
     if not original:
         return []
-    (turn,) = _read_turns({"role": "assistant", "content": content})
+    (turn,) = _read_joined_turn(content)
     raw = "".join(map(_thinking_text, original))
     order = [BLOCK_ORDER.get(string(block.get("type")), 0) for block in content]
     return [RecordedTurn(turn, raw, original if order == sorted(order) else content, keys)]
@@ -99,58 +271,62 @@ def _in_original_order(original: list[Json], current: list[Json]) -> list[Json] 
     """Return the content in its original order; None if the answer was edited since."""
     if all(map(_is_reasoning, original)):
         return None
-    before, now = _assistant_turn({}, _without_reasoning(original)), _assistant_turn({}, current)
+    before, now = _assistant_turn(_without_reasoning(original)), _assistant_turn(current)
     if before.encode_canonical() != now.encode_canonical():
         return None
-    calls = (block for block in current if block.get("type") == "tool_use")
+    calls = filter(_is_call, current)
     return [
-        next(calls) if block.get("type") == "tool_use" else block
+        next(calls) if _is_call(block) else block
         for block in original
         if block.get("type") != "text" or string(block.get("text")).strip()
     ]
 
 
-def _read_turns(message: Json) -> Iterator[Turn]:
-    role, content = string(message.get("role")), message.get("content")
-    blocks = _without_reasoning(content)
-    if role == "assistant":
-        yield _assistant_turn(message, blocks)
-        return
-    for block in blocks:
-        if block.get("type") == TOOL_RESULT:
-            call_id = string(block.get("tool_use_id"))
-            yield Turn(
-                "tool", _read_text(block.get("content")), answers_call=call_id, items=[block]
-            )
-    others = [block for block in blocks if block.get("type") != TOOL_RESULT]
-    if others or not blocks:
-        yield Turn(role, _read_text(others), items=[message])
+# Blocks
 
 
-def _assistant_turn(message: Json, blocks: list[Json]) -> Turn:
-    texts = [text for text in map(_thinking_text, objects(message.get("content"))) if text]
-    return Turn(
-        role="assistant",
-        text=_read_text([block for block in blocks if block.get("type") != "tool_use"]),
-        calls=tuple(_read_call(block) for block in blocks if block.get("type") == "tool_use"),
-        reasoning_texts=tuple(dict.fromkeys(["".join(texts), *texts])) if texts else (),
-        items=[message],
-    )
+def _read_blocks(content: Any) -> list[Json]:
+    """Return the blocks of a content, which may be a plain text."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return objects(content)
 
 
 def _without_reasoning(content: Any) -> list[Json]:
-    """Return the content blocks without reasoning."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return [block for block in objects(content) if not _is_reasoning(block)]
+    return [block for block in _read_blocks(content) if not _is_reasoning(block)]
 
 
 def _is_reasoning(block: Json) -> bool:
     return block.get("type") in REASONING_TYPES
 
 
+def _is_call(block: Json) -> bool:
+    return block.get("type") == TOOL_USE
+
+
+def _has_results(message: Json) -> bool:
+    return any(block.get("type") == TOOL_RESULT for block in objects(message.get("content")))
+
+
+def _has_opaque_state(block: Json) -> bool:
+    """Return whether a block holds opaque state of upstream's."""
+    state = block.get(STATE_KEYS.get(string(block.get("type")), ""))
+    return bool(state) and not is_envelope(state)
+
+
+def _is_empty(block: Json) -> bool:
+    """Return whether a block says nothing, as one of Abridge's does where nothing is shown."""
+    return not any(block.get(key) for key in ("thinking", "signature", "data"))
+
+
 def _thinking_text(block: Json) -> str:
     return string(block.get("thinking")) if block.get("type") == "thinking" else ""
+
+
+def _reasoning_texts(blocks: Iterable[Json]) -> tuple[str, ...]:
+    """Return the whole reasoning of some blocks, and that of each."""
+    texts = [text for text in map(_thinking_text, blocks) if text]
+    return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
 
 
 def _read_call(block: Json) -> ToolCall:
@@ -186,4 +362,4 @@ def _began_without_thinking(messages: Sequence[Json]) -> bool:
 def _is_in_tool_round(message: Json) -> bool:
     """Return whether a message belongs to a round of calls and is not a new user message."""
     kinds = {block.get("type") for block in objects(message.get("content"))}
-    return bool({TOOL_RESULT, "tool_use"} & kinds)
+    return bool({TOOL_RESULT, TOOL_USE} & kinds)
