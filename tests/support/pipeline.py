@@ -16,6 +16,8 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.completion import TranslatedCompletion
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
+from abridge.apis.messages.translated_message import TranslatedMessage
+from abridge.apis.messages.writer import MessagesWriter
 from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
@@ -46,9 +48,16 @@ def translating_chat_writer(
     return ChatWriter(display, TranslatedCompletion(display, echo, limit, mint_id))
 
 
+def translating_messages_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
+) -> MessagesWriter:
+    return MessagesWriter(display, TranslatedMessage(display, echo, limit, mint_id))
+
+
 TRANSLATING_WRITERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
     "chat": translating_chat_writer,
     "responses": translating_responses_writer,
+    "messages": translating_messages_writer,
 }
 LIMIT = 1 << 22
 """The most characters that a reader or a translating writer may keep."""

@@ -9,6 +9,7 @@ from abridge.apis import sse
 from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
     ContentDelta,
@@ -33,6 +34,7 @@ from abridge.providers.profile import Profile
 TRANSLATING_READERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
     "chat": CHAT.upstream.translating_reader,
     "responses": RESPONSES.upstream.translating_reader,
+    "messages": MESSAGES.upstream.translating_reader,
 }
 
 

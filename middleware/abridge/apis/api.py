@@ -40,6 +40,7 @@ class WriteError(Protocol):
         kind: str = "server_error",
         param: str | None = None,
         code: str | None = None,
+        status: int | None = None,
     ) -> Json: ...
 
 

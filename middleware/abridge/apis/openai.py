@@ -29,6 +29,7 @@ def error_body(
     kind: str = "server_error",
     param: str | None = None,
     code: str | None = None,
+    status: int | None = None,  # noqa: ARG001 -- other APIs tell the type by it
 ) -> Json:
     """Return `{"error": {"message", "type", "param", "code"}}`, as in the API reference."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}

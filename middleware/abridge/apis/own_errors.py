@@ -111,6 +111,7 @@ def rewrite_error_body(status: int, body: bytes, write_error: WriteError) -> Jso
         kind=kind,
         param=_identifier(error.get("param")),
         code=_identifier(str(code) if isinstance(code, int) else code),
+        status=status,
     )
 
 

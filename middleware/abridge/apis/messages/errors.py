@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from abridge.apis.api import ApiError
 from abridge.apis.json import string
 from abridge.core.conversation import Json
@@ -21,17 +24,65 @@ CLIENT_ERROR_TYPES = ("permission_error", "not_found_error", "request_too_large"
 `ERROR_TYPES` they keep Anthropic's type as their code."""
 
 
+TYPES_BY_CODE: Mapping[str, str] = MappingProxyType(
+    {
+        "invalid_api_key": "authentication_error",
+        "insufficient_quota": "billing_error",
+        "rate_limit_exceeded": "rate_limit_error",
+        "model_not_found": "not_found_error",
+        "not_found": "not_found_error",
+        "upstream_timeout": "timeout_error",
+    }
+)
+"""Anthropic's error type for the codes and kinds of OpenAI's APIs, and of Abridge's own errors."""
+
+TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
+    {
+        401: "authentication_error",
+        402: "billing_error",
+        403: "permission_error",
+        404: "not_found_error",
+        413: "request_too_large",
+        429: "rate_limit_error",
+        503: "overloaded_error",
+        504: "timeout_error",
+        529: "overloaded_error",
+    }
+)
+"""Anthropic's error type for a status (Anthropic API reference, Errors)."""
+
+SPECIFIC_TYPES = frozenset({*TYPES_BY_STATUS.values(), *CLIENT_ERROR_TYPES})
+"""Types that say what is wrong, whichever API they were told in."""
+
+
 def error_body(
     message: str,
     *,
     kind: str = "server_error",
     param: str | None = None,
     code: str | None = None,
+    status: int | None = None,
 ) -> Json:
-    """Return Anthropic's error body, `{"type": "error", "error": {"type", "message"}}`, for an
-    error in OpenAI's words."""
-    error_type = "invalid_request_error" if kind == "invalid_request_error" else "api_error"
-    return {"type": "error", "error": {"type": error_type, "message": message}}
+    """Return Anthropic's error body, `{"type": "error", "error": {"type", "message"}}`, for an error
+    in OpenAI's words.
+
+    The field at fault has no place of its own, so the message begins with it.
+    """
+    if param is not None and param not in message:
+        message = f"{param}: {message}"
+    error = {"type": _error_type(kind, code, status), "message": message}
+    return {"type": "error", "error": error}
+
+
+def _error_type(kind: str, code: str | None, status: int | None) -> str:
+    """Return the type that the code tells, else the kind, else the status."""
+    for word in (code or "", kind):
+        told = TYPES_BY_CODE.get(word, word)
+        if told in SPECIFIC_TYPES:
+            return told
+    is_client_error = kind == "invalid_request_error"
+    default = "invalid_request_error" if is_client_error else "api_error"
+    return TYPES_BY_STATUS.get(status or 0, default)
 
 
 def read_error(body: Json) -> ApiError | None:

@@ -2,26 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
+from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
+from abridge.apis.json import string
+from abridge.apis.messages.accumulator import MessageAccumulator
+from abridge.apis.messages.errors import error_body
+from abridge.apis.messages.translated_blocks import MessageEvents, TranslatedContent
+from abridge.apis.messages.usage import NO_USAGE, add_share, write_usage
+from abridge.apis.openai import MintId, mint_id
 from abridge.core.conversation import Json
-from abridge.core.events import Event, ResponseEnded
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    Finished,
+    FinishReason,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+    UsageReported,
+    text_size,
+)
+from abridge.core.usage import Tokens
+
+STOP_REASONS: Mapping[FinishReason, str] = MappingProxyType(
+    {
+        "stop": "end_turn",
+        "length": "max_tokens",
+        "tool_calls": "tool_use",
+        "content_filter": "refusal",
+    }
+)
+"""Anthropic's stop reasons (Anthropic API reference, `StopReason`)."""
 
 
 class TranslatedMessage:
-    def __init__(self, display: Display, echo: RequestEcho, limit: int) -> None:
-        self._display = display
+    """Build one message. A stream fails once more than `limit` characters came of it."""
 
-    def compose(self, event: Event) -> Iterator[tuple[str, Json]]:
+    def __init__(
+        self, display: Display, echo: RequestEcho, limit: int, mint_id: MintId = mint_id
+    ) -> None:
+        self._content = TranslatedContent(display, echo.tools, limit, mint_id)
+        self._merges_usage = display.merge_usage
+        self._echo = echo
+        self._mint_id = mint_id
+        self._room_left = limit
+        self._whole = MessageAccumulator()
+        self._has_started = False
+        self._is_over = False
+        self._lane: int | None = None
+        self._finish_reason: FinishReason = "stop"
+        self._usage: Tokens | None = None
+        self._error: ErrorDetail | None = None
+
+    def compose(self, event: Event) -> MessageEvents:
         """Build the events of a stream, type and fields, for one that carries no frame."""
-        raise NotImplementedError
+        self._room_left -= text_size(event)
+        if self._is_over:
+            return iter(())
+        if self._room_left < 0:
+            event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
+        return self._translate(event)
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""
-        raise NotImplementedError
+        for event_type, fields in self._translate(event):
+            self._whole.add(event_type, fields)
 
-    def build_whole(self, end: ResponseEnded) -> Json | None:
-        """Build the whole message; None if upstream's body is to go out as it is."""
-        raise NotImplementedError
+    def build_whole(self, end: ResponseEnded) -> Json:
+        """Build the whole message, also of an answer that is to fail with it."""
+        self.note(end)
+        return self._whole.message
+
+    # Events
+
+    def _translate(self, event: Event) -> MessageEvents:
+        if not self._has_started:
+            yield from self._start(event)
+        if self._is_other_choice(event.lane):
+            return
+        match event:
+            case ContentDelta():
+                yield from self._content.write_answer(event)
+            case ReasoningStarted():
+                yield from self._content.start_reasoning()
+            case ReasoningEnded():
+                yield from self._content.end_reasoning(event)
+            case Finished():
+                self._finish_reason = event.reason
+                yield from self._content.finish()
+            case UsageReported():
+                self._usage = event.usage
+            case ErrorReported():
+                self._error = event.error
+            case ResponseEnded():
+                yield from self._end(event)
+            case _:
+                yield from self._content.write_reasoning(event)
+
+    def _is_other_choice(self, lane: int | None) -> bool:
+        """Return whether the event is of another choice than the first: a message has one."""
+        self._lane = lane if self._lane is None else self._lane
+        return lane is not None and lane != self._lane
+
+    def _start(self, event: Event) -> MessageEvents:
+        self._has_started = True
+        model = event.model if isinstance(event, ResponseStarted) else ""
+        message: Json = {
+            "id": self._mint_id("msg_"),
+            "type": "message",
+            "role": "assistant",
+            "model": model or string(self._echo.body.get("model")),
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": NO_USAGE,
+        }
+        yield "message_start", {"message": message}
+        yield "ping", {}
+
+    def _end(self, event: ResponseEnded) -> MessageEvents:
+        self._is_over = True
+        error = event.error
+        if not event.ok:
+            yield from self._content.break_off()
+            error = error or self._error or CONNECTION_LOST
+        else:
+            yield from self._content.finish()
+            yield "message_delta", self._build_delta(event)
+        if error is None:
+            yield "message_stop", {}
+        else:
+            yield "error", {"error": error_body(error.message, code=error.code)["error"]}
+
+    def _build_delta(self, event: ResponseEnded) -> Json:
+        tokens = event.usage or self._usage
+        merged = self._merges_usage and tokens is not None and tokens.input is not None
+        return {
+            "delta": {"stop_reason": self._stop_reason, "stop_sequence": None},
+            "usage": add_share(write_usage(tokens), event.share, merged=merged),
+        }
+
+    @property
+    def _stop_reason(self) -> str:
+        """The stop reason. A refusal is told in the text, and here."""
+        is_refusal = self._finish_reason == "stop" and self._content.has_refusal
+        return "refusal" if is_refusal else STOP_REASONS[self._finish_reason]

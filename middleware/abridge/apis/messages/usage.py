@@ -1,0 +1,47 @@
+"""Write the usage of a message."""
+
+from __future__ import annotations
+
+from abridge.apis.json import as_object
+from abridge.apis.usage import SHARE_FIELD, as_count
+from abridge.core.conversation import Json
+from abridge.core.usage import SummaryShare, Tokens
+
+NO_USAGE: Json = {"input_tokens": 0, "output_tokens": 0}
+"""The figures that clients require, where none is known."""
+
+
+def write_usage(tokens: Tokens | None) -> Json:
+    """Write what an upstream of another API reported; the inverse of `read_usage`.
+
+    `input_tokens` excludes what was read from a cache or written to one (Anthropic API reference,
+    `Usage`). Figures that clients require are 0 if they were not reported, others are left out.
+    """
+    if tokens is None:
+        return NO_USAGE
+    in_cache = (tokens.cached or 0) + (tokens.cache_written or 0)
+    details = None if tokens.reasoning is None else {"thinking_tokens": tokens.reasoning}
+    optional = {
+        "cache_read_input_tokens": tokens.cached,
+        "cache_creation_input_tokens": tokens.cache_written,
+        "output_tokens_details": details,
+    }
+    return {
+        "input_tokens": max(0, (tokens.input or 0) - in_cache),
+        **{name: figure for name, figure in optional.items() if figure is not None},
+        "output_tokens": tokens.output or 0,
+    }
+
+
+def add_share(usage: object, share: SummaryShare | None, *, merged: bool) -> Json:
+    """Return a usage object with the summarizer's share. With `merged` the figures grow by it."""
+    told = as_object(usage)
+    if share is None:
+        return told
+    spent = {"input_tokens": share.tokens.input, "output_tokens": share.tokens.output}
+    grown = {
+        name: figure + more
+        for name, more in spent.items()
+        if merged and more is not None and (figure := as_count(told.get(name))) is not None
+    }
+    return {**told, **grown, SHARE_FIELD: share.as_dict()}
