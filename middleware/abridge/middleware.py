@@ -18,15 +18,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import Api, WriteError
 from abridge.apis.defaults import RequestDefaults
 from abridge.apis.json import dumps
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.openai import error_body
 from abridge.apis.paths import model_in_path
-from abridge.apis.registry import find_api
+from abridge.apis.registry import counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
-from abridge.http.asgi import decoded_path, encoded_path, get_header, json_start
+from abridge.http.asgi import decoded_path, get_header, json_start, request_paths
 from abridge.http.client_shares import client_of
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
@@ -36,6 +37,7 @@ from abridge.observability.record import RECORD, TRACE, Record, Sink
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
+from abridge.pipeline.model_lists import ModelLists, wants_anthropics_shape
 from abridge.pipeline.request import (
     SUMMARY_HEADER,
     ApiRequest,
@@ -101,6 +103,7 @@ class AbridgeMiddleware:
         )
         observe = self._metrics_sink.observe_store_operation
         self._memory = MemoryRegistry(self.settings, observe, tenant)
+        self._unread_app = ModelLists(self._upstream_app, self.settings)
         self._stored_responses = StoredResponses(self._upstream_app, self.settings, self._memory)
         self._dispatcher = Dispatcher(
             self._upstream_app,
@@ -144,7 +147,7 @@ class AbridgeMiddleware:
                 await self.app(scope, receive, send)
             finally:
                 await self.aclose()
-        elif self._hides_raw and not self._open_paths.include_socket(*_paths(scope)):
+        elif self._hides_raw and not self._open_paths.include_socket(*request_paths(scope)):
             await receive()
             await send({"type": "websocket.close"})  # before accepting, so that clients fall back
         else:
@@ -158,12 +161,12 @@ class AbridgeMiddleware:
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""
         CLIENT.set(client_of(scope))
-        api = find_api(*_paths(scope)) if scope["method"] == "POST" else None
+        api = find_api(*request_paths(scope)) if scope["method"] == "POST" else None
         try:
             await self._serve(api, scope, receive, send)
         except RequestError as error:
             Record.get(scope).note_refusal(error)
-            await send_error(error, send, error_body if api is None else api.write_error)
+            await send_error(error, send, _write_error(api, scope))
         finally:
             self._metrics_sink.finish(scope)
 
@@ -184,7 +187,7 @@ class AbridgeMiddleware:
         model = model_in_path(path) if api is None else None
         if api is None and (model is not None or not self._is_routed_by_body(scope)):
             scope = self._scope_unread(scope, self._route_for(model))
-            await pass_on(self._upstream_app, scope, receive, send)
+            await pass_on(self._unread_app, scope, receive, send)
             return
         with self._body_budget.reserving(client_of(scope)) as reserve:
             await self._read_and_dispatch(api, scope, receive, send, reserve)
@@ -201,7 +204,7 @@ class AbridgeMiddleware:
             if body is not buffered.data:
                 reserve(len(body or b""))
         request, work = None, Work(heavy=len(body or b"") > LIGHT_BYTES)
-        if api is not None and body is not None and await self._must_parse(scope, body, work):
+        if api is not None and body is not None and await self._must_parse(api, scope, body, work):
             request = await ApiRequest.read(
                 api,
                 scope,
@@ -223,7 +226,7 @@ class AbridgeMiddleware:
             if api is not None:
                 Record.get(scope).note_target(api.name, route.upstream.name, model)
             scope = self._scope_unread(scope, route)
-            await pass_on(self._upstream_app, scope, buffered.receive, send)
+            await pass_on(self._unread_app, scope, buffered.receive, send)
             if buffered.client_left:
                 Record.get(scope).outcome = "left"
 
@@ -232,14 +235,14 @@ class AbridgeMiddleware:
         share a key, and its path is not one that they may reach."""
         if self._shared_paths and scope["method"] != "OPTIONS":
             paths = self._shared_paths.get(route.upstream.name)
-            if paths is not None and not paths.include(scope["method"], *_paths(scope)):
+            if paths is not None and not paths.include(scope["method"], *request_paths(scope)):
                 raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
         return {**scope, ROUTE: route}
 
     def _check_shared_endpoint(self, api: Api, scope: Scope) -> None:
         """Raise RequestError where upstream might take the path of an API's endpoint for another
         one, which the key that all clients share would open."""
-        method, paths = scope["method"], _paths(scope)
+        method, paths = scope["method"], request_paths(scope)
         if not (
             self._open_paths.lead_to(api.path, *paths)
             or any(shared.include(method, *paths) for shared in self._shared_paths.values())
@@ -249,7 +252,7 @@ class AbridgeMiddleware:
     def _passes_unread(self, scope: Scope) -> bool:
         """Return whether a request passes where reasoning is hidden and its answer is not read."""
         preflight = scope["method"] == "OPTIONS"
-        return preflight or self._open_paths.include(scope["method"], *_paths(scope))
+        return preflight or self._open_paths.include(scope["method"], *request_paths(scope))
 
     def _route_for(self, model: str | None) -> Route:
         """Return the route to a model. Raises RequestError for a model that no upstream has."""
@@ -286,8 +289,10 @@ class AbridgeMiddleware:
                 raise
             return None
 
-    async def _must_parse(self, scope: Scope, body: bytes, work: Work) -> bool:
+    async def _must_parse(self, api: Api, scope: Scope, body: bytes, work: Work) -> bool:
         if self._parses_all or get_header(scope["headers"], SUMMARY_HEADER):
+            return True
+        if counts_tokens(api, *request_paths(scope)):
             return True
         if not work.is_heavy:
             return self._may_concern(body, self._memory.holds_anything)
@@ -304,9 +309,12 @@ class AbridgeMiddleware:
         )
 
 
-def _paths(scope: Scope) -> tuple[str, str]:
-    """Return the path below the mount point, decoded and as the client wrote it."""
-    return decoded_path(scope), encoded_path(scope).decode("latin-1")
+def _write_error(api: Api | None, scope: Scope) -> WriteError:
+    """Return what writes an error for a client, whose headers tell its API where the path does
+    not."""
+    if api is not None:
+        return api.write_error
+    return MESSAGES.write_error if wants_anthropics_shape(scope["headers"]) else error_body
 
 
 async def send_error(error: RequestError, send: Send, write_error: WriteError) -> None:

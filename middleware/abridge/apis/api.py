@@ -228,6 +228,8 @@ class Api:
     """The APIs to try, in order, where an upstream turns out not to have this one."""
     endpoint: str = ""
     """End of the path that clients call, where `path` alone might be that of something else."""
+    counts_tokens_at: str = ""
+    """End of the path at which clients have a request's tokens counted; empty if nowhere."""
     read_wish: Callable[[Json], ReasoningWish | None] = lambda _: None
     """Reads the client's wish for reasoning; None if the request says nothing."""
     reasons_on_request: bool = False

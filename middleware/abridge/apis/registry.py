@@ -27,7 +27,8 @@ def fallbacks(api: Api) -> tuple[UpstreamApi, ...]:
 
 @cached(PATHS)
 def find_api(path: str, raw_path: str = "") -> Api | None:
-    """Return the API whose endpoint a request's path is, or None.
+    """Return the API whose endpoint a request's path is, or the one that counts its tokens; None if
+    it is neither.
 
     Servers merge slashes and resolve dots, some before they decode the client's path (`raw_path`),
     some after it. A path that any of them would take for an endpoint is one.
@@ -37,7 +38,15 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
         (
             api
             for api in APIS
-            if any(candidate.endswith(api.endpoint or api.path) for candidate in candidates)
+            for endpoint in filter(None, (api.endpoint or api.path, api.counts_tokens_at))
+            if any(candidate.endswith(endpoint) for candidate in candidates)
         ),
         None,
+    )
+
+
+def counts_tokens(api: Api, path: str, raw_path: str) -> bool:
+    """Return whether a request on an API's path asks for the number of its tokens."""
+    return bool(api.counts_tokens_at) and any(
+        candidate.endswith(api.counts_tokens_at) for candidate in normalized_paths(path, raw_path)
     )

@@ -66,6 +66,11 @@ def encoded_path(scope: Scope) -> bytes:
     return cast(bytes, raw[start:])
 
 
+def request_paths(scope: Scope) -> tuple[str, str]:
+    """Return the path below the mount point, decoded and as the client wrote it."""
+    return decoded_path(scope), encoded_path(scope).decode("latin-1")
+
+
 def quote_non_ascii(data: bytes) -> str:
     """Percent-encode the bytes of a path or a query that no URL may have."""
     return quote(data, ASCII)

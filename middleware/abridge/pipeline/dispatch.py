@@ -27,6 +27,7 @@ from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import ApiRequest
+from abridge.pipeline.token_counting import TokenCounting
 from abridge.providers.learned import Learned
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
@@ -58,6 +59,7 @@ class Dispatcher:
         self._discovery = ApiDiscovery()
         learned = {route.upstream.name: Learned() for route in settings.routes}
         self._preparation = RequestPreparation(settings, memory, learned, metrics_sink)
+        self._token_counting = TokenCounting(app, self._preparation, self._discovery)
         self._engagement = Engagement(
             app,
             outer_app,
@@ -77,6 +79,9 @@ class Dispatcher:
         """Answer a request on an API that its upstream has."""
         route, api, model = request.route, request.api, request.model
         Record.get(request.scope).note_target(api.name, route.upstream.name, model)
+        if request.counts_tokens:
+            await self._token_counting.answer(request, send)
+            return
         candidates = self._discovery.candidates(route, api, model)
         if len(candidates) == 1:
             await self._answer(request, candidates[0], Endpoints(self._app, receive, send))

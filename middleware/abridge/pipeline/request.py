@@ -13,6 +13,7 @@ from starlette.types import Scope
 from abridge.apis.api import Api, ReasoningWish
 from abridge.apis.json import count_values, loads_exact, parse_object, string, without_integers
 from abridge.apis.obfuscation import wants_obfuscation
+from abridge.apis.registry import counts_tokens
 from abridge.apis.summary_request import (
     STYLE_NAMES,
     check_language,
@@ -25,7 +26,7 @@ from abridge.config.settings import ROUTE, LimitSettings, Route
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
-from abridge.http.asgi import Inflater, can_inflate, get_header
+from abridge.http.asgi import Inflater, can_inflate, get_header, request_paths
 from abridge.pipeline.body import BufferedBody, ReserveMemory
 from abridge.work import Work
 
@@ -68,6 +69,7 @@ class ApiRequest:
     wants_obfuscation: bool  # see `apis/obfuscation.py`
     wish: ReasoningWish | None  # for reasoning, in the API's own words
     work: Work  # on the body
+    counts_tokens: bool = False  # it asks for the number of its input tokens alone
 
     @classmethod
     async def read(
@@ -102,6 +104,7 @@ class ApiRequest:
             wants_obfuscation=wants_obfuscation(body),
             wish=api.read_wish(body),
             work=work,
+            counts_tokens=counts_tokens(api, *request_paths(scope)),
         )
 
     async def reread(self) -> ApiRequest:

@@ -223,6 +223,7 @@ _ROWS = (
         inline_on_responses=True,  # without its reasoning parser
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
+        token_counters=("messages",),  # tools/server/server.cpp
         source="llama.cpp tools/server/README.md; issues 11607, 16934",
     ),
     Profile(
@@ -291,6 +292,7 @@ _ROWS = (
         rejects=_OPENAI_REJECTS,
         **_OPENAI_COLUMNS,
         apis=("responses", "chat"),
+        token_counters=("responses",),  # api/reference: responses/input_tokens
         parses_text=True,
         makes_summaries=True,
         source="OpenAI API reference: chat/create, reasoning guide",
@@ -331,6 +333,7 @@ _ROWS = (
         reasoning_in=IN_REASONING_CONTENT,
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
+        token_counters=("messages",),  # entrypoints/anthropic/serving.py
         source="docs.sglang.ai: separate_reasoning; entrypoints/openai/protocol.py",
     ),
     Profile(
@@ -365,6 +368,7 @@ _ROWS = (
         returns=ReasoningReturn("reasoning"),
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
+        token_counters=("tokenize",),  # entrypoints/serve/tokenize/protocol.py
         source="docs.vllm.ai: reasoning outputs; chat_completion/protocol.py",
     ),
     Profile(

@@ -25,6 +25,10 @@ class Tag:
 
 ApiName: TypeAlias = Literal["chat", "responses", "messages"]
 
+TokenCounterName: TypeAlias = Literal["messages", "responses", "tokenize"]
+"""An endpoint that counts a request's tokens: that of Messages, that of Responses, or vLLM's
+`/tokenize`."""
+
 StructuredPlace: TypeAlias = Literal[
     "reasoning_details", "thinking_blocks", "chunks", "tags", "extra_content", "nothing"
 ]
@@ -164,6 +168,8 @@ class Profile:
     models_without_state: tuple[str, ...] = MODELS_WITHOUT_STATE
     """Globs of models that reject a request for opaque state."""
     apis: tuple[ApiName, ...] = ("chat",)  # likeliest first; not all at one address
+    token_counters: tuple[TokenCounterName, ...] = ()
+    """Its endpoints that count tokens, best first, besides that of a Messages endpoint."""
     key_header: str = "authorization"  # in `authorization` the key is a bearer token
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`

@@ -39,6 +39,7 @@ MESSAGES = Api(
     name="messages",
     path="/messages",
     endpoint="/v1/messages",
+    counts_tokens_at="/v1/messages/count_tokens",
     default_exposure=(False, True),
     conversation_field="messages",
     has_summary_field=False,

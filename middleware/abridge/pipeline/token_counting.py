@@ -1,0 +1,159 @@
+"""Count the input tokens of a request: `POST /v1/messages/count_tokens`.
+
+Upstream's own endpoint answers where upstream speaks the client's API, with the request as it would
+be sent: what Abridge put into the history is taken out, and what it took out is put back. Else the
+model server's tokenizer counts, where the profile knows its endpoint, with the request as it would
+be translated. Where neither is there, the answer is an estimate, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from starlette.types import ASGIApp, Message, Scope, Send
+
+from abridge.apis.credentials import Header
+from abridge.apis.json import dumps, parse_object
+from abridge.apis.messages.token_estimate import estimate_tokens
+from abridge.apis.own_errors import kept_headers, rewrite_error_body
+from abridge.apis.registry import UPSTREAM_APIS
+from abridge.apis.token_counters import TOKEN_COUNTERS, TokenCounter
+from abridge.config.exposure import hides_raw
+from abridge.core.conversation import Json
+from abridge.errors import EndpointMissing, UpstreamBroken
+from abridge.http.asgi import (
+    FRAMING_HEADERS,
+    drop_headers,
+    json_start,
+    receive_until,
+    with_header_list,
+)
+from abridge.observability.record import Record
+from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
+from abridge.pipeline.prepare import RequestPreparation
+from abridge.pipeline.request import ApiRequest
+from abridge.providers.catalog import PROFILES
+
+ESTIMATE_HEADER = (b"x-abridge-estimate", b"true")
+
+MAX_ANSWER_BYTES = 1 << 20
+"""Bytes that are read of an answer to a request for a count; with more, it is none."""
+
+
+class TokenCounting:
+    """Answers requests for the number of their tokens, by calls to `app`."""
+
+    def __init__(
+        self, app: ASGIApp, preparation: RequestPreparation, discovery: ApiDiscovery
+    ) -> None:
+        self._app = app
+        self._preparation = preparation
+        self._discovery = discovery
+
+    async def answer(self, request: ApiRequest, send: Send) -> None:
+        """Send the count of the first that can tell, else an estimate. Raises RequestError."""
+        record = Record.get(request.scope)
+        record.api, record.outcome = None, "untouched"  # it is no request to a model
+        for counter, is_own in self._counters(request):
+            answer = await self._ask(counter, request)
+            messages = answer.messages_for(request, is_own=is_own) if answer is not None else None
+            if messages is not None:
+                await _send(messages, send)
+                return
+            request = await request.reread()
+        record.status = 200
+        tokens = await request.work.run(estimate_tokens, request.take_body())
+        estimate = {"input_tokens": tokens, "estimate": True}
+        await _send(_json_messages(200, estimate, [ESTIMATE_HEADER]), send)
+
+    def _counters(self, request: ApiRequest) -> Iterator[tuple[TokenCounter, bool]]:
+        """Yield the endpoints to ask, each with whether it is that of the client's own API at an
+        upstream that speaks it."""
+        api, route = request.api, request.route
+        speaks_it = self._discovery.candidates(route, api, request.model)[0] is api.upstream
+        if speaks_it:
+            yield TOKEN_COUNTERS["messages"], True
+        for name in PROFILES[route.upstream.profile].token_counters:
+            if not (speaks_it and name == "messages"):
+                yield TOKEN_COUNTERS[name], False
+
+    async def _ask(self, counter: TokenCounter, request: ApiRequest) -> _Answer | None:
+        """Have an endpoint count. Return None if there is no such endpoint."""
+        api, model = UPSTREAM_APIS[counter.api], request.model
+        prepared = await self._preparation.prepare(request, api, engaged=True)
+        scope, buffered = prepared.scope, prepared.buffered
+        if prepared.translated:
+            body = await request.work.run(_written_body, counter, prepared.body)
+            scope, buffered = _counter_scope(scope, counter, body), buffered.with_body(body)
+        answer = _Answer(counter)
+        trial = EndpointTrial(self._app, model, last=False)
+        try:
+            await trial(scope, receive_until(answer.ended, buffered.receive), answer.take)
+        except (EndpointMissing, UpstreamBroken):
+            return None
+        return answer
+
+
+class _Answer:
+    """What an endpoint answered; its messages are kept until it is known what they say."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._messages: list[Message] = []
+        self._body = bytearray()
+        self.ended = asyncio.Event()
+
+    async def take(self, message: Message) -> None:
+        """Take the application's next message."""
+        if message["type"] == "http.response.start":
+            message = with_header_list(message)
+        if len(self._body) <= MAX_ANSWER_BYTES:
+            self._messages.append(message)
+            self._body += message.get("body", b"")
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.ended.set()
+
+    def messages_for(self, request: ApiRequest, *, is_own: bool) -> list[Message] | None:
+        """Return what the client is sent; None if that is no count, nor an error of its own API."""
+        if not self.ended.is_set() or len(self._body) > MAX_ANSWER_BYTES:
+            return None
+        status, body = self._messages[0]["status"], bytes(self._body)
+        hides, count = hides_raw(request.route), self._counter.read(body)
+        if is_own and not hides:
+            return self._messages
+        if status < 300 and count is not None:
+            return _json_messages(200, {"input_tokens": count})
+        if not is_own or status < 400:
+            return None
+        headers = kept_headers(self._messages[0]["headers"])
+        return _json_messages(
+            status, rewrite_error_body(status, body, request.api.write_error), headers
+        )
+
+
+def _written_body(counter: TokenCounter, body: bytes) -> bytes:
+    return dumps(counter.write(parse_object(body) or {}))
+
+
+def _counter_scope(scope: Scope, counter: TokenCounter, body: bytes) -> Scope:
+    """Return the scope of a translated request, led to the endpoint that counts."""
+    base = str(scope.get("root_path", "")) if counter.at_root else scope["path"]
+    length = (b"content-length", str(len(body)).encode())
+    headers = [*drop_headers(scope["headers"], FRAMING_HEADERS), length]
+    return {**scope, "path": base + counter.path, "headers": headers}
+
+
+def _json_messages(status: int, body: Json, headers: Iterable[Header] = ()) -> list[Message]:
+    data = dumps(body)
+    return [
+        json_start(status, data, headers),
+        {"type": "http.response.body", "body": data, "more_body": False},
+    ]
+
+
+async def _send(messages: Iterable[Message], send: Send) -> None:
+    with suppress(OSError):  # how a server reports that the client has left
+        for message in messages:
+            await send(message)

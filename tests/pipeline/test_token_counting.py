@@ -1,0 +1,150 @@
+"""`POST /v1/messages/count_tokens`: who counts, and what the client is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.asgi import Call, begin
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
+from tests.support.upstream import Answer, Upstream
+
+PATH = "/v1/messages/count_tokens"
+
+REQUEST: dict[str, Any] = {
+    "model": "m",
+    "system": "Be brief.",
+    "messages": [{"role": "user", "content": "x" * 400}],
+}
+ESTIMATE = 107  # 400/4 for the message, 9/4 for the system prompt, 4 for the message's frame
+
+NOT_FOUND = Answer.json({"detail": "Not Found"}, 404)
+COUNTED = Answer.json({"input_tokens": 12, "extra": "passes"})
+
+
+async def count(
+    upstream: Upstream,
+    form: Form = "sidecar",
+    body: Any = REQUEST,
+    headers: dict[str, str] | None = None,
+    path: str = PATH,
+    **tables: Any,
+) -> Call:
+    if "upstreams" in tables and form != "mounted":
+        tables["upstreams"] = [
+            {"base_url": f"{ORIGIN}/v1", **entry} for entry in tables["upstreams"]
+        ]
+    app = build_app(form, upstream, **tables)
+    return await begin(app, PREFIX[form] + path, body, headers=headers or {}).finish()
+
+
+def assert_estimated(answer: Call, tokens: int = ESTIMATE) -> None:
+    assert answer.status == 200
+    assert answer.json == {"input_tokens": tokens, "estimate": True}
+    assert answer.headers["x-abridge-estimate"] == "true"
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_upstreams_own_count_passes_as_it_came(form: Form) -> None:
+    upstream = Upstream(COUNTED)
+    answer = await count(upstream, form)
+    assert answer.json == {"input_tokens": 12, "extra": "passes"}
+    assert "x-abridge-estimate" not in answer.headers
+    (request,) = upstream.requests
+    assert request.path.endswith(PATH)
+    assert request.json == REQUEST
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_an_upstream_without_the_endpoint_leaves_an_estimate(form: Form) -> None:
+    assert_estimated(await count(Upstream(NOT_FOUND), form))
+
+
+async def test_an_error_about_the_model_passes() -> None:
+    error = {"type": "error", "error": {"type": "not_found_error", "message": "model: m"}}
+    answer = await count(Upstream(Answer.json(error, 404)))
+    assert (answer.status, answer.json) == (404, error)
+
+
+async def test_other_errors_pass() -> None:
+    error = {"type": "error", "error": {"type": "authentication_error", "message": "no key"}}
+    answer = await count(Upstream(Answer.json(error, 401)))
+    assert (answer.status, answer.json) == (401, error)
+
+
+async def test_where_reasoning_is_hidden_only_the_number_passes() -> None:
+    hidden = {
+        "reasoning": {"expose": "summary"},
+        "summarizer": {"kind": "upstream"},
+        "upstreams": [{"api": "messages"}],
+    }
+    answer = await count(Upstream(COUNTED), **hidden)
+    assert answer.json == {"input_tokens": 12}
+    leak = {"type": "error", "error": {"type": "api_error", "message": "SECRET thoughts"}}
+    answer = await count(Upstream(Answer.json(leak, 500)), **hidden)
+    assert answer.status == 500
+    assert answer.json["type"] == "error"
+    assert b"SECRET" not in answer.data
+    answer = await count(Upstream(Answer.json({"thinking": "SECRET"})), **hidden)
+    assert b"SECRET" not in answer.data
+    assert_estimated(answer)
+
+
+async def test_a_path_that_another_server_reads_otherwise_shows_no_answer() -> None:
+    """A server that resolves `..` would answer the conversation itself."""
+    answer = await count(
+        Upstream(Answer.json({"content": [{"type": "thinking", "thinking": "SECRET"}]})),
+        path="/v1/messages/x/../count_tokens",
+        reasoning={"expose": "none"},
+    )
+    assert b"SECRET" not in answer.data
+
+
+async def test_the_profiles_server_counts_where_upstream_speaks_chat() -> None:
+    upstream = Upstream(COUNTED)
+    answer = await count(upstream, upstreams=[{"api": "chat", "profile": "llamacpp"}])
+    assert answer.json == {"input_tokens": 12}
+    assert [request.path for request in upstream.requests] == [PATH]
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_an_upstream_that_can_count_nothing_is_not_asked(api: str) -> None:
+    upstream = Upstream(COUNTED)
+    assert_estimated(await count(upstream, upstreams=[{"api": api}]))
+    assert upstream.requests == []
+
+
+async def test_a_broken_tokenizer_leaves_an_estimate() -> None:
+    upstream = Upstream(Answer.json({"error": {"message": "out of order"}}, 500))
+    assert_estimated(await count(upstream, upstreams=[{"api": "chat", "profile": "sglang"}]))
+
+
+async def test_a_body_that_is_no_object_is_refused_in_anthropics_shape() -> None:
+    answer = await count(Upstream(COUNTED), body=b"[]", upstreams=[{"api": "chat"}])
+    assert answer.status == 400
+    assert answer.json["error"]["type"] == "invalid_request_error"
+
+
+async def test_the_limits_hold_for_a_request_to_count() -> None:
+    many = {"model": "m", "messages": [{"role": "user", "content": "Hi"}] * 3}
+    answer = await count(Upstream(COUNTED), body=many, limits={"items": 2})
+    assert answer.status == 400
+    assert answer.json["error"]["message"].startswith("Invalid 'messages'")
+
+
+async def test_a_shared_key_opens_the_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPSTREAM_KEY", "sk-upstream")
+    upstream = Upstream(COUNTED)
+    shared = [{"api_key_env": "UPSTREAM_KEY", "profile": "anthropic", "api": "messages"}]
+    assert (await count(upstream, upstreams=shared)).json["input_tokens"] == 12
+    assert upstream.requests[0].header("x-api-key") == "sk-upstream"
+    batches = await count(upstream, path="/v1/messages/batches", upstreams=shared)
+    assert batches.status == 404
+
+
+async def test_an_estimate_is_no_request_to_a_model() -> None:
+    body = json.dumps(REQUEST).encode()
+    answer = await count(Upstream(NOT_FOUND), body=body)
+    assert_estimated(answer)
