@@ -26,6 +26,8 @@ REMEDIES = {
     "no other reasonings": "reasonings of others are no part of the project: lay yours there",
     "API description": "OpenAI's own, as JSON, from github.com/openai/openai-openapi",
     "no codex": "npm install --global @openai/codex",
+    "no claude": "npm install --global @anthropic-ai/claude-code",
+    "no Anthropic SDK": "npm install @anthropic-ai/sdk, and ANTHROPIC_SDK=the folder",
     "no AI SDK": "npm install ai @ai-sdk/openai, and AI_SDK=the folder",
     "openai-agents": "pip install openai-agents",
     "langchain-openai": "pip install langchain-openai",
