@@ -153,7 +153,7 @@ class TestReasoningTowardChat:
 
     def test_what_the_text_repeats_in_tags_is_no_answer_toward_messages(self) -> None:
         asked = responses_request(reasoning("Hm."), assistant("<think>Hm.</think>Hi"), HELLO)
-        written = MESSAGES.write_request(asked, UpstreamOptions(PROFILES["auto"]))
+        written = MESSAGES.upstream.write_request(asked, UpstreamOptions(PROFILES["auto"]))
         assert written.body["messages"][0]["content"] == [{"type": "text", "text": "Hi"}]
 
     def test_several_stretches_that_one_block_repeats_are_said_once(self) -> None:

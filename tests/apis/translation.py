@@ -6,6 +6,7 @@ from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat import request as chat
+from abridge.apis.messages import request as messages
 from abridge.apis.responses import request as responses
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.catalog import PROFILES
@@ -22,6 +23,11 @@ def chat_request(*messages: Json, **fields: Any) -> ModelRequest:
 
 def responses_request(*items: Json, **fields: Any) -> ModelRequest:
     return responses.read_request({"model": "m", "input": list(items or [HELLO]), **fields})
+
+
+def messages_request(*turns: Json, **fields: Any) -> ModelRequest:
+    body = {"model": "m", "max_tokens": 100, "messages": list(turns or [HELLO]), **fields}
+    return messages.read_request(body)
 
 
 def to_responses(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:

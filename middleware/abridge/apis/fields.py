@@ -38,20 +38,23 @@ def read_arguments(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else dumps(value).decode()
 
 
-def iter_objects(value: Any, param: str) -> Iterator[tuple[Json, str]]:
-    """Yield the objects in a list, each with its name; nothing if there is no list."""
+def iter_objects(value: Any, param: str, *, dotted: bool = False) -> Iterator[tuple[Json, str]]:
+    """Yield the objects in a list, each with its name; nothing if there is no list.
+
+    The name is spelled `input[0]` as OpenAI does or, if `dotted`, `messages.0` as Anthropic does.
+    """
     for index, entry in enumerate([] if value is None else require_list(value, param)):
-        name = f"{param}[{index}]"
+        name = f"{param}.{index}" if dotted else f"{param}[{index}]"
         yield require_object(entry, name), name
 
 
-def read_flag(body: Json, key: str) -> bool:
-    """Read a boolean; null and absent are false."""
+def read_flag(body: Json, key: str, prefix: str = "") -> bool:
+    """Read a boolean; null and absent are false. `prefix` is the path of `body`."""
     value = body.get(key)
     return (
         value
         if isinstance(value, bool)
-        else bool(value is not None and _raise_invalid(value, key, bool))
+        else bool(value is not None and _raise_invalid(value, f"{prefix}{key}", bool))
     )
 
 

@@ -74,6 +74,23 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
         "conversation": _ESSENTIAL,
         "prompt": _ESSENTIAL,
         "background": Param(essential=True, no_effect=(False,)),
+        # Anthropic's
+        "container": _ESSENTIAL,
+        "mcp_servers": Param(essential=True, no_effect=([],)),
+        "inference_geo": Param(essential=True, no_effect=("global",)),
+        "thread": _ESSENTIAL,
+        "context_edits": Param(no_effect=({}, {"edits": []})),
+        "cache_control": _OPTIONAL,
+        "task_budget": _OPTIONAL,
+        "speed": Param(no_effect=("standard",)),
+        "compaction": _OPTIONAL,
+        "diagnostics": _OPTIONAL,
+        "fallbacks": _OPTIONAL,
+        "fallback_credit_token": _OPTIONAL,
+        "billing_policy": _OPTIONAL,
+        "user_profile_id": _OPTIONAL,
+        "workspace_id": _OPTIONAL,
+        "betas": _OPTIONAL,
     }
 )
 
@@ -88,7 +105,7 @@ def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) ->
         holder, _, last = key.rpartition(".")
         value = as_object(body.get(holder)).get(last) if holder else body.get(last)
         if value is not None and not _has_no_effect(value, PARAMS[name].no_effect):
-            _check_value(value, PARAMS[name], key)
+            check_value(value, PARAMS[name], key)
             request.params[name] = value
             request.param_names[name] = key
 
@@ -138,7 +155,8 @@ def set_nested(body: Json, key: str, value: Any) -> None:
     target[last] = value
 
 
-def _check_value(value: Any, param: Param, key: str) -> None:
+def check_value(value: Any, param: Param, key: str) -> None:
+    """Raise RequestError for a value of the wrong type, or below the minimum."""
     entries = value if isinstance(value, list) and param.may_be_list else [value]
     for entry in entries:
         if param.types and type(entry) not in param.types:

@@ -16,9 +16,13 @@ from typing import Any
 from abridge.apis.json import parse_object
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
+    FilePart,
+    ImagePart,
     ModelRequest,
+    TextPart,
     Tool,
     ToolChoice,
+    ToolOutputPart,
     TranslatedRequest,
     Unsupported,
 )
@@ -239,3 +243,19 @@ def _command_words(command: Any) -> list[str]:
 
 def _parse_arguments(arguments: str) -> Json | None:
     return parse_object(arguments.encode(errors="surrogatepass"))
+
+
+# Outputs of tools
+
+FAILED_NOTE = "The tool failed:"
+"""Begins the output of a tool that failed, in APIs that have no field for that."""
+
+
+def stated_output(output: ToolOutputPart) -> tuple[TextPart | ImagePart | FilePart, ...]:
+    """Return a tool's output as all that the model gets: if it failed, its text says so."""
+    if not output.failed:
+        return output.parts
+    first = output.parts[0] if output.parts else TextPart("")
+    if not isinstance(first, TextPart):
+        return (TextPart(FAILED_NOTE), *output.parts)
+    return (TextPart(f"{FAILED_NOTE}\n{first.text}".rstrip()), *output.parts[1:])

@@ -167,6 +167,8 @@ class ModelRequest:
     tool_choice: ToolChoice | None = None
     output_format: OutputFormat | None = None
     effort: str | None = None  # reasoning effort
+    budget: int | None = None  # tokens to reason with at most; `effort` says the same more roughly
+    declines_reasoning: bool = False  # not to reason, where upstream can be told so
     native_style: str | None = None  # style of the summary that upstream itself is to make
     wants_state: bool = False  # the client wants opaque state in the answer
     stream: bool = False

@@ -157,6 +157,9 @@ class Profile:
     max_tokens_field: str = "max_tokens"  # the field that limits a chat answer
     effort_field: str = "reasoning_effort"
     """The chat field for the effort, dotted if nested; may be empty."""
+    budget_field: str = ""
+    """The chat field for the tokens to think with, dotted if nested, if it is taken with nothing
+    else."""
     thinking_off: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Request fields that switch reasoning off."""
     rejects: tuple[RejectedFields, ...] = ()  # request fields that its models reject
@@ -198,10 +201,11 @@ class Profile:
         """Return the chat fields that set the effort; none if there is no field for it."""
         if effort == "none" and self.thinking_off:
             return dict(self.thinking_off)
-        value: Any = effort
-        for key in reversed(self.effort_field.split(".") if self.effort_field else ()):
-            value = {key: value}
-        return value if self.effort_field else {}
+        return _nest(self.effort_field, effort) if self.effort_field else {}
+
+    def budget_fields(self, tokens: int) -> Json:
+        """Return the chat fields that set a budget of tokens; none if there is no field for it."""
+        return _nest(self.budget_field, tokens) if self.budget_field else {}
 
     def drop_rejected(self, body: Json, model: str) -> tuple[str, ...]:
         """Remove the fields that `model` would reject from a body; return their names."""
@@ -224,6 +228,12 @@ def asks_to_think(body: Json) -> bool | None:
     if effort is None and isinstance(reasoning, dict):
         effort = reasoning.get("effort")
     return None if effort is None else effort != "none"
+
+
+def _nest(path: str, value: Any) -> Json:
+    """Return a field, dotted if nested, with its value."""
+    key, _, inner = path.partition(".")
+    return {key: _nest(inner, value) if inner else value}
 
 
 def _matches_any(model: str, globs: Iterable[str]) -> bool:

@@ -72,7 +72,7 @@ def write(
         "messages": list(given_messages or [message_of("user", "Hi")]),
         **request_fields,
     }
-    written = MESSAGES.write_request(
+    written = MESSAGES.upstream.write_request(
         ModelRequest(**request_fields), UpstreamOptions(PROFILES[profile], max_tokens=4096)
     )
     if ANTHROPIC:
@@ -730,7 +730,7 @@ PARTS: dict[str, Any] = {
 )
 def test_recorded_requests_are_written_as_they_were(name: str) -> None:
     given = json.loads((RECORDINGS / name).read_bytes())
-    written = MESSAGES.write_request(
+    written = MESSAGES.upstream.write_request(
         read_recorded_request(given), UpstreamOptions(PROFILES["auto"])
     )
     says_nothing: list[tuple[str, Any]] = [

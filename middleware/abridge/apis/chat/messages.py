@@ -24,6 +24,7 @@ from abridge.apis.fields import (
 )
 from abridge.apis.json import string
 from abridge.apis.openai import PartWriters, write_content
+from abridge.apis.tools import stated_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     AudioPart,
@@ -215,8 +216,9 @@ class MessageWriter:
         if not isinstance(part, ToolOutputPart):
             self.unsupported.append(unsupported_part(part))
             return
-        texts = [inner for inner in part.parts if isinstance(inner, TextPart)]
-        media = [inner for inner in part.parts if not isinstance(inner, TextPart)]
+        output = stated_output(part)
+        texts = [inner for inner in output if isinstance(inner, TextPart)]
+        media = [inner for inner in output if not isinstance(inner, TextPart)]
         if media:
             texts = texts or [TextPart("See the next message.")]
             self._tool_media += [TextPart(f"From the tool call {part.call_id}:"), *media]
@@ -233,9 +235,9 @@ class MessageWriter:
 def _merge_system_messages(messages: list[Message]) -> list[Message]:
     """Merge the leading instructions: chat templates take one system message, at the start."""
     leading = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, messages))
-    if len(leading) < 2:
-        return messages
     parts = [part for message in leading for part in message.parts]
+    if len(leading) < 2 and len(parts) < 2:
+        return messages
     others = [part for part in parts if not isinstance(part, TextPart)]
     merged = Message("system", [TextPart("\n\n".join(_texts(parts, TextPart))), *others])
     return [merged, *messages[len(leading) :]]

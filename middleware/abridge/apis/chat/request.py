@@ -194,7 +194,14 @@ def _write_params(
 
 
 def _write_effort(request: ModelRequest, profile: Profile, body: Json) -> list[Unsupported]:
-    fields = {} if request.effort is None else profile.thinking_fields(request.effort)
+    """Write how much the model is to think: the budget where the provider takes one, else the
+    effort."""
+    if request.declines_reasoning:
+        body.update(profile.thinking_off)
+        return []
+    fields = {} if request.budget is None else profile.budget_fields(request.budget)
+    if not fields and request.effort is not None:
+        fields = profile.thinking_fields(request.effort)
     body.update(fields)
     if fields or request.effort is None:
         return []

@@ -1,50 +1,68 @@
-"""Write a request's messages: a system prompt, then user and assistant messages in turn.
+"""Read a request's messages, and write those of one for upstream: a system prompt, then user and
+assistant messages in turn.
 
-Each message is a list of content blocks, one for each part.
+Each message is a list of content blocks, one for each part (`parts.py`).
 """
 
 from __future__ import annotations
 
-import re
-from base64 import b64decode
-from binascii import Error as BadBase64
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from types import MappingProxyType
 
-from abridge.apis.json import loads_exact, parse_object
+from abridge.apis.fields import invalid_value_error, iter_objects, require_list
+from abridge.apis.json import string
 from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT
-from abridge.apis.tools import wrap_free_text
+from abridge.apis.messages.parts import read_blocks, write_block
+from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
-    AudioPart,
-    FilePart,
-    ImagePart,
     Message,
     MessagePart,
     ReasoningPart,
-    RefusalPart,
+    Role,
     TextPart,
-    ToolCallPart,
     ToolOutputPart,
-    UnknownPart,
     Unsupported,
+    joined_text,
 )
 from abridge.providers.claude import ModelCapabilities
 
+ROLES: Mapping[str, Role] = MappingProxyType(
+    {"user": "user", "assistant": "assistant", "system": "system"}
+)
+
 INSTRUCTION_ROLES = ("system", "developer")
-
-IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-
-PDF_TYPE = "application/pdf"
 
 NO_PARTICIPANT_NAMES = "Participants have no names with this upstream."
 
 NO_MESSAGES = "There is nothing in it that this upstream could answer."
 
-_DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 
-_PDF_BASE64_START = "JVBERi0"  # %PDF-
+# Read
 
-_INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
+
+def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
+    """Yield the messages: the system prompt, then the others.
+
+    The results of tools in a user's message are a message of their own.
+    """
+    if body.get("system"):
+        yield Message("system", read_blocks(body["system"], "system", names), param="system")
+    messages = require_list(body.get("messages"), "messages")
+    for message, param in iter_objects(messages, "messages", dotted=True):
+        role = string(message.get("role"))
+        if role not in ROLES:
+            raise invalid_value_error(message.get("role"), f"{param}.role")
+        parts = read_blocks(message.get("content"), f"{param}.content", names)
+        if role == "assistant":
+            yield Message("assistant", joined_text(parts), param=param)
+            continue
+        for is_output, run in groupby(parts, lambda part: isinstance(part, ToolOutputPart)):
+            yield Message("tool" if is_output else ROLES[role], list(run), param=param)
+
+
+# Write
 
 
 class MessagesBuilder:
@@ -145,125 +163,3 @@ class MessagesBuilder:
 
     def _last_role(self) -> str | None:
         return self.messages[-1]["role"] if self.messages else None
-
-
-# Content blocks
-
-
-def write_block(
-    part: MessagePart, param: str, *, allow_unsigned: bool
-) -> Json | Unsupported | None:
-    """Return the content block for a part; None if it holds nothing. `param` is the client's name
-    of the field that the part is in, used if the part has no name of its own. `allow_unsigned`:
-    reasoning without a signature is sent, too."""
-    match part:
-        case TextPart(text) | RefusalPart(text):  # Anthropic refuses blank text
-            return {"type": "text", "text": text} if text.strip() else None
-        case ReasoningPart():
-            return _write_thinking(part, allow_unsigned=allow_unsigned)
-        case ToolCallPart():
-            fields = {"id": write_call_id(part.id), "name": part.name, "input": _write_input(part)}
-            return {"type": "tool_use", **fields}
-        case ImagePart():
-            message = "An image in a form nobody here knows."
-            return _write_image(part) or Unsupported(part.param or param, message, essential=True)
-        case FilePart():
-            message = "A file that is neither PDF nor text."
-            return _write_document(part) or Unsupported(
-                part.param or param, message, essential=True
-            )
-        case ToolOutputPart():
-            return _write_tool_result(part, param)
-        case AudioPart():
-            message = "Audio is not supported by this upstream."
-            return Unsupported(part.param or param, message, essential=True)
-        case UnknownPart():
-            message = part.message or "This upstream knows nothing like it."
-            return Unsupported(part.param, message, part.essential)
-
-
-def write_call_id(call_id: str) -> str:
-    """Return a call's id in the characters Anthropic allows, alike for call and result."""
-    return _INVALID_ID_CHARACTERS.sub("_", call_id)
-
-
-def _write_thinking(reasoning: ReasoningPart, *, allow_unsigned: bool) -> Json | None:
-    """Write reasoning. Anthropic refuses unsigned thinking, so it is left out unless
-    `allow_unsigned` is set."""
-    if reasoning.state and reasoning.is_signature:
-        return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.state}
-    if reasoning.state:
-        return {"type": "redacted_thinking", "data": reasoning.state}
-    if allow_unsigned and reasoning.text.strip():
-        return {"type": "thinking", "thinking": reasoning.text, "signature": ""}
-    return None
-
-
-def _write_input(call: ToolCallPart) -> Json:
-    """Parse a call's arguments. Those that are no object (of a call that was cut short) are kept as
-    text."""
-    arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
-    if not arguments.strip():
-        return {}
-    parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
-    return {"arguments": arguments} if parsed is None else parsed
-
-
-def _write_tool_result(output: ToolOutputPart, param: str) -> Json | Unsupported:
-    content: list[Json] = []
-    for part in output.parts:
-        block = write_block(part, param, allow_unsigned=False)
-        if isinstance(block, Unsupported):
-            return block
-        content += [] if block is None else [block]
-    texts = [block["text"] for block in content if block["type"] == "text"]
-    value = texts[0] if len(content) == len(texts) == 1 else content
-    result: Json = {"type": "tool_result", "tool_use_id": write_call_id(output.call_id)}
-    return {**result, **({"content": value} if value else {}), **_error_flag(output)}
-
-
-def _error_flag(output: ToolOutputPart) -> Json:
-    return {"is_error": True} if output.failed else {}
-
-
-def _write_image(image: ImagePart) -> Json | None:
-    if image.file_id:
-        return {"type": "image", "source": {"type": "file", "file_id": image.file_id}}
-    if image.url.lower().startswith(("http://", "https://")):
-        return {"type": "image", "source": {"type": "url", "url": image.url}}
-    kind, data = _split_data_url(image.url)
-    kind = "image/jpeg" if kind == "image/jpg" else kind
-    if kind not in IMAGE_TYPES:
-        return None
-    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
-
-
-def _write_document(file: FilePart) -> Json | None:
-    source = _document_source(file)
-    title = {"title": file.name} if file.name else {}
-    return None if source is None else {"type": "document", "source": source, **title}
-
-
-def _document_source(file: FilePart) -> Json | None:
-    if file.file_id:
-        return {"type": "file", "file_id": file.file_id}
-    if file.url.lower().startswith(("http://", "https://")):
-        return {"type": "url", "url": file.url}
-    kind, data = _split_data_url(file.data)
-    if kind == PDF_TYPE or (not kind and data.startswith(_PDF_BASE64_START)):
-        return {"type": "base64", "media_type": PDF_TYPE, "data": data}
-    text = _decode_text(data) if kind.startswith("text/") else None
-    return None if text is None else {"type": "text", "media_type": "text/plain", "data": text}
-
-
-def _split_data_url(url: str) -> tuple[str, str]:
-    """Split a data URL into media type and base64. For anything else the type is empty."""
-    match = _DATA_URL.match(url)
-    return (match[1].lower(), url[match.end() :]) if match is not None else ("", url)
-
-
-def _decode_text(data: str) -> str | None:
-    try:
-        return b64decode(data, validate=True).decode()
-    except (BadBase64, UnicodeDecodeError):
-        return None

@@ -1,10 +1,13 @@
-"""Write how much the model is to think."""
+"""Read how much a model is to think, and write it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from abridge.apis.api import ReasoningWish
+from abridge.apis.fields import read_string, require_object
+from abridge.apis.params import Param, check_value
+from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Unsupported
 from abridge.providers.claude import EFFORTS, ModelCapabilities
@@ -15,6 +18,12 @@ MIN_BUDGET = 1024
 BUDGET_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.95, "max": 0.95}
 """Share of `max_tokens` to think with, by effort, for models that take a budget
 (openrouter.ai/docs, best practices: reasoning tokens)."""
+
+BUDGET_EFFORTS = ((4096, "low"), (16384, "medium"))
+"""The effort that a budget up to so many tokens stands for; a larger one stands for `high`. Claude
+Code's words for thinking gave 4,000 ("think"), 10,000 ("think hard") and 31,999 tokens."""
+
+_BUDGET = Param(types=(int,), minimum=1)
 
 NO_BUDGET_ROOM = "There is no room to think below the bound on tokens."
 
@@ -35,6 +44,36 @@ def read_wish(body: Json) -> ReasoningWish | None:
     if thinking.get("type") not in ("enabled", "adaptive"):
         return "off"
     return "omitted" if thinking.get("display") == "omitted" else "summarized"
+
+
+def read_thinking(body: Json, request: ModelRequest) -> None:
+    """Read how much the model is to think, and whether upstream itself is to summarize it.
+
+    Raises RequestError for an invalid value.
+    """
+    config, thinking = (
+        {} if body.get(key) is None else require_object(body[key], key)
+        for key in ("output_config", "thinking")
+    )
+    request.effort = read_string(config, "effort", "output_config.")
+    request.param_names["effort"] = "output_config.effort"
+    request.native_style = native_style(body)
+    if read_wish(body) == "summarized":
+        request.native_style = request.native_style or "auto"
+    kind, budget = read_string(thinking, "type", "thinking."), thinking.get("budget_tokens")
+    if kind == "disabled":
+        request.declines_reasoning, request.effort = True, None
+    elif kind == "enabled" and budget is not None:
+        check_value(budget, _BUDGET, "thinking.budget_tokens")
+        request.budget = budget
+        if request.effort is None:
+            request.effort = effort_of_budget(budget)
+            request.param_names["effort"] = "thinking.budget_tokens"
+
+
+def effort_of_budget(budget: int) -> str:
+    """Return the effort that a budget of thinking tokens stands for."""
+    return next((effort for limit, effort in BUDGET_EFFORTS if budget <= limit), "high")
 
 
 @dataclass(slots=True)
@@ -64,7 +103,7 @@ def write_thinking(
         client_config := request.extra.get("thinking"), dict
     ):  # in Anthropic's own format
         return ThinkingParams(client_config, _supported_effort(effort, capabilities))
-    if effort == "none":
+    if effort == "none" or request.declines_reasoning:
         return _turn_off(capabilities, param)
     if effort is None and request.native_style is None:
         return ThinkingParams()
@@ -75,7 +114,7 @@ def write_thinking(
     if forced:
         return ThinkingParams(effort=_supported_effort(effort, capabilities))
     if capabilities.thinking == "budget":
-        return _write_budget(effort or "medium", max_tokens, param)
+        return _write_budget(request, max_tokens, param)
     return ThinkingParams(
         {"type": "adaptive", "display": "summarized"}, _supported_effort(effort, capabilities)
     )
@@ -90,11 +129,14 @@ def _turn_off(capabilities: ModelCapabilities, param: str) -> ThinkingParams:
     return ThinkingParams({"type": "adaptive", "display": "summarized"}, "low", unsupported)
 
 
-def _write_budget(effort: str, max_tokens: int, param: str) -> ThinkingParams:
+def _write_budget(request: ModelRequest, max_tokens: int, param: str) -> ThinkingParams:
     if max_tokens <= MIN_BUDGET:
         return ThinkingParams(unsupported=[Unsupported(param, NO_BUDGET_ROOM, essential=False)])
-    budget = max(MIN_BUDGET, int(max_tokens * BUDGET_SHARES.get(effort, BUDGET_SHARES["medium"])))
-    return ThinkingParams({"type": "enabled", "budget_tokens": budget})
+    share = BUDGET_SHARES.get(request.effort or "medium", BUDGET_SHARES["medium"])
+    budget = (
+        int(max_tokens * share) if request.budget is None else min(request.budget, max_tokens - 1)
+    )
+    return ThinkingParams({"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)})
 
 
 def _supported_effort(effort: str | None, capabilities: ModelCapabilities) -> str | None:

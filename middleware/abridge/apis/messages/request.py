@@ -1,16 +1,78 @@
-"""Write a request for Anthropic Messages, with the parameters that its model allows."""
+"""Read a client's Messages body into a model request, and write one for upstream, with the
+parameters that its model allows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from hashlib import blake2b
+from types import MappingProxyType
+
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.messages.messages import MessagesBuilder
-from abridge.apis.messages.reasoning import ThinkingParams, write_thinking
-from abridge.apis.messages.tools import ToolOffer
-from abridge.apis.params import PARAMS
+from abridge.apis.fields import invalid_value_error, read_flag, require_object, require_string
+from abridge.apis.messages.messages import MessagesBuilder, read_messages
+from abridge.apis.messages.reasoning import ThinkingParams, read_thinking, write_thinking
+from abridge.apis.messages.tools import ToolOffer, read_tool_choice, read_tools
+from abridge.apis.openai import read_schema
+from abridge.apis.params import PARAMS, read_extra, read_params
+from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation
 from abridge.apis.shapes import fields
+from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, TranslatedRequest, Unsupported
+from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, Unsupported
 from abridge.providers.claude import ModelCapabilities, find_capabilities
+
+OWN_PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "context_edits": "context_management",
+        "task_budget": "output_config.task_budget",
+        **{
+            name: name
+            for name in (
+                "container",
+                "mcp_servers",
+                "inference_geo",
+                "thread",
+                "cache_control",
+                "speed",
+                "compaction",
+                "diagnostics",
+                "fallbacks",
+                "fallback_credit_token",
+                "billing_policy",
+                "user_profile_id",
+                "workspace_id",
+                "betas",
+            )
+        },
+    }
+)
+"""The plain parameters that no other API has: their neutral names, and the fields of a request.
+
+See anthropic-sdk-python, `message_create_params.py` in `types` and in `types/beta`.
+"""
+
+PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "max_tokens": "max_tokens",
+        "temperature": "temperature",
+        "top_p": "top_p",
+        "top_k": "top_k",
+        "stop": "stop_sequences",
+        "service_tier": "service_tier",
+        "user": "metadata.user_id",
+        **OWN_PARAM_FIELDS,
+    }
+)
+
+REQUEST_FIELDS = frozenset(
+    {
+        *("model", "messages", "system", "tools", "tool_choice", "stream"),
+        *("thinking", "output_config", "output_format", "metadata"),
+        *PARAM_FIELDS.values(),
+        "reasoning",
+    }
+)
+"""Fields of a request that are read; all others go on unchanged."""
 
 SUPPORTED_PARAMS = (
     "max_tokens",
@@ -26,6 +88,10 @@ SUPPORTED_PARAMS = (
 """The plain parameters, by neutral name, that this API supports in some form."""
 
 SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "priority": "auto"}
+
+MAX_USER_CHARS = 64
+"""The most characters in OpenAI's `user`; Claude Code's `user_id` has more
+(github.com/BerriAI/litellm, issues on "Invalid 'user': string too long")."""
 
 MIN_TOP_P = 0.95
 """Lowest top_p that thinking allows (Anthropic's guide to extended thinking)."""
@@ -47,12 +113,73 @@ NO_STRUCTURED_OUTPUTS = "This model has no structured outputs."
 BLANK_STOP = "This upstream takes no stop sequence that is blank."
 
 
-REQUEST_SHAPE = fields({})
+REQUEST_SHAPE = fields(
+    {
+        # the conversation, and what the model may call
+        "messages": conversation,
+        **allow("model", "system", "tools", "tool_choice", "mcp_servers", "container"),
+        **allow("cache_control", "context_management", "compaction"),
+        # the answer's form and length
+        **allow("max_tokens", "temperature", "top_p", "stream", "output_config", "output_format"),
+        # who asks, and how it is served
+        **allow("metadata", "service_tier", "speed", "inference_geo", "betas"),
+        **allow("fallbacks", "fallback_credit_token", "billing_policy"),
+        **allow("user_profile_id", "workspace_id"),
+        **EXTENSION_FIELDS,
+    }
+)
+"""What goes upstream where reasoning is hidden: Anthropic's own but for `diagnostics` and `thread`,
+and those of other servers."""
 
 
 def read_request(body: Json) -> ModelRequest:
-    """Read a client's request."""
-    raise NotImplementedError
+    """Read a client's request. Raises RequestError if it is invalid."""
+    names = ToolNames()
+    tools = list(read_tools(body, names))
+    request = ModelRequest(
+        model=require_string(body.get("model", ""), "model"),
+        messages=list(read_messages(body, names)),
+        tools=tools,
+        tool_choice=read_tool_choice(body, tools, names),
+        output_format=_read_output_format(body),
+        wants_state=True,
+        stream=read_flag(body, "stream"),
+        extra=read_extra(body, REQUEST_FIELDS),
+    )
+    request.param_names.update(format="output_config.format", messages="messages")
+    read_thinking(body, request)
+    read_params(body, PARAM_FIELDS, request)
+    _adapt_params(body, request)
+    return request
+
+
+def _read_output_format(body: Json) -> OutputFormat | None:
+    """Read the format of the answer; `output_format` is its old name."""
+    config = body.get("output_config")
+    nested = config.get("format") if isinstance(config, dict) else None
+    param = "output_format" if nested is None else "output_config.format"
+    value = body.get("output_format") if nested is None else nested
+    if value is None:
+        return None
+    kind = require_object(value, param).get("type")
+    if kind != "json_schema":
+        raise invalid_value_error(kind, f"{param}.type")
+    require_object(value.get("schema"), f"{param}.schema")
+    return read_schema(value, param)
+
+
+def _adapt_params(body: Json, request: ModelRequest) -> None:
+    """Give the parameters that other APIs express in other ways the values they have there."""
+    params = request.params
+    if params.get("service_tier") == "standard_only":
+        params["service_tier"] = "default"
+    if len(user := params.get("user", "")) > MAX_USER_CHARS:
+        params["user"] = blake2b(user.encode(errors="surrogatepass"), digest_size=32).hexdigest()
+    choice = body.get("tool_choice")
+    single = "disable_parallel_tool_use"
+    if isinstance(choice, dict) and read_flag(choice, single, "tool_choice."):
+        params["parallel_tool_calls"] = False
+        request.param_names["parallel_tool_calls"] = f"tool_choice.{single}"
 
 
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:

@@ -1,8 +1,21 @@
-"""Write the request's tools, and the tool choice."""
+"""Read the tools of a request and its tool choice, and write those of one for upstream."""
 
 from __future__ import annotations
 
-from abridge.apis.tools import as_function, narrow_choice, select_tools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Literal
+
+from abridge.apis.fields import (
+    invalid_value_error,
+    iter_objects,
+    read_flag,
+    require_object,
+    require_string,
+)
+from abridge.apis.json import string
+from abridge.apis.messages.client_tools import find_client_tool
+from abridge.apis.tools import ToolNames, as_function, narrow_choice, select_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Tool, ToolChoice, Unsupported
 from abridge.providers.claude import ModelCapabilities
@@ -12,6 +25,59 @@ EMPTY_SCHEMA: Json = {"type": "object", "properties": {}}
 NO_FORCED_TOOL = "This model does not let a tool be forced; it was left to choose."
 
 NO_STRICT_TOOLS = "This model has no strict tools."
+
+CHOICE_MODES: Mapping[str, Literal["none", "auto", "required"]] = {
+    "auto": "auto",
+    "any": "required",
+    "tool": "required",
+    "none": "none",
+}
+"""The mode of a tool choice, by its type (anthropic-sdk-python, `ToolChoiceParam`)."""
+
+
+# Read
+
+
+def read_tools(body: Json, names: ToolNames) -> Iterator[Tool]:
+    for tool, param in iter_objects(body.get("tools"), "tools", dotted=True):
+        yield _read_tool(tool, param, names)
+
+
+def _read_tool(tool: Json, param: str, names: ToolNames) -> Tool:
+    """Read a tool. One of Anthropic's that the client runs is a function of known parameters; one
+    that Anthropic runs is hosted."""
+    kind = string(tool.get("type")) or "custom"
+    known = find_client_tool(tool)
+    if kind != "custom" and known is None:
+        return Tool(kind, "hosted", client_name=string(tool.get("name")), source=tool, param=param)
+    client_name = require_string(tool.get("name"), f"{param}.name")
+    named = Tool(names.assign(client_name), client_name=client_name, source=tool, param=param)
+    if known is not None:
+        return replace(named, description=known.description, parameters=known.parameters)
+    return replace(
+        named,
+        description=string(tool.get("description")),
+        parameters=require_object(tool.get("input_schema"), f"{param}.input_schema"),
+        strict=read_flag(tool, "strict", f"{param}."),
+    )
+
+
+def read_tool_choice(body: Json, tools: list[Tool], names: ToolNames) -> ToolChoice | None:
+    """Read the tool choice. A hosted tool is chosen by its type, as it is named among the tools."""
+    if body.get("tool_choice") is None:
+        return None
+    choice = require_object(body["tool_choice"], "tool_choice")
+    kind = require_string(choice.get("type"), "tool_choice.type")
+    if kind not in CHOICE_MODES:
+        raise invalid_value_error(kind, "tool_choice.type")
+    if kind != "tool":
+        return ToolChoice(CHOICE_MODES[kind])
+    client_name = require_string(choice.get("name"), "tool_choice.name")
+    hosted = {tool.client_name: tool.name for tool in tools if tool.kind == "hosted"}
+    return ToolChoice("required", (hosted.get(client_name) or names.assigned_name(client_name),))
+
+
+# Write
 
 
 class ToolOffer:
