@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from abridge.apis.chat.api import CHAT
-from abridge.apis.credentials import Header, credential_header, move_bearer_key
+from abridge.apis.credentials import Header, credential_header, move_key
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 
 
@@ -23,8 +24,8 @@ def test_a_key_goes_where_the_provider_looks_for_it(name: str, header: Header) -
 
 
 def test_a_providers_header_wins_over_its_apis() -> None:
-    assert credential_header(b"k", PROFILES["auto"], MESSAGES) == (b"x-api-key", b"k")
-    assert credential_header(b"k", PROFILES["azure"], MESSAGES) == (b"api-key", b"k")
+    assert credential_header(b"k", PROFILES["auto"], MESSAGES.upstream) == (b"x-api-key", b"k")
+    assert credential_header(b"k", PROFILES["azure"], MESSAGES.upstream) == (b"api-key", b"k")
 
 
 @pytest.mark.parametrize(
@@ -41,9 +42,24 @@ def test_a_providers_header_wins_over_its_apis() -> None:
 def test_a_clients_bearer_key_moves_to_the_header_that_upstream_reads(
     headers: list[Header], moved: list[Header]
 ) -> None:
-    assert move_bearer_key(headers, PROFILES["auto"], MESSAGES) == moved
+    assert move_key(headers, PROFILES["auto"], MESSAGES.upstream, CHAT.upstream) == moved
+
+
+@pytest.mark.parametrize(
+    ("profile", "moved"),
+    [("auto", (b"authorization", b"Bearer k")), ("azure", (b"api-key", b"k"))],
+)
+def test_a_messages_clients_key_moves_there_too(profile: str, moved: Header) -> None:
+    headers = [(b"x-api-key", b"k"), (b"accept", b"*/*")]
+    written = move_key(headers, PROFILES[profile], CHAT.upstream, MESSAGES.upstream)
+    assert written == [moved, (b"accept", b"*/*")]
+
+
+def test_a_header_that_is_no_key_of_the_clients_api_stays() -> None:
+    headers = [(b"x-api-key", b"k")]
+    assert move_key(headers, PROFILES["auto"], RESPONSES.upstream, CHAT.upstream) == headers
 
 
 def test_a_bearer_key_stays_where_upstream_reads_it() -> None:
     headers = [(b"authorization", b"bearer k")]
-    assert move_bearer_key(headers, PROFILES["auto"], CHAT.upstream) == headers
+    assert move_key(headers, PROFILES["auto"], CHAT.upstream, MESSAGES.upstream) == headers

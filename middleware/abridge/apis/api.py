@@ -190,6 +190,10 @@ class UpstreamApi:
     headers: Mapping[str, str] = field(default_factory=dict)  # sent with every request
     key_header: str = "authorization"
     """The header for the key, unless the upstream's profile names another."""
+    header_prefix: str = ""
+    """Prefix of the request headers that this API alone knows; empty if there are none."""
+    query_names: frozenset[str] = frozenset()
+    """Names of the query's parameters that this API alone knows."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -26,20 +26,27 @@ def credential_header(key: bytes, profile: Profile, api: UpstreamApi | None = No
     return bearer_header(key) if name == AUTHORIZATION else (name.encode(), key)
 
 
-def move_bearer_key(headers: list[Header], profile: Profile, api: UpstreamApi) -> list[Header]:
-    """Move a client's bearer key to the header that upstream reads.
+def move_key(
+    headers: list[Header], profile: Profile, api: UpstreamApi, client_api: UpstreamApi
+) -> list[Header]:
+    """Move a client's key, a bearer token or in the header of the client's API, to the header that
+    upstream reads.
 
     Headers that already contain that one are returned as they are.
     """
     target, _ = credential_header(b"", profile, api)
     if any(name == target for name, _ in headers):
         return headers
-    return [_move_bearer_key(header, profile, api) for header in headers]
+    return [_move_key(header, profile, api, client_api) for header in headers]
 
 
-def _move_bearer_key(header: Header, profile: Profile, api: UpstreamApi) -> Header:
+def _move_key(
+    header: Header, profile: Profile, api: UpstreamApi, client_api: UpstreamApi
+) -> Header:
     name, value = header
-    scheme, _, key = value.strip().partition(b" ")
-    if name != AUTHORIZATION.encode() or scheme.lower() != b"bearer":
-        return header
-    return credential_header(key.strip(), profile, api)
+    scheme, _, token = value.strip().partition(b" ")
+    if name == AUTHORIZATION.encode():
+        is_key = scheme.lower() == b"bearer"
+        return credential_header(token.strip(), profile, api) if is_key else header
+    is_key = name == client_api.key_header.encode()
+    return credential_header(value.strip(), profile, api) if is_key else header

@@ -6,13 +6,14 @@ application it is a request like any other.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from time import time
 
 from starlette.types import Scope
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi, UpstreamOptions
-from abridge.apis.credentials import Header, move_bearer_key
+from abridge.apis.credentials import Header, move_key
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.providers.profile import Profile
@@ -59,15 +60,30 @@ def scope_for_upstream(scope: Scope, api: Api, upstream: UpstreamApi, profile: P
     root = str(scope.get("root_path", "")).rstrip("/")
     base = path.removesuffix(api.path) if path.endswith(api.path) else f"{root}/v1"
     upstream_scope = {**scope, "path": base + upstream.path}
-    upstream_scope["headers"] = _upstream_headers(scope["headers"], upstream, profile)
+    upstream_scope["headers"] = _upstream_headers(scope["headers"], api, upstream, profile)
+    upstream_scope["query_string"] = _without(
+        api.upstream.query_names, scope.get("query_string", b"")
+    )
     upstream_scope.pop("raw_path", None)
     return upstream_scope
 
 
 def _upstream_headers(
-    headers: list[Header], upstream: UpstreamApi, profile: Profile
+    headers: list[Header], api: Api, upstream: UpstreamApi, profile: Profile
 ) -> list[Header]:
-    present = {name for name, _ in headers}
+    """Return the headers for upstream: without those that the client's API alone knows, with those
+    that upstream's needs."""
+    prefix = api.upstream.header_prefix.encode()
+    kept = [header for header in headers if not (prefix and header[0].startswith(prefix))]
+    present = {name for name, _ in kept}
     defaults = [(name.encode(), value.encode()) for name, value in upstream.headers.items()]
     added = [header for header in defaults if header[0] not in present]
-    return [*move_bearer_key(headers, profile, upstream), *added]
+    return [*move_key(kept, profile, upstream, api.upstream), *added]
+
+
+def _without(names: Collection[str], query: bytes) -> bytes:
+    """Return a query without the parameters of these names."""
+    dropped = {name.encode() for name in names}
+    parameters = query.split(b"&") if dropped else []
+    kept = [parameter for parameter in parameters if parameter.partition(b"=")[0] not in dropped]
+    return b"&".join(kept) if dropped else query

@@ -65,6 +65,8 @@ MESSAGES = Api(
         read_error=read_error,
         headers={"anthropic-version": "2023-06-01"},
         key_header="x-api-key",
+        header_prefix="anthropic-",
+        query_names=frozenset({"beta"}),  # of the SDKs' beta resource
     ),
     fallbacks=("chat", "responses"),
     read_wish=read_wish,
