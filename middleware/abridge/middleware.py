@@ -15,11 +15,9 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.apis.api import Api, WriteError
+from abridge.apis.api import Api
 from abridge.apis.defaults import RequestDefaults
-from abridge.apis.json import dumps
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.openai import error_body
 from abridge.apis.paths import model_in_path
 from abridge.apis.registry import counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
@@ -27,7 +25,7 @@ from abridge.apis.summary_request import may_request_summary
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
-from abridge.http.asgi import decoded_path, get_header, json_start, request_paths
+from abridge.http.asgi import decoded_path, get_header, request_paths
 from abridge.http.client_shares import client_of
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
@@ -35,6 +33,7 @@ from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
 from abridge.observability.record import RECORD, TRACE, Record, Sink
 from abridge.observability.tracing import create_tracing
+from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.model_lists import ModelLists, wants_anthropics_shape
@@ -166,7 +165,7 @@ class AbridgeMiddleware:
             await self._serve(api, scope, receive, send)
         except RequestError as error:
             Record.get(scope).note_refusal(error)
-            await send_error(error, send, _write_error(api, scope))
+            await send_error(error, send, _error_writer(api, scope))
         finally:
             self._metrics_sink.finish(scope)
 
@@ -309,17 +308,15 @@ class AbridgeMiddleware:
         )
 
 
-def _write_error(api: Api | None, scope: Scope) -> WriteError:
-    """Return what writes an error for a client, whose headers tell its API where the path does
-    not."""
-    if api is not None:
-        return api.write_error
-    return MESSAGES.write_error if wants_anthropics_shape(scope["headers"]) else error_body
+def _error_writer(api: Api | None, scope: Scope) -> ErrorWriter:
+    """Return what writes errors for a client: its headers tell its API where the path does not."""
+    if api is None:
+        api = MESSAGES if wants_anthropics_shape(scope["headers"]) else RESPONSES
+    return ErrorWriter(api, Record.get(scope).id)
 
 
-async def send_error(error: RequestError, send: Send, write_error: WriteError) -> None:
+async def send_error(error: RequestError, send: Send, errors: ErrorWriter) -> None:
     """Send a RequestError to the client in its API's error shape."""
-    body = dumps(write_error(str(error), kind=error.kind, param=error.param, code=error.code))
-    retry_after = [(b"retry-after", b"1")] if error.status == 503 else []
-    await send(json_start(error.status, body, retry_after))
+    start, body = errors.refuse(error, [(b"retry-after", b"1")] if error.status == 503 else [])
+    await send(start)
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -31,6 +31,7 @@ def write_flat_error(
     kind: str = "server_error",
     param: str | None = None,
     code: str | None = None,
+    status: int | None = None,
 ) -> dict[str, Any]:
     return {"flat": [message, kind, param, code]}
 
@@ -54,7 +55,7 @@ def test_an_error_in_the_clients_shape_stays_as_it_came(client: Api, upstream: A
 def test_an_error_in_another_shape_is_written_in_the_clients() -> None:
     openai = json.loads(translate_error(encode(OPENAI_BODY), RESPONSES.upstream, FLAT))
     assert openai == {"flat": ["No.", "invalid_request_error", "n", "c"]}
-    anthropic = json.loads(translate_error(encode(ANTHROPIC_BODY), MESSAGES, FLAT))
+    anthropic = json.loads(translate_error(encode(ANTHROPIC_BODY), MESSAGES.upstream, FLAT))
     expected = ["No.", "invalid_request_error", None, "not_found_error"]
     assert anthropic == {"flat": expected, "request_id": "req_1"}
 

@@ -23,6 +23,7 @@ def write_flat_error(
     kind: str = "server_error",
     param: str | None = None,
     code: str | None = None,
+    status: int | None = None,
 ) -> dict[str, Any]:
     return {"flat": [message, kind, param, code]}
 

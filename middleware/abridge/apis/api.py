@@ -241,3 +241,8 @@ class Api:
     returns_signatures: bool = False
     """Clients return each piece of reasoning with its signature, verbatim, so that an envelope fits
     there without having been asked for."""
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    """The status of an error on this API, for those that are another elsewhere."""
+    request_id_header: bytes = b""
+    """The response header that names the request, as error bodies do in `request_id`; empty if the
+    API has none."""

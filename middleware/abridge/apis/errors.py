@@ -18,12 +18,16 @@ TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""
 
 
-def translate_error(body: bytes, upstream: UpstreamApi, api: Api) -> bytes:
+def translate_error(
+    body: bytes, upstream: UpstreamApi, api: Api, status: int | None = None
+) -> bytes:
     """Return an error body in the shape of the client's API; anything else unchanged."""
     if upstream.read_error is api.upstream.read_error:
         return body
     error = upstream.read_error(parse_object(body) or {})
     if error is None:
         return body
-    written = api.write_error(error.message, kind=error.kind, param=error.param, code=error.code)
+    written = api.write_error(
+        error.message, kind=error.kind, param=error.param, code=error.code, status=status
+    )
     return dumps({**written, **({"request_id": error.request_id} if error.request_id else {})})

@@ -109,7 +109,7 @@ class Record:
     def start(cls, scope: Scope) -> Record:
         """Start the record of a request, with the id that its client sent if that is valid."""
         return cls(
-            _client_request_id(scope) or f"{getrandbits(128):032x}",
+            _client_request_id(scope) or new_request_id(),
             time.time(),
             time.monotonic(),
             method=scope["method"],
@@ -138,6 +138,10 @@ class Record:
         """Note an error; the first is the cause. A malformed code from upstream is ignored."""
         if self.cause is None and code is not None and _ERROR_CODE.fullmatch(code):
             self.cause = code
+
+
+def new_request_id() -> str:
+    return f"{getrandbits(128):032x}"
 
 
 def cancellation_cause(error: asyncio.CancelledError) -> str:

@@ -159,8 +159,7 @@ class Exchange:
             writer=self._plan.writer,
             hide_unread=self._plan.hide_unread,
             hides_raw=self._plan.hides_raw,
-            translate_error=self._plan.translate_error,
-            write_error=self._plan.write_error,
+            errors=self._plan.errors,
             limit=self._plan.event_limit,
             summarizer=self._plan.summarizer.name,
             summary_language=self._plan.summary_plan.language,
@@ -226,7 +225,7 @@ class Exchange:
         if not self._client.departed.is_set():
             self._recorder.record.note_error(cause)
         if stopping and self._answer is None:
-            self._answer = RefusedAnswer(self._client, self._plan.write_error, SERVER_STOPPING, 503)
+            self._answer = RefusedAnswer(self._client, self._plan.errors, SERVER_STOPPING, 503)
         elif stopping or self._body_complete or self._client.started:
             await self._finish(SERVER_STOPPING if stopping else REQUEST_CANCELLED)
             self._summary_runner.stop_waiting()
@@ -302,7 +301,7 @@ def _choose_answer(start: Message, context: AnswerContext) -> Answer:
         return _begin_unread(start, context)
     if not (is_stream or is_json) or (encoding and not can_inflate(encoding)):
         return (
-            RefusedAnswer(context.client, context.write_error)
+            RefusedAnswer(context.client, context.errors)
             if context.hide_unread
             else PassedAnswer(start, context.client)
         )
@@ -320,6 +319,6 @@ def _begin_unread(start: Message, context: AnswerContext) -> Answer:
     """
     if start["status"] >= 400 and context.hide_unread:
         return TranslatedError(start, context)
-    if context.translate_error is not None or context.hides_raw:
-        return RefusedAnswer(context.client, context.write_error)
+    if context.errors.upstream is not None or context.hides_raw:
+        return RefusedAnswer(context.client, context.errors)
     return PassedAnswer(start, context.client)

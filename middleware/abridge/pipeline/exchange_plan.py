@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import inf
 
-from abridge.apis.api import Reader, WriteError, Writer
+from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
-from abridge.apis.errors import translate_error
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Route, Settings, SummarySettings
@@ -17,7 +14,9 @@ from abridge.core.plan import SummaryPlan
 from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE
 from abridge.memory.summaries import SummaryTracker
+from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
+from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.native_reasoning import find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.summarizers.extractive.extract import extract_or_nothing
@@ -40,8 +39,7 @@ class ExchangePlan:
     summary_plan: SummaryPlan
     hide_unread: bool  # nothing unread may get through
     hides_raw: bool  # raw reasoning must not get through
-    translate_error: Callable[[bytes], bytes] | None  # translates an error body, if the APIs differ
-    write_error: WriteError  # writes an error body for the client
+    errors: ErrorWriter
     guard: Guard
     summarizer: Summarizer
     summary_tracker: SummaryTracker  # follows what the client is shown
@@ -87,12 +85,11 @@ class ExchangePlanner:
             summary_plan=replace(plan, language=prepared.summary_language, native=native),
             hide_unread=hide_unread,
             hides_raw=hides_raw(route),
-            translate_error=(
-                partial(translate_error, upstream=prepared.upstream, api=prepared.request.api)
-                if prepared.translated
-                else None
+            errors=ErrorWriter(
+                prepared.request.api,
+                Record.get(prepared.request.scope).id,
+                prepared.upstream if prepared.translated else None,
             ),
-            write_error=prepared.request.api.write_error,
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(

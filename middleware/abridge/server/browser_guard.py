@@ -15,14 +15,16 @@ from fnmatch import translate
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.apis.openai import error_body
 from abridge.apis.registry import find_api
+from abridge.apis.responses.api import RESPONSES
 from abridge.caches import CONTENT_TYPES, cached
 from abridge.config.settings import ServerSettings
 from abridge.errors import RequestError
-from abridge.http.asgi import decoded_path, encoded_path
+from abridge.http.asgi import request_paths
 from abridge.http.hosts import is_allowed_host
 from abridge.middleware import send_error
+from abridge.observability.record import new_request_id
+from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.server.http_protocol import CountRefusal
 
 WRONG_HOST = RequestError(
@@ -81,7 +83,8 @@ class BrowserGuard:
             await self._app(scope, receive, send)
         else:
             self._count_refusal(refusal.code or "")
-            await send_error(refusal, send, error_body)
+            api = find_api(*request_paths(scope)) or RESPONSES
+            await send_error(refusal, send, ErrorWriter(api, new_request_id()))
 
     def _find_refusal(self, scope: Scope) -> RequestError | None:
         headers = dict(scope["headers"])
@@ -92,8 +95,7 @@ class BrowserGuard:
         if is_from_browser and self._is_from_other_site(scope["method"], headers):
             return OTHER_SITE
         if scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
-            takes_json = find_api(decoded_path(scope), encoded_path(scope).decode("latin-1"))
-            return NO_JSON if takes_json else None
+            return NO_JSON if find_api(*request_paths(scope)) else None
         return None
 
     def _is_from_other_site(self, method: str, headers: Mapping[bytes, bytes]) -> bool:

@@ -31,7 +31,7 @@ from abridge.apis.messages.api import MESSAGES
 )
 def test_types_are_mapped(given: str | None, kind: str, code: str | None) -> None:
     body = {"type": "error", "error": {"type": given, "message": "No."}, "request_id": "req_1"}
-    translated = json.loads(translate_error(json.dumps(body).encode(), MESSAGES, CHAT))
+    translated = json.loads(translate_error(json.dumps(body).encode(), MESSAGES.upstream, CHAT))
     error = {"message": "No.", "type": kind, "param": None, "code": code}
     assert translated == {"error": error, "request_id": "req_1"}
     assert shared.ErrorObject.model_validate(translated["error"]).message == "No."
@@ -49,9 +49,9 @@ def test_types_are_mapped(given: str | None, kind: str, code: str | None) -> Non
     ],
 )
 def test_anything_else_is_left_as_it_is(body: bytes) -> None:
-    assert translate_error(body, MESSAGES, CHAT) == body
+    assert translate_error(body, MESSAGES.upstream, CHAT) == body
 
 
 def test_the_registry_row_translates_errors() -> None:
     assert (MESSAGES.name, MESSAGES.path) == ("messages", "/messages")
-    assert MESSAGES.headers == {"anthropic-version": "2023-06-01"}
+    assert MESSAGES.upstream.headers == {"anthropic-version": "2023-06-01"}

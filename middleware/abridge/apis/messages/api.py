@@ -72,4 +72,6 @@ MESSAGES = Api(
     read_wish=read_wish,
     reasons_on_request=True,
     returns_signatures=True,
+    statuses={503: 529},
+    request_id_header=b"request-id",
 )

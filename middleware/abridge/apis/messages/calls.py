@@ -31,7 +31,7 @@ _ENCODED_ID_PREFIX = "toolu_b64_"
 """Begins an id of upstream's in another form, which has it in base64url."""
 
 
-def write_call_id(call_id: str) -> str:
+def client_call_id(call_id: str) -> str:
     """Return an id that every client accepts for one of upstream's; "" for none."""
     if not call_id or _CALL_ID.fullmatch(call_id):
         return call_id
@@ -39,8 +39,8 @@ def write_call_id(call_id: str) -> str:
     return _ENCODED_ID_PREFIX + encoded.decode()
 
 
-def read_call_id(call_id: str) -> str:
-    """Return upstream's id for one that `write_call_id` returned."""
+def upstream_call_id(call_id: str) -> str:
+    """Return upstream's id for one that `client_call_id` returned."""
     encoded = call_id.removeprefix(_ENCODED_ID_PREFIX)
     if encoded == call_id:
         return call_id
@@ -48,4 +48,4 @@ def read_call_id(call_id: str) -> str:
         decoded = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
     except ValueError:
         return call_id
-    return decoded if write_call_id(decoded) == call_id else call_id
+    return decoded if client_call_id(decoded) == call_id else call_id

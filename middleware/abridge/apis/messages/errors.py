@@ -63,8 +63,8 @@ def error_body(
     code: str | None = None,
     status: int | None = None,
 ) -> Json:
-    """Return Anthropic's error body, `{"type": "error", "error": {"type", "message"}}`, for an error
-    in OpenAI's words.
+    """Return Anthropic's error body, `{"type": "error", "error": {"type", "message"}}`, for an
+    error in OpenAI's words.
 
     The field at fault has no place of its own, so the message begins with it.
     """

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import Display
-from abridge.apis.messages.calls import wrap_invalid, write_call_id
+from abridge.apis.messages.calls import client_call_id, wrap_invalid
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
@@ -189,7 +189,7 @@ class TranslatedCall:
 
     def __init__(self, event: ToolCallDelta, tool: Tool | None, mint_id: MintId) -> None:
         self.number = event.call_index  # among the calls of the answer
-        self.id = write_call_id(event.id) or mint_id("toolu_")
+        self.id = client_call_id(event.id) or mint_id("toolu_")
         self._tool = tool
         self._name = tool.client_name if tool is not None and tool.client_name else event.name
         self._is_custom = event.custom

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from abridge.apis.api import Reader, WriteError, Writer
+from abridge.apis.api import Reader, Writer
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.client import Client
 from abridge.pipeline.summary_runner import SummaryRunner
 
@@ -48,10 +48,7 @@ class AnswerContext:
     writer: Writer
     hide_unread: bool  # nothing unread may get through
     hides_raw: bool  # raw reasoning must not get through, nor any text that may quote it
-    translate_error: (
-        Callable[[bytes], bytes] | None
-    )  # translates an error body, if upstream's API differs
-    write_error: WriteError  # writes an error body for the client
+    errors: ErrorWriter
     limit: int  # bytes of one event, or of a whole body
     summarizer: str  # its name
     summary_language: str | None  # a tag; None: the reasoning's own

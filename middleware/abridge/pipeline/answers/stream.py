@@ -40,7 +40,9 @@ class StreamAnswer:
         self._ended = False
         self._wrote_nothing = False
         self._keep_alives = 0
-        self._client.start({**start, "headers": drop_headers(start["headers"], BODY_HEADERS)})
+        headers = drop_headers(start["headers"], BODY_HEADERS)
+        headers += context.errors.id_headers(headers)
+        self._client.start({**start, "headers": headers})
 
     def feed(self, data: bytes) -> None:
         if self._ended:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from starlette.types import Message
 
-from abridge.apis.api import WriteError
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
-from abridge.apis.own_errors import kept_headers, rewrite_error_body
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
-from abridge.http.asgi import BODY_HEADERS, Inflater, drop_headers, get_header, json_start
+from abridge.http.asgi import Inflater, get_header
 from abridge.pipeline.answers.answer import AnswerContext
+from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.client import Client
 from abridge.work import Work
 
@@ -58,14 +57,12 @@ class TranslatedError:
             self._buffer += data
 
     async def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
-        status, headers = self._start["status"], self._start["headers"]
+        errors = self._context.errors
         body = await Work.on(self._buffer).run(self._translated_body)
         if self._context.hides_raw:
-            body = dumps(rewrite_error_body(status, body, self._context.write_error))
-            start = json_start(status, body, kept_headers(headers))
+            start, body = errors.retell(self._start, body)
         else:
-            length = (b"content-length", str(len(body)).encode())
-            start = {**self._start, "headers": [*drop_headers(headers, BODY_HEADERS), length]}
+            start = errors.pass_on(self._start, body)
         self._context.client.start(start)
         self._context.client.write(body)
         self._context.client.close()
@@ -80,13 +77,13 @@ class TranslatedError:
         return b""
 
     def _translated_body(self) -> bytes:
-        translate = self._context.translate_error or bytes
+        errors, status = self._context.errors, self._start["status"]
         encoding = get_header(self._start["headers"], b"content-encoding")
         try:
             inflate = Inflater(encoding, self._context.limit).feed if encoding else bytes
-            return _only_error(translate(inflate(bytes(self._buffer))))
+            return _only_error(errors.translate(status, inflate(bytes(self._buffer))))
         except (ValueError, RecursionError):
-            return dumps(self._context.write_error(UNREADABLE.message, code=UNREADABLE.code))
+            return errors.write(UNREADABLE.message, status, code=UNREADABLE.code)[1]
 
 
 class RefusedAnswer:
@@ -100,12 +97,12 @@ class RefusedAnswer:
     def __init__(
         self,
         client: Client,
-        write_error: WriteError,
+        errors: ErrorWriter,
         error: ErrorDetail = UNREADABLE,
         status: int = 502,
     ) -> None:
-        body = dumps(write_error(error.message, code=error.code))
-        client.start(json_start(status, body))
+        start, body = errors.write(error.message, status, code=error.code)
+        client.start(start)
         client.write(body)
         client.close()
 

@@ -47,7 +47,7 @@ class WholeAnswer:
         elif error is not None:
             status = 504 if error.code == TIMEOUT_CODE else 502
             self._replacement = RefusedAnswer(
-                self._context.client, self._context.write_error, error, status
+                self._context.client, self._context.errors, error, status
             )
         else:
             await self._feed_sequencer()
@@ -65,8 +65,10 @@ class WholeAnswer:
             self._pass_or_refuse(ended.error)
             self._context.client.close()
             return
+        headers = drop_headers(self._start["headers"], BODY_HEADERS)
         headers = [
-            *drop_headers(self._start["headers"], BODY_HEADERS),
+            *headers,
+            *self._context.errors.id_headers(headers),
             (b"content-length", str(len(body)).encode()),
             *self._summary_headers(ended),
         ]
@@ -123,7 +125,7 @@ class WholeAnswer:
             is_shown = error is not None and error.message and not self._context.hides_raw
             shown_error = error if error is not None and is_shown else UNREADABLE
             self._replacement = RefusedAnswer(
-                self._context.client, self._context.write_error, shown_error
+                self._context.client, self._context.errors, shown_error
             )
             return
         passed = self._replacement = PassedAnswer(self._start, self._context.client)

@@ -1,0 +1,79 @@
+"""Errors for the client of one request: body, status and headers as its API has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from starlette.types import Message
+
+from abridge.apis.api import Api, UpstreamApi
+from abridge.apis.credentials import Header
+from abridge.apis.errors import translate_error
+from abridge.apis.json import dumps
+from abridge.apis.own_errors import kept_headers, rewrite_error_body
+from abridge.core.conversation import Json
+from abridge.errors import RequestError
+from abridge.http.asgi import BODY_HEADERS, drop_headers, get_header, json_start
+
+UPSTREAM_ID_HEADER = b"x-request-id"
+"""The header in which most upstreams name a request, as OpenAI's APIs do."""
+
+
+@dataclass(slots=True, frozen=True)
+class ErrorWriter:
+    """Write errors for a client of `api`.
+
+    `request_id` is Abridge's own for the request; `upstream` is the API of upstream's errors if it
+    is another one.
+    """
+
+    api: Api
+    request_id: str
+    upstream: UpstreamApi | None = None
+
+    def write(self, message: str, status: int, *, code: str | None = None) -> tuple[Message, bytes]:
+        """Return the start and the body of a response that reports an error of an answer."""
+        return self._respond(status, self.api.write_error(message, code=code, status=status), [])
+
+    def refuse(self, error: RequestError, headers: Iterable[Header]) -> tuple[Message, bytes]:
+        """Return the start and the body of a response that refuses the request."""
+        body = self.api.write_error(
+            str(error), kind=error.kind, param=error.param, code=error.code, status=error.status
+        )
+        return self._respond(error.status, body, list(headers))
+
+    def retell(self, start: Message, body: bytes) -> tuple[Message, bytes]:
+        """Return an error response of upstream's, in Abridge's own words."""
+        status = start["status"]
+        told = rewrite_error_body(status, body, self.api.write_error)
+        return self._respond(status, told, kept_headers(start["headers"]))
+
+    def translate(self, status: int, body: bytes) -> bytes:
+        """Translate upstream's error body, if its API is another one."""
+        if self.upstream is None:
+            return body
+        return translate_error(body, self.upstream, self.api, status)
+
+    def pass_on(self, start: Message, body: bytes) -> Message:
+        """Return the start of an error response of upstream's, the body of which was translated."""
+        length = (b"content-length", str(len(body)).encode())
+        headers = [*drop_headers(start["headers"], BODY_HEADERS), length]
+        status = self.api.statuses.get(start["status"], start["status"])
+        return {**start, "status": status, "headers": [*headers, *self.id_headers(headers)]}
+
+    def id_headers(self, headers: list[Header]) -> list[Header]:
+        """Return the header that names the request, to be added to these of a response; none if the
+        client's API has no such header, or the response has it."""
+        name = self.api.request_id_header
+        if not name or get_header(headers, name):
+            return []
+        given = get_header(headers, UPSTREAM_ID_HEADER)
+        return [(name, given or f"req_{self.request_id}".encode())]
+
+    def _respond(self, status: int, body: Json, headers: list[Header]) -> tuple[Message, bytes]:
+        headers = [*headers, *self.id_headers(headers)]
+        if name := self.api.request_id_header:
+            body = {**body, "request_id": get_header(headers, name).decode("latin-1")}
+        data = dumps(body)
+        return json_start(self.api.statuses.get(status, status), data, headers), data
