@@ -390,7 +390,7 @@ class TestHiding:
         assert answer.headers["retry-after"] == "3"
 
     CLOSED = (
-        ("POST", "/v1/messages"),
+        ("POST", "/threads/x/messages"),
         ("POST", "/v1/completions"),
         ("POST", "/api/chat"),
         ("POST", "/api/generate"),

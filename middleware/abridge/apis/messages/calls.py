@@ -45,7 +45,9 @@ def upstream_call_id(call_id: str) -> str:
     if encoded == call_id:
         return call_id
     try:
-        decoded = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        decoded = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode(
+            errors="surrogatepass"
+        )
     except ValueError:
         return call_id
     return decoded if client_call_id(decoded) == call_id else call_id
