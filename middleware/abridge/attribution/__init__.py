@@ -8,7 +8,7 @@ from types import MappingProxyType
 from abridge.apis.api import Writer
 from abridge.apis.display import Display
 from abridge.attribution.chat import ChatAttributingWriter, attribute_message, map_choices
-from abridge.attribution.messages import attribute_content
+from abridge.attribution.messages import MessagesAttributingWriter, attribute_content
 from abridge.attribution.responses import ResponsesAttributingWriter, attribute_response
 from abridge.core.conversation import Json
 from abridge.providers.profile import ApiName
@@ -17,7 +17,7 @@ ATTRIBUTING_WRITERS: Mapping[ApiName, Callable[[Writer, Display, int], Writer]] 
     {
         "chat": ChatAttributingWriter,
         "responses": ResponsesAttributingWriter,
-        "messages": lambda writer, _display, _limit: writer,
+        "messages": MessagesAttributingWriter,
     }
 )
 """By the client's API: wraps a Writer in one that adds to each call the reasoning that led to it.
