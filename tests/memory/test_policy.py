@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.history import ChatHistory
+from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.memory.originals import Original
 from abridge.memory.policy import (
@@ -184,6 +185,17 @@ class TestRestore:
     def test_required_reasoning_that_is_unknown_is_missed(self) -> None:
         _, changes = rewrite([USER, called(), TOOL], profile=PROFILES["gemini"])
         assert changes.missed == 1
+
+    def test_parallel_calls_may_share_what_is_required(self) -> None:
+        """On an API where each call is a turn, only the first has the reasoning before it."""
+        calls = [{"type": "tool_use", "id": f"t_{n}", "name": "f", "input": {}} for n in (1, 2)]
+        content = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, *calls]
+        for kept, missed in ((content, 0), (calls, 1)):
+            conversation = MessagesHistory({"messages": [{"role": "assistant", "content": kept}]})
+            policy = HistoryPolicy("client", "altered", AUTO, requires_reasoning=True)
+            rewriter = HistoryRewriter(conversation, policy)
+            rewriter.strip(lambda _: False)
+            assert rewriter.restore([None] * len(rewriter.find_missing())).missed == missed
 
 
 class TestMissedInTranslation:

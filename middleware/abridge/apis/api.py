@@ -103,12 +103,6 @@ class History(Protocol):
 
     turns: list[Turn]
 
-    @property
-    def requires_reasoning(self) -> bool:
-        """True if the API itself refuses calls, while they are answered, without the reasoning
-        before them.
-        """
-
     def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
         """Take out of a turn what Abridge put into it.
 
@@ -194,6 +188,9 @@ class UpstreamApi:
     """Prefix of the request headers that this API alone knows; empty if there are none."""
     query_names: frozenset[str] = frozenset()
     """Names of the query's parameters that this API alone knows."""
+    stores_responses: bool = False  # its answers are stored and may be referred to
+    requires_reasoning: bool = False
+    """It refuses calls, while they are answered, without the reasoning before them."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -208,7 +205,6 @@ class Api:
     """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
     has_summary_parts: bool
     """Summaries stand apart from raw reasoning, in parts; without, both are text of one field."""
-    stores_responses: bool  # its answers are stored and may be referred to
     effort_field: str
     """The request field for the effort, dotted if nested; empty if each provider has its own."""
     verbosity_field: str  # the request field for the verbosity, dotted if nested

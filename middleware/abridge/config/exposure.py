@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from abridge.apis.display import Exposure
 from abridge.apis.paths import SHARED_PATHS, OpenPaths
+from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.settings import ChatSettings, Route, Settings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.providers.catalog import PROFILES
@@ -49,8 +50,9 @@ def shows_both_without_store(route: Route, chat: ChatSettings) -> bool:
     True for `auto` where upstream wants its reasoning back and nothing replaced could be restored:
     there is neither a store nor an envelope.
     """
-    returns_reasoning = (
-        PROFILES[route.upstream.profile].wants_reasoning or route.upstream.api == "messages"
+    upstream = UPSTREAM_APIS.get(route.upstream.api)
+    returns_reasoning = PROFILES[route.upstream.profile].wants_reasoning or (
+        upstream is not None and upstream.requires_reasoning
     )
     has_envelopes = route.history.seal_keys_env is not None and chat.envelope != "none"
     restorable = route.history.store != "none" or has_envelopes

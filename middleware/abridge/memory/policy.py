@@ -38,6 +38,9 @@ class HistoryPolicy:
     translated: bool = False
     """True if the client speaks another API than upstream: what it returned was translated, and is
     never everything that upstream sent."""
+    requires_reasoning: bool = False
+    """True if upstream's API itself refuses calls, while they are answered, without the reasoning
+    before them."""
     native: bool = False
     """True if clients are shown all of upstream's reasoning, which is a summary, but it may have
     moved."""
@@ -94,6 +97,8 @@ class _AssistantTurn:
     turn: Turn
     is_sent: bool  # its reasoning is sent
     is_required: bool  # upstream refuses it without reasoning
+    follows: bool
+    """It follows another of the same answer, whose reasoning may be all that there was."""
     from_envelope: bool = False  # its reasoning came from an envelope
     removed: int = 0  # count of what was stripped from it
     is_expected: bool = False  # it had reasoning before it was translated
@@ -113,17 +118,22 @@ class HistoryRewriter:
         turns = history.turns
         last_user = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
         self._assistant_turns = [
-            self._read_turn(turn, current=index > last_user)
+            self._read_turn(
+                turn,
+                current=index > last_user,
+                follows=index > 0 and turns[index - 1].role == "assistant",
+            )
             for index, turn in enumerate(turns)
             if turn.role == "assistant"
         ]
 
-    def _read_turn(self, turn: Turn, *, current: bool) -> _AssistantTurn:
+    def _read_turn(self, turn: Turn, *, current: bool, follows: bool) -> _AssistantTurn:
         needs_reasoning = self._policy.profile.returns.required_on_calls or (
-            self._history.requires_reasoning and current
+            self._policy.requires_reasoning and current
         )
         is_required = needs_reasoning and bool(turn.calls)
-        return _AssistantTurn(turn, is_required or self._policy.sends(current=current), is_required)
+        is_sent = is_required or self._policy.sends(current=current)
+        return _AssistantTurn(turn, is_sent, is_required, follows)
 
     def open_envelopes(self, open_envelope: OpenEnvelope) -> None:
         """Replace the envelopes that the client returned by their content."""
@@ -213,7 +223,11 @@ class HistoryRewriter:
             is_lost = (
                 assistant.is_expected
                 or bool(assistant.removed)
-                or (lacks_required and not policy.profile.returns.required_even_empty)
+                or (
+                    lacks_required
+                    and not assistant.follows
+                    and not policy.profile.returns.required_even_empty
+                )
             )
             self.changes.missed += is_lost and not assistant.has_raw
             return

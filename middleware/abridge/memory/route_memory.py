@@ -34,8 +34,11 @@ ABRIDGE_NEEDLES = (
     b'"reasoning_ref"',
     ENVELOPE_PREFIX.encode(),
     MINT_MARK.encode(),
+    b'"signature":""',
+    b'"signature": ""',
 )
-"""Every body that holds something Abridge added, other than summaries, contains one of these."""
+"""Every body that holds something Abridge added, other than summaries, contains one of these. An
+empty signature is that of a block of thinking on Messages."""
 
 ASSISTANT_NEEDLES = (b'"assistant"', b'"reasoning"', b'_call"')
 """Every body that holds assistant output contains one of these."""
@@ -52,7 +55,8 @@ MAX_OPENED_BYTES = 32 << 20
 TURN_KEY_BYTES = 32
 """Length of a turn key, in bytes."""
 
-TOOL_CALLS_NEEDLE = b'"tool_calls"'
+TOOL_CALLS_NEEDLES = (b'"tool_calls"', b'"tool_use"')
+"""Every body with a call of one of the client's tools in a message contains one of these."""
 
 TOOLS_NEEDLE = b'"tools"'
 
@@ -130,7 +134,9 @@ class RouteMemory:
             return False
         if self.settings.keep != "client" or holds_anything():
             return True
-        calls_need_reasoning = self._profile.returns.required_on_calls and TOOL_CALLS_NEEDLE in body
+        calls_need_reasoning = self._profile.returns.required_on_calls and contains_any(
+            body, TOOL_CALLS_NEEDLES
+        )
         reasoning_may_move = not self._profile.learns and contains_any(body, REASONING_NEEDLES)
         return (
             calls_need_reasoning or reasoning_may_move or ATTRIBUTION_LIST.search(body) is not None

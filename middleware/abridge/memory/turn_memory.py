@@ -42,6 +42,8 @@ class TurnMemory:
     sealer: Sealer | None = None  # None if no keys are configured
     translated: bool = False
     """Upstream speaks another API than the client, which never sees upstream's format."""
+    requires_reasoning: bool = False
+    """Upstream's API refuses calls, while they are answered, without the reasoning before them."""
     prefix: PrefixDigest = field(default_factory=PrefixDigest)
     work: Work = LIGHT_WORK  # on the request's history
 
@@ -55,6 +57,7 @@ class TurnMemory:
         scope: Scope,
         *,
         translated: bool,
+        requires_reasoning: bool,
         work: Work = LIGHT_WORK,
     ) -> TurnMemory:
         owner_tags = tenant_tags(
@@ -71,6 +74,7 @@ class TurnMemory:
             owner,
             route_memory.create_sealer(owner_tags or {}, api, model),
             translated,
+            requires_reasoning,
             work=work,
         )
 
@@ -206,6 +210,7 @@ class TurnMemory:
             settings.restore,
             profile,
             translated=self.translated,
+            requires_reasoning=self.requires_reasoning,
             native=reasons_in_summaries(self.route, profile, [self.model]),
         )
         return HistoryRewriter(history, policy)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
 from abridge.apis.api import Api
+from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.usage import Tokens
 from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
@@ -139,10 +140,10 @@ class MetricsSink:
 
 
 def _reasoning_need(route: Route) -> Literal["demanded", "wanted", "free"]:
-    """Tell how much upstream wants its reasoning back; the Messages API demands it within tool
-    rounds."""
+    """Tell how much upstream wants its reasoning back."""
     returns = PROFILES[route.upstream.profile].returns
-    if returns.required_on_calls or route.upstream.api == "messages":
+    api = UPSTREAM_APIS.get(route.upstream.api)
+    if returns.required_on_calls or (api is not None and api.requires_reasoning):
         return "demanded"
     return "wanted" if returns.wanted else "free"
 

@@ -140,7 +140,7 @@ class Dispatcher:
         """Return whether upstream may store the answer for an account that all clients share."""
         return (
             request.route.upstream.shares_key
-            and request.api.stores_responses
+            and request.api.upstream.stores_responses
             and request.body.get("store") in (None, True)
             and self._memory.for_route(request.route).store is not None
         )

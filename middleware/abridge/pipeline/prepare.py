@@ -125,6 +125,7 @@ class RequestPreparation:
                 model,
                 request.scope,
                 translated=upstream is not request.api.upstream,
+                requires_reasoning=upstream.requires_reasoning,
                 work=request.work,
             ),
             engaged,

@@ -145,7 +145,8 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     repository = ResponseRepository.for_tenant(
         memory.route_memory, memory.owner.tags if memory.owner is not None else None
     )
-    if not context.request.api.stores_responses or (context.translates and repository is None):
+    stores_responses = context.request.api.upstream.stores_responses
+    if not stores_responses or (context.translates and repository is None):
         return draft
     resolver = ReferenceResolver(
         repository,

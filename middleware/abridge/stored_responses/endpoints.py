@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.display import Display
 from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
+from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.request import SAFE_INCLUDES
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import ROUTE, Route, Settings
@@ -196,8 +197,11 @@ class StoredResponses:
         other id may belong to the application.
         """
         upstream = self._default_route.upstream
-        stores_none = upstream.api in ("chat", "messages") and response_id.startswith(
-            RESPONSE_ID_PREFIX
+        api = UPSTREAM_APIS.get(upstream.api)
+        stores_none = (
+            api is not None
+            and not api.stores_responses
+            and response_id.startswith(RESPONSE_ID_PREFIX)
         )
         return is_minted(response_id) or (
             stores_none and self._route_memories[upstream.name].store is not None

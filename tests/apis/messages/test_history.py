@@ -9,7 +9,7 @@ import pytest
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.messages.history import MessagesHistory
+from abridge.apis.messages.history import MessagesHistory, record_turns
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 from abridge.core.model_request import Message, ModelRequest, TextPart, ToolCallPart
 from abridge.memory.originals import Original
@@ -21,6 +21,7 @@ from tests.apis.messages.scripts import (
     read_frames,
     reader,
     redacted,
+    search,
     stream,
     text,
     thinking,
@@ -47,18 +48,34 @@ ANSWER = [thinking("Hm."), redacted("ZGF0YQ"), text("I look."), tool_use(0, a=1)
 
 
 class TestTurns:
-    def test_each_speaker_and_each_result_has_a_turn(self) -> None:
-        body = request("Hi", ANSWER, [result(), text("And?")])
-        turns = MessagesHistory(body).turns
+    @pytest.mark.parametrize(("is_translated", "beside"), [(True, "user"), (False, "tool")])
+    def test_each_speaker_and_each_result_has_a_turn(
+        self, beside: str, *, is_translated: bool
+    ) -> None:
+        """What a client puts beside results does not end a round of calls."""
+        body = request("Hi", ANSWER, [result(), text("And?")], [text("So.")], "Go on.")
+        turns = MessagesHistory(body, is_translated=is_translated).turns
         assert [(turn.role, turn.text, turn.answers_call) for turn in turns] == [
             ("system", "Be brief.", ""),
             ("user", "Hi", ""),
             ("assistant", "I look.", ""),
             ("tool", "7", "toolu_0"),
-            ("user", "And?", ""),
+            (beside, "And?", ""),
+            ("assistant", "So.", ""),
+            ("user", "Go on.", ""),
         ]
         assert turns[2].calls == (ToolCall("toolu_0", "look", '{"a": 1}'),)
         assert turns[2].reasoning_texts == ("Hm.",)
+
+    def test_a_call_ends_a_turn_and_so_does_reasoning_after_text(self) -> None:
+        content = [*ANSWER, tool_use(1), thinking("So?"), tool_use(2), text("Or"), thinking("No.")]
+        turns = MessagesHistory(request("Hi", content)).turns[2:]
+        assert [turn.items for turn in turns] == [
+            *(content[:4], content[4:5], content[5:7], content[7:8], content[8:])
+        ]
+        assert [turn.reasoning_texts for turn in turns] == [("Hm.",), (), ("So?",), (), ("No.",)]
+        (joined,) = MessagesHistory(request("Hi", content), is_translated=True).turns[2:]
+        assert joined.items == content
 
     def test_content_other_than_text_counts_too(self) -> None:
         image = {"type": "image", "source": {"type": "url", "url": "https://a.test/b.png"}}
@@ -125,6 +142,24 @@ class TestChanges:
         assert conversation.strip(turn, lambda given: given == "ours") == (1, False)
         assert conversation.body()["messages"][1]["content"] == [redacted("ZGF0YQ"), tool_use()]
 
+    def test_a_block_that_says_nothing_and_our_mark_are_removed(self) -> None:
+        marked = {**thinking("Hm."), "summary_error": {"code": "timeout", "message": "Late."}}
+        conversation, turn = self.read(thinking("", ""), marked, tool_use())
+        assert conversation.strip(turn, nothing) == (2, True)
+        assert conversation.body()["messages"][1]["content"] == [thinking("Hm."), tool_use()]
+
+    def test_a_message_with_nothing_left_is_removed(self) -> None:
+        conversation = MessagesHistory(request("Hi", [thinking("ours", "")], "And?"))
+        conversation.strip(conversation.turns[2], lambda given: given == "ours")
+        assert [message["content"] for message in conversation.body()["messages"]] == ["Hi", "And?"]
+
+    def test_attribution_is_removed_from_every_call(self) -> None:
+        server_call = {**search()[0], "reasoning_ref": "toolu_0"}
+        call = {**tool_use(), "reasoning": [{"type": "summary_text", "text": "ours"}]}
+        conversation = MessagesHistory(request("Hi", [call, server_call]))
+        assert sum(map(conversation.strip_attribution, conversation.turns[2:])) == 2
+        assert conversation.body()["messages"][1]["content"] == [tool_use(), search()[0]]
+
     def test_the_models_reasoning_is_left_alone(self) -> None:
         conversation, turn = self.read(*ANSWER)
         assert conversation.strip(turn, nothing) == (0, True)
@@ -162,6 +197,38 @@ class TestChanges:
         before.add(turn)
         after.add(recorded.turn)
         assert before.digest() == after.digest()
+
+
+class TestRecording:
+    CONTENT = (
+        *(thinking("One."), tool_use(0), tool_use(1), redacted("ZGF0YQ"), text("So.")),
+        *(thinking("Two.", ""), tool_use(2)),
+    )
+    KEYS = ((0, 0), None, None, (0, 1), None, (0, 2), None)
+
+    def test_each_call_and_each_text_has_its_own_reasoning(self) -> None:
+        recorded = record_turns(list(zip(self.KEYS, self.CONTENT, strict=True)))
+        assert [(turn.raw, turn.original, turn.item_keys) for turn in recorded] == [
+            ("One.", [self.CONTENT[0]], ((0, 0),)),
+            ("", [self.CONTENT[3]], ((0, 1),)),
+            ("Two.", [self.CONTENT[5]], ((0, 2),)),
+        ]
+        assert [len(turn.turns_before) for turn in recorded] == [0, 2, 1]
+
+    @pytest.mark.parametrize("split", [False, True])
+    def test_it_is_found_again_in_a_message_that_a_client_splits(self, *, split: bool) -> None:
+        contents = [
+            *([self.CONTENT[1:2], self.CONTENT[2:3]] if split else [self.CONTENT[1:3]]),
+            *[[*self.CONTENT[4:5], self.CONTENT[6]]],
+        ]
+        messages = [{"role": "assistant", "content": list(content)} for content in contents]
+        turns = MessagesHistory({"messages": messages}).turns[1:]
+        recorded = record_turns(list(zip(self.KEYS, self.CONTENT, strict=True)))
+        found = {turn.encode_identity() for turn in turns}
+        assert {turn.turn.encode_identity() for turn in (recorded[0], recorded[2])} <= found
+
+    def test_without_reasoning_nothing_is_recorded(self) -> None:
+        assert record_turns([(None, text("So.")), (None, tool_use())]) == []
 
 
 class TestABudgetInARoundOfCalls:

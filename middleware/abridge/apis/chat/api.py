@@ -44,7 +44,6 @@ CHAT = Api(
     conversation_field="messages",
     has_summary_field=False,
     has_summary_parts=False,
-    stores_responses=False,
     reader=_make_reader,
     writer=_make_writer,
     history=ChatHistory,

@@ -51,8 +51,6 @@ PLACE_BYTES = 16
 class ChatHistory:
     """See the protocol `History`. Each message is a turn."""
 
-    requires_reasoning = False
-
     def __init__(self, body: Json) -> None:
         self._body = body
         self.turns = [read_turn(message) for message in objects(body.get("messages"))]

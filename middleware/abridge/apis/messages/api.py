@@ -44,7 +44,6 @@ MESSAGES = Api(
     conversation_field="messages",
     has_summary_field=False,
     has_summary_parts=False,
-    stores_responses=False,
     reader=_make_reader,
     writer=_make_writer,
     history=MessagesHistory,
@@ -67,6 +66,7 @@ MESSAGES = Api(
         key_header="x-api-key",
         header_prefix="anthropic-",
         query_names=frozenset({"beta"}),  # of the SDKs' beta resource
+        requires_reasoning=True,
     ),
     fallbacks=("chat", "responses"),
     read_wish=read_wish,

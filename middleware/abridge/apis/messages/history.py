@@ -48,8 +48,6 @@ class MessagesHistory:
     The items of an assistant's turn are its blocks, those of any other turn its message.
     """
 
-    requires_reasoning = True
-
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         self._body = body
         self._is_translated = is_translated
@@ -57,12 +55,13 @@ class MessagesHistory:
         self._assistant_turns: dict[int, list[Turn]] = {}  # by the index of their message
         self.turns = [Turn("system", _read_text(body.get("system")))]
         read_turns = _read_joined_turn if is_translated else _read_turns
+        beside_results = "user" if is_translated else "tool"
         for index, message in enumerate(self._messages):
             if message.get("role") == "assistant":
                 turns = list(read_turns(_read_blocks(message.get("content"))))
                 self._assistant_turns[index] = turns
             else:
-                turns = list(_read_user_turns(message))
+                turns = list(_read_user_turns(message, beside_results))
             self.turns += turns
 
     def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
@@ -223,7 +222,9 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
     )
 
 
-def _read_user_turns(message: Json) -> Iterator[Turn]:
+def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
+    """Yield the turns of another message than the assistant's. What stands beside tool results has
+    a role of its own: clients add notes there, which do not end a round of calls."""
     role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
     for block in blocks:
         if block.get("type") == TOOL_RESULT:
@@ -231,6 +232,7 @@ def _read_user_turns(message: Json) -> Iterator[Turn]:
             yield Turn("tool", output, answers_call=call_id, items=[message])
     others = [block for block in blocks if block.get("type") != TOOL_RESULT]
     if others or not blocks:
+        role = beside_results if len(others) < len(blocks) else role
         yield Turn(role, _read_text(others), items=[message])
 
 
