@@ -61,6 +61,22 @@ class UsageFields:
             self.total: tokens.total or 0,
         }
 
+    def fill_details(self, usage: Any) -> Any:
+        """Return a usage object with the details that the API requires, 0 where they are missing;
+        anything else as it is."""
+        if not isinstance(usage, dict) or not usage:
+            return usage
+        required = {
+            self.input_details: dict.fromkeys(self.required_details, 0),
+            self.output_details: {"reasoning_tokens": 0},
+        }
+        missing = {
+            name: details
+            for name, details in required.items()
+            if not isinstance(usage.get(name), dict)
+        }
+        return {**usage, **missing} if missing else usage
+
     def write_with_share(
         self, holder: Json, tokens: Tokens | None, share: SummaryShare | None, *, merged: bool
     ) -> None:
