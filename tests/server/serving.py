@@ -9,18 +9,26 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.config.settings import LimitSettings
+from abridge.config.settings import KEEP_ALIVE_SECONDS, LimitSettings
 from abridge.server.serve import HttpServer, listen, listener_url
 from tests.support.servers import Peer, soon
 
 
 @asynccontextmanager
 async def served(
-    app: ASGIApp, refusals: list[str] | None = None, **limits: Any
+    app: ASGIApp,
+    refusals: list[str] | None = None,
+    keep_alive: float = KEEP_ALIVE_SECONDS,
+    **limits: Any,
 ) -> AsyncIterator[str]:
     """Serve an app with these limits; collect the codes of what the server refuses."""
     collected = refusals if refusals is not None else []
-    server = HttpServer(app, limits=LimitSettings(**limits), count_refusal=collected.append)
+    server = HttpServer(
+        app,
+        limits=LimitSettings(**limits),
+        keep_alive=keep_alive,
+        count_refusal=collected.append,
+    )
     listener = listen("127.0.0.1", 0)
     serving = asyncio.create_task(server.serve([listener]))
     try:

@@ -150,6 +150,38 @@ class TestSilence:
             await soon(app.over.wait())
             await soon(client.left())
 
+    async def test_an_idle_connection_is_kept_for_its_own_time(self, clock: Clock) -> None:
+        app = Scripted(b"ok")
+        async with (
+            served(app, client=SILENCE, keep_alive=5 * SILENCE) as url,
+            connect(url) as client,
+        ):
+            for _ in range(2):
+                await client.send(HEAD + b"abc")
+                assert (await soon(client.response())).body == b"ok"
+                await self.pass_by(clock, 4 * SILENCE)
+            await self.pass_by(clock, 2 * SILENCE)
+            assert await soon(client.reader.read()) == b""
+
+    async def test_a_head_that_comes_late_has_as_much_time_as_any(self, clock: Clock) -> None:
+        app = Scripted(b"ok")
+        async with (
+            served(app, client=SILENCE, keep_alive=5 * SILENCE) as url,
+            connect(url) as client,
+        ):
+            await client.send(HEAD + b"abc")
+            assert (await soon(client.response())).body == b"ok"
+            await self.pass_by(clock, 3 * SILENCE)
+            await client.send(HEAD[:9])
+            await asyncio.sleep(0.05)  # until it is there
+            await self.pass_by(clock, SILENCE / 2)
+            await client.send(HEAD[9:] + b"abc")
+            assert (await soon(client.response())).body == b"ok"
+            await client.send(HEAD[:9])
+            await asyncio.sleep(0.05)  # until it is there
+            await self.pass_by(clock, 2 * SILENCE)
+            assert await soon(client.reader.read()) == b""
+
     async def test_a_slow_reader_gets_the_whole_response(self, clock: Clock) -> None:
         app = Scripted(*[b"x" * (1 << 20)] * 100)
         async with served(app, client=SILENCE) as url, connect(url) as client:

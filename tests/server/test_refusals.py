@@ -427,7 +427,7 @@ class TestSlowRequests:
             await sending
 
     async def test_a_connection_is_kept_for_a_while_after_a_response(self, clock: Clock) -> None:
-        async with served(Requests(), client=60.0) as url, connect(url) as client:
+        async with served(Requests(), keep_alive=5.0, client=60.0) as url, connect(url) as client:
             for _ in range(3):
                 await client.send(get(b"/"))
                 await soon(client.response())

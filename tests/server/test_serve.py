@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.support.checker import check_responses
-from tests.support.servers import HANG, serve, soon, until
+from tests.support.servers import HANG, connect, serve, soon, until
 from tests.support.sidecar import HANG_UP, client, sidecar, status, streaming, until_status
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, Upstream
@@ -110,6 +110,14 @@ class TestStart:
             response = await session.post(f"{running.url}/v1/responses", json=REQUEST)
             assert check_responses(response.content).summary
             assert not {"server", "date"} & set(response.headers)
+
+    async def test_an_idle_connection_is_closed_after_the_settings_time(self) -> None:
+        flags = ("--upstream", "http://127.0.0.1:9/v1")
+        times = {"ABRIDGE_SERVER__KEEP_ALIVE": "0.2", "ABRIDGE_LIMITS__CLIENT": "1"}
+        async with sidecar(*flags, **times) as running, connect(running.url) as peer:
+            await peer.send(b"GET /abridge/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert (await soon(peer.response())).body == b"ok\n"
+            assert await soon(peer.reader.read()) == b""
 
 
 class TestEnd:

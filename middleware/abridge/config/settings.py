@@ -45,6 +45,11 @@ KiB, MiB = 1 << 10, 1 << 20
 ROUTE = "abridge.route"
 """The scope key under which the middleware passes the `Route` it chose to the proxy."""
 
+KEEP_ALIVE_SECONDS = 120.0
+"""Seconds after which an idle connection is closed: more than clients keep one in their pools, so
+that none sends a request on a connection that is being closed. undici (Node) keeps it for 4, httpx
+5, aiohttp 15, nginx and AWS load balancers 60, Go and hyper 90."""
+
 UPLOAD_GRACE = 30.0
 """Seconds for which no rate is asked of a request body."""
 
@@ -67,6 +72,8 @@ class ServerSettings(Table):
     None: no others where it listens on loopback, nor for the page; else all."""
     allowed_origins: tuple[str, ...] = ()
     """Globs of the origins of other web sites that may send requests from a browser."""
+    keep_alive: PositiveFloat = KEEP_ALIVE_SECONDS
+    """For which a client's connection may be idle between two requests, at least."""
     drain_delay: NonNegativeFloat = 0.0  # after SIGTERM, accept requests this long while not ready
     drain: NonNegativeFloat = 60.0  # then let running requests finish within this time
 

@@ -34,7 +34,7 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from abridge.config.settings import LimitSettings
+from abridge.config.settings import KEEP_ALIVE_SECONDS, LimitSettings
 from abridge.errors import RequestError
 from abridge.http.client_shares import ClientShares, client_name
 from abridge.server.refusals import (
@@ -49,9 +49,6 @@ from abridge.server.refusals import (
     too_many_connections,
 )
 from abridge.server.request_head import CHUNK_FRAMING, check_head, check_size
-
-KEEP_ALIVE_SECONDS = 5.0
-"""Seconds after a response for which a connection waits for the next request at least."""
 
 MAX_WAITING = 8
 """Requests that may wait on a connection for the response to the one before them."""
@@ -75,6 +72,7 @@ class HttpProtocol(HttpToolsProtocol):
         self,
         *args: Any,
         limits: LimitSettings,
+        keep_alive: float,
         connections: ClientShares,
         turned_away: dict[HttpProtocol, None],
         count_refusal: CountRefusal,
@@ -82,6 +80,7 @@ class HttpProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._limits = limits
+        self._keep_alive = keep_alive
         self._shares = connections
         self._turned_away = turned_away
         self._admitted = False
@@ -129,6 +128,8 @@ class HttpProtocol(HttpToolsProtocol):
         if self._refused:
             return
         self._received_at = self.loop.time()
+        if self._is_idle():
+            self._last_progress = self._received_at  # a head has as much time as the first one had
         self._framing_bytes += len(data)
         self._head_bound = self._framing_bytes
         try:
@@ -288,8 +289,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._body_began += self._check_seconds  # this time is the application's
         if not self._is_waiting_for_client():
             self._last_progress = now
-        elif self._is_idle() and now - self._last_progress >= KEEP_ALIVE_SECONDS:
-            self.transport.close()
+        elif self._is_idle():
+            if now - self._last_progress >= self._keep_alive:
+                self.transport.close()
         elif now - self._last_progress >= self._limits.client or self._is_upload_late(now):
             self._time_out()
 
@@ -333,15 +335,19 @@ def _disconnect(cycle: RequestResponseCycle) -> None:
 
 
 def protocol_factory(
-    limits: LimitSettings, count_refusal: CountRefusal = lambda _: None
+    limits: LimitSettings,
+    count_refusal: CountRefusal = lambda _: None,
+    keep_alive: float = KEEP_ALIVE_SECONDS,
 ) -> type[asyncio.Protocol]:
-    """Return the protocol factory for a uvicorn server, whose connections share a ceiling."""
+    """Return the protocol factory for a uvicorn server, whose connections share a ceiling and may
+    be idle for `keep_alive` seconds."""
     share = max(1, int(limits.connections * limits.client_share))
     return cast(
         "type[asyncio.Protocol]",
         partial(
             HttpProtocol,
             limits=limits,
+            keep_alive=keep_alive,
             connections=ClientShares(limits.connections, share),
             turned_away={},
             count_refusal=count_refusal,

@@ -25,7 +25,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from abridge.app import Abridge
-from abridge.config.settings import LimitSettings, ServerSettings, Settings
+from abridge.config.settings import KEEP_ALIVE_SECONDS, LimitSettings, ServerSettings, Settings
 from abridge.observability.admin import AdminEndpoints
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import SHUTTING_DOWN
@@ -68,7 +68,8 @@ class HttpServer(uvicorn.Server):
 
     The caller closes the app and stops the server. On shutdown it waits at most
     `shutdown_timeout` seconds for open connections. What a client may send, hold and leave waiting
-    is bounded by `limits`; `count_refusal` is called with the error code of what is refused so.
+    is bounded by `limits`, and how many seconds its connection may be idle by `keep_alive`;
+    `count_refusal` is called with the error code of what is refused so.
     """
 
     def __init__(
@@ -77,11 +78,12 @@ class HttpServer(uvicorn.Server):
         *,
         shutdown_timeout: int | None = None,
         limits: LimitSettings = LimitSettings(),  # noqa: B008 -- it is immutable
+        keep_alive: float = KEEP_ALIVE_SECONDS,
         count_refusal: CountRefusal = lambda _: None,
     ) -> None:
         config = uvicorn.Config(
             app,
-            http=protocol_factory(limits, count_refusal),
+            http=protocol_factory(limits, count_refusal, keep_alive),
             lifespan="off",
             log_config=None,
             log_level="error",
@@ -195,7 +197,12 @@ async def _serve(
     guarded = BrowserGuard(app, settings.server, _count_refusal)
     guarded_admin = BrowserGuard(app.admin, settings.server, _count_refusal)
     server, admin = (
-        HttpServer(guarded, limits=limits, count_refusal=_count_refusal),
+        HttpServer(
+            guarded,
+            limits=limits,
+            keep_alive=settings.server.keep_alive,
+            count_refusal=_count_refusal,
+        ),
         HttpServer(guarded_admin, shutdown_timeout=1, limits=settings.limits),
     )
     with catch_signals() as signals:
