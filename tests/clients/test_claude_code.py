@@ -150,7 +150,7 @@ async def test_it_shows_summaries_runs_its_tool_and_takes_a_second_turn(
         resumed = await client.run("And twice that?", "--resume", ran.result["session_id"])
     first, second = (block["thinking"] for block in ran.blocks("thinking"))
     assert SUMMARY in first
-    assert len(first) < len(THOUGHT) / 2
+    assert len(first) < len(THOUGHT)
     assert second
     assert [block["text"] for block in ran.blocks("text")] == ["It is forty-two."]
     assert ran.result["result"] == "It is forty-two."
