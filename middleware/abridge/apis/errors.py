@@ -19,9 +19,15 @@ TIMEOUT_CODE = "upstream_timeout"
 
 
 def translate_error(
-    body: bytes, upstream: UpstreamApi, api: Api, status: int | None = None
+    body: bytes,
+    upstream: UpstreamApi,
+    api: Api,
+    status: int | None = None,
+    *,
+    request_id: str = "",
 ) -> bytes:
-    """Return an error body in the shape of the client's API; anything else unchanged."""
+    """Return an error body in the shape of the client's API; anything else unchanged. It names the
+    request as upstream's does, else by `request_id`."""
     if upstream.read_error is api.upstream.read_error:
         return body
     error = upstream.read_error(parse_object(body) or {})
@@ -30,4 +36,5 @@ def translate_error(
     written = api.write_error(
         error.message, kind=error.kind, param=error.param, code=error.code, status=status
     )
-    return dumps({**written, **({"request_id": error.request_id} if error.request_id else {})})
+    request_id = error.request_id or request_id
+    return dumps({**written, **({"request_id": request_id} if request_id else {})})

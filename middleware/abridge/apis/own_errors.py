@@ -45,10 +45,10 @@ ERROR_TYPES = frozenset(
     {
         *("invalid_request_error", "authentication_error", "permission_error", "not_found_error"),
         *("rate_limit_error", "insufficient_quota", "requests", "tokens", "server_error"),
-        *("api_error", "overloaded_error", "timeout_error"),
+        *("api_error", "overloaded_error", "timeout_error", "billing_error", "request_too_large"),
     }
 )
-"""Types of errors that OpenAI's APIs and those like them use."""
+"""Types of errors that OpenAI's APIs, Anthropic's and those like them use."""
 
 TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
     {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

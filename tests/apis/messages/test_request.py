@@ -347,8 +347,8 @@ class TestParts:
             ("", {}),
             ("{}", {}),
             (f'{{"a": {10**30}}}', {"a": 10**30}),
-            ('{"a', {"arguments": '{"a'}),
-            ("[1]", {"arguments": "[1]"}),
+            ('{"a', {"INVALID_JSON": '{"a'}),
+            ("[1]", {"INVALID_JSON": "[1]"}),
         ],
     )
     def test_arguments_are_always_an_object(self, arguments: str, given: Json) -> None:

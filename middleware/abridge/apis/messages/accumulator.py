@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import StringIO
 
 from abridge.apis.json import loads_exact, parse_object, string
-from abridge.apis.messages.calls import INVALID_ARGUMENTS
+from abridge.apis.messages.calls import wrap_invalid
 from abridge.core.conversation import Json
 
 _SUMMED_FIELDS = {
@@ -51,4 +51,4 @@ class MessageAccumulator:
 def _read_input(arguments: str) -> Json:
     """Return a call's input, which has to be an object."""
     given = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
-    return {INVALID_ARGUMENTS: arguments} if given is None else given
+    return wrap_invalid(arguments) if given is None else given

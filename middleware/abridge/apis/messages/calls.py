@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
@@ -13,9 +12,9 @@ INVALID_ARGUMENTS = "INVALID_JSON"
 fine-grained tool streaming)."""
 
 
-def wrap_invalid(arguments: str) -> str:
-    """Return arguments that are no JSON object within one."""
-    return json.dumps({INVALID_ARGUMENTS: arguments}, ensure_ascii=False)
+def wrap_invalid(arguments: str) -> Json:
+    """Return an input for arguments that are no JSON object."""
+    return {INVALID_ARGUMENTS: arguments}
 
 
 def unwrap_invalid(call_input: Json) -> str | None:

@@ -17,6 +17,7 @@ from abridge.apis.fields import (
     require_string,
 )
 from abridge.apis.json import dumps, loads_exact, parse_object, string
+from abridge.apis.messages.calls import unwrap_invalid, upstream_call_id, wrap_invalid
 from abridge.apis.tools import ToolNames, wrap_free_text
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -92,17 +93,17 @@ def _read_redacted_thinking(block: Json, param: str, _: ToolNames) -> Iterable[M
 
 
 def _read_tool_use(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
-    call_id = require_string(block.get("id"), f"{param}.id")
+    call_id = upstream_call_id(require_string(block.get("id"), f"{param}.id"))
     name = names.assign(require_string(block.get("name"), f"{param}.name"))
     arguments = (
         {} if block.get("input") is None else require_object(block["input"], f"{param}.input")
     )
-    return [ToolCallPart(call_id, name, dumps(arguments).decode())]
+    return [ToolCallPart(call_id, name, unwrap_invalid(arguments) or dumps(arguments).decode())]
 
 
 def _read_tool_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     """Read a tool's result, then the parts of it that no API takes from tools."""
-    call_id = require_string(block.get("tool_use_id"), f"{param}.tool_use_id")
+    call_id = upstream_call_id(require_string(block.get("tool_use_id"), f"{param}.tool_use_id"))
     parts = read_blocks(block.get("content"), f"{param}.content", names)
     output = tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart))
     others = [part for part in parts if not isinstance(part, TextPart | ImagePart | FilePart)]
@@ -277,7 +278,7 @@ def _write_input(call: ToolCallPart) -> Json:
     if not arguments.strip():
         return {}
     parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
-    return {"arguments": arguments} if parsed is None else parsed
+    return wrap_invalid(arguments) if parsed is None else parsed
 
 
 def _write_tool_result(output: ToolOutputPart, param: str) -> Json | Unsupported:

@@ -5,6 +5,7 @@ They are numbered densely from 0, and one is open at a time.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import Literal, TypeAlias
@@ -217,7 +218,7 @@ class TranslatedCall:
             return wrap_free_text(held if tool is None else unwrap_free_text(tool, held))
         if self._streams or not held.strip():
             return ""
-        return wrap_invalid(held)
+        return json.dumps(wrap_invalid(held), ensure_ascii=False)
 
 
 THINKING: Json = {"type": "thinking", "thinking": "", "signature": ""}

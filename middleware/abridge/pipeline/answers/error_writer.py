@@ -49,11 +49,12 @@ class ErrorWriter:
         told = rewrite_error_body(status, body, self.api.write_error)
         return self._respond(status, told, kept_headers(start["headers"]))
 
-    def translate(self, status: int, body: bytes) -> bytes:
-        """Translate upstream's error body, if its API is another one."""
+    def translate(self, start: Message, body: bytes) -> bytes:
+        """Translate the body of an error response of upstream's, if its API is another one."""
         if self.upstream is None:
             return body
-        return translate_error(body, self.upstream, self.api, status)
+        named = "".join(value.decode("latin-1") for _, value in self.id_headers(start["headers"]))
+        return translate_error(body, self.upstream, self.api, start["status"], request_id=named)
 
     def pass_on(self, start: Message, body: bytes) -> Message:
         """Return the start of an error response of upstream's, the body of which was translated."""

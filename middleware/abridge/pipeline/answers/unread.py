@@ -13,7 +13,7 @@ from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.client import Client
 from abridge.work import Work
 
-ERROR_FIELDS = ("error", "request_id")
+ERROR_FIELDS = ("type", "error", "request_id")
 """Fields of an error body on any API."""
 
 
@@ -77,13 +77,13 @@ class TranslatedError:
         return b""
 
     def _translated_body(self) -> bytes:
-        errors, status = self._context.errors, self._start["status"]
+        errors = self._context.errors
         encoding = get_header(self._start["headers"], b"content-encoding")
         try:
             inflate = Inflater(encoding, self._context.limit).feed if encoding else bytes
-            return _only_error(errors.translate(status, inflate(bytes(self._buffer))))
+            return _only_error(errors.translate(self._start, inflate(bytes(self._buffer))))
         except (ValueError, RecursionError):
-            return errors.write(UNREADABLE.message, status, code=UNREADABLE.code)[1]
+            return errors.write(UNREADABLE.message, self._start["status"], code=UNREADABLE.code)[1]
 
 
 class RefusedAnswer:

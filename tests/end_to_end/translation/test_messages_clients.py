@@ -1,0 +1,236 @@
+"""Clients that speak Messages, over upstreams that speak another API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from abridge.apis.display import Exposure
+from tests.end_to_end.translation.test_translation import SUMMARY, bridge
+from tests.end_to_end.translation.turn import ARGUMENTS, PATHS, TOOL, WORDS, answer
+from tests.support.asgi import Call, call
+from tests.support.deployments import FORMS, PREFIX, Form
+from tests.support.messages_checker import check_error, check_message, check_messages
+from tests.support.streams import THOUGHT, chunk, response, responses_stream
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
+
+PATH = PATHS["messages"]
+KEY = {"x-api-key": "sk-ant-anna-1234", "anthropic-version": "2023-06-01"}
+THINKS = {"thinking": {"type": "enabled", "budget_tokens": 2000}}
+TOOLS = [{"name": TOOL, "input_schema": {"type": "object"}}]
+CALL_BLOCK = {"type": "tool_use", "name": TOOL, "input": ARGUMENTS}
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+EACH = pytest.mark.parametrize("upstream", ["chat", "responses"])
+
+
+def body(**more: Any) -> dict[str, Any]:
+    user = {"role": "user", "content": "Hi"}
+    return {"model": "thinker-1", "max_tokens": 4000, "messages": [user], **more}
+
+
+def message_of(reply: Call, *, stream: bool) -> dict[str, Any]:
+    assert reply.status == 200, reply.data
+    return check_messages(reply.data).message if stream else check_message(reply.json)
+
+
+def shown(message: dict[str, Any]) -> list[str]:
+    """The texts of the thinking blocks."""
+    return [block["thinking"] for block in message["content"] if block["type"] == "thinking"]
+
+
+class TestAnswers:
+    @BOTH
+    @EACH
+    @pytest.mark.parametrize("form", FORMS)
+    async def test_the_summary_is_the_thinking(
+        self, form: Form, upstream: str, *, stream: bool
+    ) -> None:
+        played = Upstream(answer(upstream, stream=stream, calls=True))
+        app = bridge(played, upstream, form)
+        sent = body(stream=stream, tools=TOOLS, **THINKS)
+        reply = await call(app, PREFIX[form] + PATH, sent, KEY)
+        message = message_of(reply, stream=stream)
+        assert played.requests[0].path == PATHS[upstream]
+        thought, said, called = message["content"]
+        assert thought["thinking"] == SUMMARY
+        assert said == {"type": "text", "text": WORDS}
+        assert called.items() >= CALL_BLOCK.items()
+        assert message["stop_reason"] == "tool_use"
+        usage = message["usage"]
+        assert (usage["input_tokens"], usage["output_tokens"]) == (11 + 10, 70 + 5)
+        assert usage["reasoning_summary"]["total_tokens"] == 15
+        assert reply.headers["request-id"].startswith("req_")
+
+    @BOTH
+    @EACH
+    @pytest.mark.parametrize(
+        ("expose", "texts"),
+        [
+            ("auto", [SUMMARY]),
+            ("summary", [SUMMARY]),
+            ("both", [THOUGHT, SUMMARY]),
+            ("raw", [THOUGHT]),
+            ("none", [""]),
+        ],
+    )
+    async def test_what_the_settings_show(
+        self, expose: Exposure, texts: list[str], upstream: str, *, stream: bool
+    ) -> None:
+        app = bridge(Upstream(answer(upstream, stream=stream)), upstream, expose=expose)
+        reply = await call(app, PATH, body(stream=stream, **THINKS), KEY)
+        assert shown(message_of(reply, stream=stream)) == texts
+        if THOUGHT not in texts:
+            assert b"squared" not in reply.data
+
+    @BOTH
+    @EACH
+    @pytest.mark.parametrize(
+        ("wish", "texts"),
+        [
+            ({}, []),
+            ({"thinking": {"type": "disabled"}}, []),
+            ({"thinking": {"type": "adaptive", "display": "omitted"}}, [""]),
+            ({"thinking": {"type": "adaptive"}}, [SUMMARY]),
+            ({"reasoning": {"summary": "auto"}}, [SUMMARY]),
+        ],
+        ids=["nothing", "disabled", "omitted", "adaptive", "summary"],
+    )
+    async def test_what_the_client_wishes_to_see(
+        self, wish: dict[str, Any], texts: list[str], upstream: str, *, stream: bool
+    ) -> None:
+        app = bridge(Upstream(answer(upstream, stream=stream)), upstream)
+        message = message_of(await call(app, PATH, body(stream=stream, **wish), KEY), stream=stream)
+        assert shown(message) == texts
+        assert message["content"][-1] == {"type": "text", "text": WORDS}
+
+    @BOTH
+    async def test_opaque_state_of_a_responses_model_is_redacted_thinking(
+        self, *, stream: bool
+    ) -> None:
+        summary = [{"type": "summary_text", "text": "I add."}]
+        item = {"id": "rs_0", "type": "reasoning", "summary": summary, "encrypted_content": "gA=="}
+        output = [item]
+        played = Answer(responses_stream(output)) if stream else Answer.json(response(output))
+        reply = await call(
+            bridge(Upstream(played), "responses"), PATH, body(stream=stream, **THINKS), KEY
+        )
+        assert message_of(reply, stream=stream)["content"] == [
+            {"type": "thinking", "thinking": "I add.", "signature": ""},
+            {"type": "redacted_thinking", "data": "gA=="},
+        ]
+
+    async def test_a_calls_id_that_clients_refuse_returns_to_upstream_as_it_was(self) -> None:
+        function = {"name": TOOL, "arguments": "{}"}
+        fragment = {"index": 0, "id": "functions.look:0", "type": "function", "function": function}
+        asked = Answer([chunk({"tool_calls": [fragment]}), chunk({}, finish="tool_calls")])
+        upstream = Upstream(asked, answer("chat", stream=False))
+        app = bridge(upstream, "chat")
+        first = check_messages(
+            (await call(app, PATH, body(stream=True, tools=TOOLS), KEY)).data
+        ).message
+        result = {"type": "tool_result", "tool_use_id": first["content"][0]["id"], "content": "x"}
+        turns = [
+            *body()["messages"],
+            {"role": "assistant", "content": first["content"]},
+            {"role": "user", "content": [result]},
+        ]
+        await call(app, PATH, body(messages=turns, tools=TOOLS), KEY)
+        _, called, answered = upstream.requests[1].json["messages"]
+        assert called["tool_calls"][0]["id"] == "functions.look:0"
+        assert answered["tool_call_id"] == "functions.look:0"
+
+
+class TestErrors:
+    @EACH
+    @pytest.mark.parametrize(
+        ("told", "seen"),
+        [
+            ((400, "invalid_request_error"), (400, "invalid_request_error")),
+            ((401, "invalid_request_error"), (401, "authentication_error")),
+            ((403, "invalid_request_error"), (403, "permission_error")),
+            ((404, "invalid_request_error"), (404, "not_found_error")),
+            ((429, "tokens"), (429, "rate_limit_error")),
+            ((429, "insufficient_quota"), (429, "billing_error")),
+            ((500, "server_error"), (500, "api_error")),
+            ((503, "server_error"), (529, "overloaded_error")),
+            ((504, "server_error"), (504, "timeout_error")),
+        ],
+    )
+    @pytest.mark.parametrize("expose", ["auto", "none"])
+    async def test_an_error_of_upstreams_is_told_in_anthropics_types(
+        self, told: tuple[int, str], seen: tuple[int, str], expose: Exposure, upstream: str
+    ) -> None:
+        (status, kind), (seen_status, seen_type) = told, seen
+        error = {"message": "It failed.", "type": kind, "param": None, "code": None}
+        headers = {"retry-after": "3", "x-request-id": "up-1"}
+        played = Upstream(Answer.json({"error": error}, status, **headers))
+        reply = await call(bridge(played, upstream, expose=expose), PATH, body(), KEY)
+        assert reply.status == seen_status
+        read = check_error(reply.json)
+        assert read["type"] == seen_type
+        assert (read["message"] == "It failed.") is (expose == "auto")
+        assert (reply.headers["retry-after"], reply.headers["request-id"]) == ("3", "up-1")
+        assert reply.json["request_id"] == "up-1"
+
+    async def test_a_refused_request_names_the_field(self) -> None:
+        upstream = Upstream()
+        reply = await call(bridge(upstream, "chat"), PATH, body(messages=5), KEY)
+        assert reply.status == 400
+        error = check_error(reply.json)
+        assert error["type"] == "invalid_request_error"
+        assert "messages" in error["message"]
+        assert reply.json["request_id"] == reply.headers["request-id"]
+        assert not upstream.requests
+
+    @EACH
+    async def test_a_stream_that_breaks_ends_in_an_error(self, upstream: str) -> None:
+        frames = list(answer(upstream, stream=True).steps)
+        played = Upstream(Answer([*frames[: len(frames) // 2], ConnectionError("gone")]))
+        reply = await call(bridge(played, upstream), PATH, body(stream=True, **THINKS), KEY)
+        seen = check_messages(reply.data)
+        assert seen.error is not None
+        assert seen.error["type"] == "api_error"
+
+    @EACH
+    async def test_an_answer_that_cannot_be_read_is_a_bad_gateway(self, upstream: str) -> None:
+        played = Upstream(Answer([b"<html>"], headers={"content-type": "text/html"}))
+        reply = await call(bridge(played, upstream), PATH, body(), KEY)
+        assert reply.status == 502
+        assert check_error(reply.json)["type"] == "api_error"
+
+    @BOTH
+    @EACH
+    async def test_a_summary_that_fails_is_said_on_its_block(
+        self, upstream: str, *, stream: bool
+    ) -> None:
+        failing = Scripted("", error=ValueError("no"))
+        played = Upstream(answer(upstream, stream=stream))
+        reply = await call(
+            bridge(played, upstream, writer=failing), PATH, body(stream=stream, **THINKS), KEY
+        )
+        thought = message_of(reply, stream=stream)["content"][0]
+        assert thought["thinking"] == ""
+        assert thought["summary_error"]["code"] == "upstream_error"
+
+    @BOTH
+    @EACH
+    async def test_it_fails_the_answer_where_the_settings_say_so(
+        self, upstream: str, *, stream: bool
+    ) -> None:
+        app = bridge(
+            Upstream(answer(upstream, stream=stream)),
+            upstream,
+            writer=Scripted("", error=ValueError("no")),
+            summary={"on_failure": "fail"},
+        )
+        reply = await call(app, PATH, body(stream=stream, **THINKS), KEY)
+        if stream:
+            seen = check_messages(reply.data)
+            assert (seen.text, seen.stopped) == (WORDS, False)
+            return
+        assert reply.status == 502
+        assert check_error(reply.json)["type"] == "api_error"
+        assert WORDS in json.dumps(check_message(reply.json["error"]["response"])["content"])
