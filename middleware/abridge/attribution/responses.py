@@ -13,9 +13,9 @@ from abridge.apis import sse
 from abridge.apis.api import Writer
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
+from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.json import string
 from abridge.apis.openai import change_answer
-from abridge.apis.responses.frames import encode_event, parse_frame
 from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
 from abridge.attribution.attributor import RAW, SUMMARY, Attributor
 from abridge.core.conversation import Json

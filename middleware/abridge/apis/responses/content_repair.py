@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from abridge.apis.frames import MakeFrame, change_frame
 from abridge.apis.json import parse_object, string
 from abridge.apis.responses.contents import (
     CONTENT_KINDS,
@@ -29,7 +30,6 @@ from abridge.apis.responses.contents import (
     event_text,
     with_contents,
 )
-from abridge.apis.responses.frames import MakeFrame, change_frame
 from abridge.core.conversation import Json
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
+from abridge.apis.frames import change_frame, encode_event
 from abridge.apis.json import string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.responses.content_repair import ContentEvent
@@ -22,7 +23,6 @@ from abridge.apis.responses.contents import (
     event_text,
     without_content,
 )
-from abridge.apis.responses.frames import change_frame, encode_event
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import LANE
 from abridge.core.conversation import Json

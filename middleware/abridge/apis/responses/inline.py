@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from abridge.apis.display import Display
+from abridge.apis.frames import MakeFrame, change_frame
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.contents import (
@@ -32,7 +33,6 @@ from abridge.apis.responses.contents import (
     with_event_text,
     without_content,
 )
-from abridge.apis.responses.frames import MakeFrame, change_frame
 from abridge.apis.responses.inline_text import (
     ItemText,
     SplitItem,

@@ -12,11 +12,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
+from abridge.apis.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.content_repair import ContentRepair
 from abridge.apis.responses.contents import content_kind_of
-from abridge.apis.responses.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.responses.reasoning import is_reasoning, rename_raw_summary, summary_text
 from abridge.apis.responses.summaries import NativeSummaryRepair
 from abridge.core.conversation import Json
@@ -128,10 +128,6 @@ class OutputItem:
 ID_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
-def mint_item_id(item_type: str) -> str:
-    return mint_id(ID_PREFIXES.get(item_type, "item_"))
-
-
 class OutputItems:
     """Hold the items of one response, of which at most `limit` characters are stored.
 
@@ -180,8 +176,8 @@ class OutputItems:
     def add(self, added: Json, index: Any) -> OutputItem:
         """Add an item under the next output index."""
         number, given_id = len(self._items), upstream_id(added)
-        is_taken = not given_id or given_id in self._by_id
-        item_id = mint_item_id(string(added.get("type"))) if is_taken else given_id
+        prefix = ID_PREFIXES.get(string(added.get("type")), "item_")
+        item_id = mint_id(prefix) if not given_id or given_id in self._by_id else given_id
         item = self._items[number] = OutputItem(
             number, added, item_id, self.reserve, self._make_frame
         )

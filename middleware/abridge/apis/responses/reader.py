@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.frames import change_frame, with_event_name
 from abridge.apis.json import (
     begins_object,
     dumps,
@@ -32,7 +33,6 @@ from abridge.apis.json import (
 from abridge.apis.openai import error_in
 from abridge.apis.own_errors import without_message
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.frames import change_frame, with_event_name
 from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
@@ -165,9 +165,8 @@ class ResponsesReader:
             response = self._rebuilder.rebuild_response(response)
         if self._inline is not None:
             response = {**response, "output": self._inline.split_output(response["output"])}
-        if self._carries_frames:
-            response = self._lifecycle.repair_whole(response)
-            frame = dumps(response) if self._hides_raw or response != sent else frame
+        if self._carries_frames and (self._hides_raw or response != sent):
+            frame = dumps(response)
         events = self._start(response, None)
         self._final_output = list(enumerate(response["output"]))
         for number, item in enumerate(response["output"]):

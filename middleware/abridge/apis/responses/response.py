@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from abridge.apis.display import Display
+from abridge.apis.frames import parse_frame
 from abridge.apis.json import loads_exact, packed, parse_object, string
 from abridge.apis.responses.envelopes import EnvelopeSealer
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.frames import parse_frame
 from abridge.apis.responses.places import places_in_output
 from abridge.apis.responses.reasoning import (
     LANE,

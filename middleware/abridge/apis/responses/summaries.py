@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from abridge.apis.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.json import string
-from abridge.apis.responses.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.responses.reasoning import LANE, part_texts, summary_parts
 from abridge.core.conversation import Json
 from abridge.core.events import (

@@ -15,11 +15,11 @@ from itertools import starmap
 
 from abridge.apis import sse
 from abridge.apis.display import Display
+from abridge.apis.frames import encode_event
 from abridge.apis.json import dumps, loads_exact, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import failure_body
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.frames import encode_event
 from abridge.apis.responses.reasoning import without_raw_content
 from abridge.apis.responses.response import Response, UpstreamResponse, snapshot
 from abridge.apis.responses.translated_response import TranslatedResponse
