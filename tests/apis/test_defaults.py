@@ -54,6 +54,13 @@ OFF = RequestDefaults(effort="none")
             "reasoning_effort": "low", "verbosity": "high"
         }),
         (RequestDefaults(verbosity="low"), "chat", "qwen", {}, {"verbosity": "low"}),
+        (RequestDefaults(effort="high"), "messages", "auto", {"output_config": {"format": {}}}, {
+            "output_config": {"effort": "high", "format": {}}
+        }),
+        (RequestDefaults(effort="minimal"), "messages", "auto", {}, {
+            "output_config": {"effort": "low"}
+        }),
+        (OFF, "messages", "auto", {}, {"thinking": {"type": "disabled"}}),
     ],
 )  # fmt: skip
 def test_what_a_client_leaves_open_is_filled(
@@ -77,6 +84,8 @@ def test_what_a_client_leaves_open_is_filled(
             {"chat_template_kwargs": {"enable_thinking": True}, "verbosity": "low"},
         ),
         ("responses", "auto", {"reasoning": {"effort": "none"}, "text": {"verbosity": "low"}}),
+        ("messages", "auto", {"output_config": {"effort": "high"}}),
+        ("messages", "auto", {"thinking": {"type": "adaptive"}}),
     ],
 )
 def test_what_a_client_sets_stays(api: ApiName, name: str, body: dict[str, Any]) -> None:

@@ -35,6 +35,14 @@ def params(body: dict[str, Any]) -> list[str]:
         ({"tools": [{"parameters": {"examples": [{"file_id": "f"}]}}]}, []),
         ({"metadata": {"file_id": "f", "conversation": "c"}}, []),
         ({"messages": [{"content": "file_id"}], "input": "conversation"}, []),
+        (
+            {"messages": [{"content": [{"type": "document", "source": {"file_id": "f"}}]}]},
+            ["messages[0].content[0].source.file_id"],
+        ),
+        ({"container": {"skills": [{"skill_id": "s"}]}}, ["container.skills[0].skill_id"]),
+        ({"messages": [{"content": [{"type": "tool_use", "input": {"file_id": "f"}}]}]}, []),
+        ({"type": "tool_use", "input": [{"file_id": "f"}]}, ["input[0].file_id"]),
+        ({"mcp_servers": [{"type": "url", "url": "https://x", "name": "x"}]}, []),
     ],
 )
 def test_fields_that_name_an_object(body: dict[str, Any], found: list[str]) -> None:

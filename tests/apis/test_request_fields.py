@@ -16,7 +16,7 @@ from tests.support.shared import OPENAPI
 
 Json = dict[str, Any]
 BOTH = pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
-CONVERSATION = {"chat": "messages", "responses": "input"}
+CONVERSATION = {api.name: api.conversation_field for api in APIS}
 
 
 def kept(api: Api, body: Json) -> tuple[Json, int]:
@@ -92,7 +92,7 @@ HARMLESS: tuple[Json, ...] = (
     {"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}},
     {"provider": {"order": ["a"]}, "models": ["a", "b"], "transforms": ["middle-out"]},
     {"tools": [{"type": "function", "name": "f", "echo": True}], "metadata": {"echo": "x"}},
-    {"temperature": None, "stream_options": None},
+    {"temperature": None, "reasoning": None},
 )
 
 

@@ -207,7 +207,8 @@ class Api:
     """Summaries stand apart from raw reasoning, in parts; without, both are text of one field."""
     effort_field: str
     """The request field for the effort, dotted if nested; empty if each provider has its own."""
-    verbosity_field: str  # the request field for the verbosity, dotted if nested
+    verbosity_field: str
+    """The request field for the verbosity, dotted if nested; empty if the API has none."""
     reader: Callable[[Profile, Display, int], Reader]
     """Makes a Reader. The number limits the characters that it keeps."""
     writer: Callable[[Profile, Display], Writer]
@@ -226,6 +227,8 @@ class Api:
     upstream: UpstreamApi  # this API as upstreams speak it
     fallbacks: tuple[ApiName, ...]
     """The APIs to try, in order, where an upstream turns out not to have this one."""
+    other_efforts: Mapping[str, Json] = field(default_factory=dict)
+    """The fields of a request for the efforts that its field does not take."""
     endpoint: str = ""
     """End of the path that clients call, where `path` alone might be that of something else."""
     counts_tokens_at: str = ""

@@ -48,14 +48,15 @@ class RequestDefaults:
         if self.effort is None or asks_to_think(body) is not None:
             return {}
         if api.effort_field:
-            return _nested(api.effort_field, self.effort)
+            fields = api.other_efforts.get(self.effort) or _nested(api.effort_field, self.effort)
+            return {} if _has_any(body, _nested(api.effort_field, self.effort)) else fields
         fields = profile.thinking_fields(self.effort)
         return (
             {} if any(_has_any(body, other) for other in (fields, profile.thinking_off)) else fields
         )
 
     def _verbosity_fields(self, body: Json, api: Api) -> Json:
-        if self.verbosity is None:
+        if self.verbosity is None or not api.verbosity_field:
             return {}
         fields = _nested(api.verbosity_field, self.verbosity)
         return {} if _has_any(body, fields) else fields

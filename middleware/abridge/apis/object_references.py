@@ -23,14 +23,19 @@ OBJECT_FIELDS: Mapping[str, str] = MappingProxyType(
         "conversation": "/v1/conversations",
         "prompt": "/v1/prompts",
         "skill_id": "/v1/skills",
+        "user_profile_id": "/v1/user_profiles",
+        "workspace_id": "/v1/workspaces",
         "tunnel_id": "/v1/tunnels",
     }
 )
 """Fields that name an object, by its id or an object with its id, and the path at which the API
 lists such objects."""
 
-CLIENT_FIELDS = frozenset({"metadata", "parameters", "schema", "input_schema"})
+CLIENT_FIELDS = frozenset({"metadata", "parameters", "schema", "input_schema", "input_examples"})
 """Fields whose content is the client's own, whatever the names in it."""
+
+CALL_TYPE, CALL_INPUT = "tool_use", "input"
+"""The type of Anthropic's calls, and their field whose content is the client's own, too."""
 
 LOADED_ITEMS: Mapping[str, str] = MappingProxyType(
     {
@@ -75,12 +80,18 @@ def find_object_references(body: Json) -> Iterator[ObjectReference]:
         for name, entry in _entries(value):
             if name in OBJECT_FIELDS and _names_object(entry):
                 yield ObjectReference(_spell((place, name)), OBJECT_FIELDS[name])
-            elif isinstance(entry, dict | list) and name not in CLIENT_FIELDS:
+            elif isinstance(entry, dict | list) and not _is_clients(name, value, place):
                 pending.append(((place, name), entry))
 
 
 def _entries(value: Any) -> Iterable[tuple[Any, Any]]:
     return value.items() if isinstance(value, dict) else enumerate(value)
+
+
+def _is_clients(name: Any, holder: Any, place: _Place | None) -> bool:
+    """Return whether the content of a field is the client's own. A body's own `input` is never."""
+    is_call = place is not None and name == CALL_INPUT and holder.get("type") == CALL_TYPE
+    return name in CLIENT_FIELDS or is_call
 
 
 def _spell(place: _Place | None) -> str:

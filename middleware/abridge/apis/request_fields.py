@@ -121,7 +121,9 @@ THINKING_FIELDS: Mapping[str, Shape] = {
             **allow("summary", "generate_summary", "summary_language"),
         }
     ),
-    "thinking": fields(allow("type", "budget_tokens", "display", "keep", "clear_thinking")),
+    "thinking": fields(
+        allow("type", "budget_tokens", "display", "keep", "clear_thinking", "block_binding")
+    ),
     "chat_template_kwargs": fields(
         {
             **allow("enable_thinking", "thinking", "thinking_budget", "reasoning_effort"),

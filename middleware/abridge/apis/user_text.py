@@ -1,5 +1,5 @@
-"""The text of a request's last user message, alike in the shapes of Chat Completions and Responses:
-a text, or a list of messages or items whose content is a text or a list of parts."""
+"""The text of a request's last user message, alike in the shapes of all three APIs: a text, or a
+list of messages or items whose content is a text or a list of parts."""
 
 from __future__ import annotations
 

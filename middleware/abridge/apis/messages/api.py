@@ -53,6 +53,10 @@ MESSAGES = Api(
     translating_writer=_make_translating_writer,
     write_error=error_body,
     effort_field="output_config.effort",
+    other_efforts={
+        "none": {"thinking": {"type": "disabled"}},
+        "minimal": {"output_config": {"effort": "low"}},
+    },
     verbosity_field="",
     echoed_fields=(),
     upstream=UpstreamApi(

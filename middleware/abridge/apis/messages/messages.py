@@ -29,8 +29,9 @@ from abridge.core.model_request import (
 from abridge.providers.claude import ModelCapabilities
 
 ROLES: Mapping[str, Role] = MappingProxyType(
-    {"user": "user", "assistant": "assistant", "system": "system"}
+    {"user": "user", "assistant": "assistant", "system": "system", "ctx": "user", "msg": "user"}
 )
+"""The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
 
 INSTRUCTION_ROLES = ("system", "developer")
 
