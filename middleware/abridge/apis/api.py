@@ -164,6 +164,8 @@ class UpstreamOptions:
 
     profile: Profile
     max_tokens: int = 16384  # for an API that requires a limit, where the client gave none
+    summary_due: bool = False
+    """A summary is to be shown, whether or not the request itself asks for one."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -237,6 +239,9 @@ class Api:
     """Reads the client's wish for reasoning; None if the request says nothing."""
     reasons_on_request: bool = False
     """Clients expect reasoning in an answer only if they asked for it."""
+    ask_to_think: Callable[[Json, Profile], bool] = lambda _body, _profile: False
+    """Changes a request, which goes to upstream untranslated, so that a model reasons that does so
+    only if asked. Returns True if that changed anything."""
     returns_signatures: bool = False
     """Clients return each piece of reasoning with its signature, verbatim, so that an envelope fits
     there without having been asked for."""

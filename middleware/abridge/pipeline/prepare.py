@@ -131,6 +131,7 @@ class RequestPreparation:
             engaged,
             self._limits,
             summary_language,
+            summary_due=request.may_show_summary(),
         )
 
 

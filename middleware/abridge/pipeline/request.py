@@ -158,6 +158,10 @@ class ApiRequest:
             check_style_allowed(requested, summary.allow, param)
         return None if requested == "off" else cast(SummaryStyle, requested)
 
+    def may_show_summary(self) -> bool:
+        """Return whether there is to be a summary in the answer. Raises RequestError."""
+        return not (self.background or self.counts_tokens) and self.summary_style() is not None
+
     def summary_language(self) -> str:
         """Return the language that the summary is to be written in: the body's, else the header's,
         else the settings'. It is `auto`, `reasoning` or a tag.

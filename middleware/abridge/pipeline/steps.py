@@ -72,6 +72,7 @@ class StepContext:
     engaged: bool  # the answer will be read
     limits: LimitSettings  # what the request may grow to
     summary_language: str  # `auto`, `reasoning` or a tag
+    summary_due: bool  # there is to be a summary in the answer
 
     @property
     def settings(self) -> UpstreamSettings:
@@ -224,6 +225,14 @@ async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDra
     return replace(draft, changed=True) if filled else draft
 
 
+async def ask_to_think(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Have a model reason that does so only if asked, where a summary is due."""
+    api = context.request.api
+    if context.summary_due and api.ask_to_think(draft.body, context.profile):
+        return replace(draft, changed=True)
+    return draft
+
+
 async def strip_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Take out of the history what Abridge added, and put what envelopes hold in their place: they
     cannot be translated."""
@@ -242,7 +251,7 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
         draft.body,
         api,
         upstream,
-        UpstreamOptions(context.profile, settings.max_tokens),
+        UpstreamOptions(context.profile, settings.max_tokens, context.summary_due),
         lenient=settings.unsupported == "drop",
     )
     return replace(
@@ -289,6 +298,7 @@ SAME_API: tuple[Step, ...] = (
     rewrite_history,
     rewrite_summary_request,
     fill_defaults,
+    ask_to_think,
     drop_rejected_fields,
     forget_minted_ids,
 )

@@ -169,6 +169,7 @@ _ROWS = (
         returns=ReasoningReturn(
             "reasoning_content", wanted=True, required_on_calls=True, required_even_empty=True
         ),
+        structured_outputs="none",  # it takes Claude's names: guides/anthropic_api
         thinking_off=_TYPE_OFF,
         apis=ALL_APIS,
         parses_text=True,
@@ -368,6 +369,7 @@ _ROWS = (
         reasoning_in=("reasoning", "reasoning_content", "tags"),
         inline_on_responses=True,  # without its reasoning parser
         returns=ReasoningReturn("reasoning"),
+        structured_outputs="all",  # since 0.22: entrypoints/anthropic/protocol.py
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
         token_counters=("tokenize",),  # entrypoints/serve/tokenize/protocol.py

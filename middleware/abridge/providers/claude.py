@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from abridge.providers.profile import StructuredOutputs
+
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
@@ -26,7 +28,7 @@ class ModelCapabilities:
     efforts: tuple[str, ...] = EFFORTS  # supported effort levels
     sampling: bool = False  # takes temperature, top_p and top_k
     forced_tools: bool = True  # a tool call can be forced
-    structured_outputs: bool = True  # strict tools and an output format
+    structured_outputs: bool = True  # strict tools and an output format, at Anthropic's
     late_instructions: bool = False  # instructions may follow a user message
 
 
@@ -90,9 +92,14 @@ OTHER_MODELS = replace(_BUDGET_CLAUDE, structured_outputs=False)
 which take `thinking` as the first Claude models did."""
 
 
-def find_capabilities(model: str) -> ModelCapabilities:
+def find_capabilities(
+    model: str, structured_outputs: StructuredOutputs = "as_claude"
+) -> ModelCapabilities:
     """Return a model's capabilities, by its name in any usual form: with a vendor prefix, with a
-    date."""
+    date. The provider has a word on structured outputs (see `Profile.structured_outputs`)."""
     name = model.casefold().rpartition("/")[2].replace(".", "-")
     rows = (row for row in CLAUDE_MODELS if any(fnmatchcase(name, glob) for glob in row.globs))
-    return next(rows, OTHER_MODELS)
+    found = next(rows, OTHER_MODELS)
+    if structured_outputs == "as_claude":
+        return found
+    return replace(found, structured_outputs=structured_outputs == "all")

@@ -46,6 +46,10 @@ RejectCondition: TypeAlias = Literal["always", "thinking", "asked"]
 `asked` only if it is asked to reason.
 """
 
+StructuredOutputs: TypeAlias = Literal["as_claude", "all", "none"]
+"""Which models do: of Claude's those that do at Anthropic's (`providers/claude.py`), or all, or
+none."""
+
 TAGS = (
     Tag("<think>", "</think>"),
     Tag("<thinking>", "</thinking>"),
@@ -160,6 +164,10 @@ class Profile:
     budget_field: str = ""
     """The chat field for the tokens to think with, dotted if nested, if it is taken with nothing
     else."""
+    thinks_if_asked: tuple[str, ...] = ("*claude*",)
+    """Globs of models that think on Messages, or say what they think, only if a request asks."""
+    structured_outputs: StructuredOutputs = "as_claude"
+    """The models that give structured outputs on Messages."""
     thinking_off: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """Request fields that switch reasoning off."""
     rejects: tuple[RejectedFields, ...] = ()  # request fields that its models reject
@@ -196,6 +204,10 @@ class Profile:
             and not _matches_any(name, DERIVED_MODELS)
             for name in names
         )
+
+    def has_to_ask(self, model: str) -> bool:
+        """Return whether a model thinks on Messages, or says what it thinks, only if asked."""
+        return _matches_any(model.casefold().rpartition("/")[2], self.thinks_if_asked)
 
     def thinking_fields(self, effort: str) -> Json:
         """Return the chat fields that set the effort; none if there is no field for it."""

@@ -553,6 +553,31 @@ class TestThinking:
         assert body(extra={"messages": [], "model": "other"})["model"] == BUDGET
 
 
+class TestStructuredOutputs:
+    @pytest.mark.parametrize(
+        ("profile", "model", "given"),
+        [
+            ("anthropic", BUDGET, True),
+            ("anthropic", OLD, False),
+            ("vllm", "qwen3", True),
+            ("auto", "qwen3", False),
+            ("deepseek", BUDGET, False),
+        ],
+    )
+    def test_depend_on_the_provider_and_not_on_a_name_alone(
+        self, profile: str, model: str, *, given: bool
+    ) -> None:
+        schema = {"type": "object", "properties": {}, "additionalProperties": False}
+        tool = Tool("look", parameters=schema, strict=True)
+        written = write(
+            profile=profile, model=model, output_format=OutputFormat(schema), tools=[tool]
+        )
+        assert ("output_config" in written.body) is given
+        assert ("strict" in written.body["tools"][0]) is given
+        left_out = [] if given else [("tools", False), ("response_format", True)]
+        assert [(left.param, left.essential) for left in written.unsupported] == left_out
+
+
 class TestSampling:
     def test_sampling_parameters_are_sent(self) -> None:
         written_body = body(params={"temperature": 0, "top_k": 5})

@@ -13,7 +13,7 @@ from abridge.apis.display import Display
 from abridge.apis.messages.errors import error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
-from abridge.apis.messages.reasoning import read_wish
+from abridge.apis.messages.reasoning import ask_to_think, read_wish
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.translated_message import TranslatedMessage
 from abridge.apis.messages.upstream_message import UpstreamMessage
@@ -75,6 +75,7 @@ MESSAGES = Api(
     fallbacks=("chat", "responses"),
     read_wish=read_wish,
     reasons_on_request=True,
+    ask_to_think=ask_to_think,
     returns_signatures=True,
     statuses={503: 529},
     request_id_header=b"request-id",

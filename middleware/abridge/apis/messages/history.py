@@ -146,7 +146,7 @@ class MessagesHistory:
             ]
         thinking = self._body.get("thinking")
         has_fixed_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-        if has_fixed_budget and _began_without_thinking(objects(self._body.get("messages"))):
+        if has_fixed_budget and began_without_thinking(objects(self._body.get("messages"))):
             del self._body["thinking"]
         return self._body
 
@@ -350,7 +350,7 @@ def _read_text(content: Any) -> str:
     return "\n".join([texts, *others])
 
 
-def _began_without_thinking(messages: Sequence[Json]) -> bool:
+def began_without_thinking(messages: Sequence[Json]) -> bool:
     """Return whether the current round of calls began without thinking. All calls since the last
     user message belong to one turn, and only its first message has to think."""
     rounds = takewhile(_is_in_tool_round, reversed(messages))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from abridge.apis.api import ReasoningWish
 from abridge.apis.fields import read_string, require_object
+from abridge.apis.json import as_object, objects, string
+from abridge.apis.messages.history import began_without_thinking
 from abridge.apis.params import Param, check_value
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Unsupported
-from abridge.providers.claude import EFFORTS, ModelCapabilities
+from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities
+from abridge.providers.profile import Profile
 
 MIN_BUDGET = 1024
 """The smallest budget, in tokens (Anthropic API reference, `ThinkingConfigEnabled`)."""
@@ -24,6 +28,10 @@ BUDGET_EFFORTS = ((4096, "low"), (16384, "medium"))
 Code's words for thinking gave 4,000 ("think"), 10,000 ("think hard") and 31,999 tokens."""
 
 _BUDGET = Param(types=(int,), minimum=1)
+
+MIN_TOKENS_TO_ASK = 4096
+"""The lowest `max_tokens` of a request whose model is asked to think without the client's word:
+thinking counts towards it."""
 
 NO_BUDGET_ROOM = "There is no room to think below the bound on tokens."
 
@@ -91,10 +99,15 @@ class ThinkingParams:
 
 
 def write_thinking(
-    request: ModelRequest, capabilities: ModelCapabilities, max_tokens: int, *, forced: bool
+    request: ModelRequest,
+    capabilities: ModelCapabilities,
+    max_tokens: int,
+    *,
+    forced: bool,
+    asks: bool = False,
 ) -> ThinkingParams:
     """Write the thinking parameters. A client that asks for a summary asks for thinking, whether or
-    not it says how much.
+    not it says how much; `asks` where the settings do so for it.
 
     Thinking yields to a forced tool: no model thinks before one, and some refuse the combination.
     """
@@ -106,7 +119,10 @@ def write_thinking(
     if effort == "none" or request.declines_reasoning:
         return _turn_off(capabilities, param)
     if effort is None and request.native_style is None:
-        return ThinkingParams()
+        params = request.params
+        stands_back = forced or _samples(params, capabilities) or _is_begun(request)
+        config = None if stands_back or not asks else _asking_config(capabilities, max_tokens)
+        return ThinkingParams(config)
     if capabilities.thinking == "none":
         return ThinkingParams(
             unsupported=[Unsupported(param, NO_THINKING, essential=False)] if effort else []
@@ -147,3 +163,64 @@ def _supported_effort(effort: str | None, capabilities: ModelCapabilities) -> st
         return "low" if effort in ("minimal", "none") else None
     below = EFFORTS[: EFFORTS.index(effort) + 1]
     return next(level for level in reversed(below) if level in capabilities.efforts)
+
+
+# Asking without the client's word
+
+
+def ask_to_think(body: Json, profile: Profile) -> bool:
+    """Have a Claude model think, and say so, where a summary is due and its client left it open.
+
+    Return True if that changed the body. Nothing that the client set yields to it.
+    """
+    model = string(body.get("model"))
+    if not profile.has_to_ask(model):
+        return False
+    thinking, capabilities = body.get("thinking"), find_capabilities(model)
+    config = _shown(thinking, capabilities) if thinking else _config_for(body, capabilities)
+    if config is not None:
+        body["thinking"] = config
+    return config is not None
+
+
+def _shown(thinking: Any, capabilities: ModelCapabilities) -> Json | None:
+    """Return the client's own config with its thinking shown; None if it is so already, or thinking
+    is off. Models that think adaptively show none by default."""
+    if not isinstance(thinking, dict) or thinking.get("type") not in ("enabled", "adaptive"):
+        return None
+    display = thinking.get("display")
+    hidden = display == "omitted" or (display is None and capabilities.thinking == "adaptive")
+    return {**thinking, "display": "summarized"} if hidden else None
+
+
+def _config_for(body: Json, capabilities: ModelCapabilities) -> Json | None:
+    """Return the config for a body without one; None where thinking would not fit."""
+    forced = as_object(body.get("tool_choice")).get("type") in ("any", "tool")
+    messages, max_tokens = objects(body.get("messages")), body.get("max_tokens")
+    begun = bool(messages) and messages[-1].get("role") == "assistant"
+    late = capabilities.thinking == "budget" and began_without_thinking(messages)
+    if forced or begun or late or _samples(body, capabilities):
+        return None
+    return _asking_config(capabilities, max_tokens if isinstance(max_tokens, int) else 0)
+
+
+def _asking_config(capabilities: ModelCapabilities, max_tokens: int) -> Json | None:
+    if capabilities.thinking == "none" or max_tokens < MIN_TOKENS_TO_ASK:
+        return None
+    if capabilities.thinking == "adaptive":
+        return {"type": "adaptive", "display": "summarized"}
+    return {
+        "type": "enabled",
+        "budget_tokens": max(MIN_BUDGET, int(max_tokens * BUDGET_SHARES["low"])),
+    }
+
+
+def _samples(params: Json, capabilities: ModelCapabilities) -> bool:
+    """Return whether a request sets how a model samples that samples so only without thinking."""
+    changed = any(params.get(name) not in (None, 1) for name in ("temperature", "top_p"))
+    return capabilities.sampling and (changed or params.get("top_k") is not None)
+
+
+def _is_begun(request: ModelRequest) -> bool:
+    """Return whether a request has its answer begun: no model thinks within one."""
+    return bool(request.messages) and request.messages[-1].role == "assistant"

@@ -185,7 +185,8 @@ def _adapt_params(body: Json, request: ModelRequest) -> None:
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
     """Write a request. Anthropic's own parameters that the client sent (`extra`) are passed on,
     unless the request sets the same key."""
-    params, capabilities = request.params, find_capabilities(request.model)
+    params = request.params
+    capabilities = find_capabilities(request.model, options.profile.structured_outputs)
     messages_param = request.param_names.get("messages", "messages")
     allow_unsigned = options.profile.wants_reasoning  # it refuses none, and needs its own back
     builder = MessagesBuilder(
@@ -193,7 +194,8 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     )
     offer = ToolOffer(request, capabilities)
     max_tokens = params.get("max_tokens") or options.max_tokens
-    thinking = write_thinking(request, capabilities, max_tokens, forced=offer.forced)
+    asks = options.summary_due and options.profile.has_to_ask(request.model)
+    thinking = write_thinking(request, capabilities, max_tokens, forced=offer.forced, asks=asks)
     sampling, unsupported_sampling = write_sampling(request, capabilities, thinking=thinking.is_on)
     stops, unsupported_stops = _write_stops(request)
     output_format, unsupported_format = _write_format(request, capabilities)
