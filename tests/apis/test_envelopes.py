@@ -49,7 +49,7 @@ def reasoning(blob: str, **more: Any) -> Json:
 
 
 def detail(blob: str, **more: Any) -> Json:
-    return {"type": "reasoning.encrypted", "data": blob, "format": "abridge-v1", "index": 0, **more}
+    return {"type": "reasoning.encrypted", "data": blob, "format": "unknown", "index": 0, **more}
 
 
 def block(blob: str) -> Json:

@@ -18,7 +18,9 @@ from abridge.apis.display import Display, Envelope, ListField
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import Event, NativeSummary, ProviderState, ReasoningDelta, ReasoningEnded
 
-ENVELOPE_FORMAT = "abridge-v1"
+ENVELOPE_FORMAT = "unknown"
+"""OpenRouter's word for a format without a name. Its AI SDK provider drops an entry of any format
+that it does not know (OpenRouterTeam/ai-sdk-provider, src/schemas/format.ts)."""
 
 _ENTRY_SHAPES: Mapping[ListField, Json] = MappingProxyType(
     {

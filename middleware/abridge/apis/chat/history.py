@@ -33,6 +33,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
+from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import dumps, objects, string
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
@@ -63,7 +64,8 @@ class ChatHistory:
             removed += _strip_summaries(copies, is_our_summary)
         rest, inline = _strip_content(message.get("content"), is_our_summary)
         if rest != message.get("content"):
-            message["content"], turn.text = rest, flatten_content(rest)
+            message["content"] = rest
+            turn.text, _ = split_answer(message)
             removed += 1
         found = find_reasoning(message)
         return removed, inline or (found is not None and bool(found.text.strip()))
@@ -195,6 +197,7 @@ def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple
 
     Returns the content, and true if it holds inline reasoning that is not Abridge's.
     """
+    content = strip_content(content, is_our_summary)
     if isinstance(content, list):
         content = [chunk for chunk in content if not _is_summary_chunk(chunk, is_our_summary)]
     inline, answer = split_inline(content, PROFILES["auto"], no_field=True)

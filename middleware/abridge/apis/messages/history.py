@@ -19,6 +19,7 @@ from typing import Any
 from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import OpenEnvelope, is_envelope
+from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
@@ -73,6 +74,10 @@ class MessagesHistory:
                     removed += 1
                     continue
             remaining.append(block)
+        answer = strip_content(remaining, is_our_summary)
+        if answer is not remaining:
+            removed, remaining = removed + 1, answer
+            turn.text = _answer_text(answer)
         turn.items[:] = remaining
         return removed, any(_thinking_text(block).strip() for block in remaining)
 
@@ -214,12 +219,16 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
     answer = _without_reasoning(blocks)
     return Turn(
         role="assistant",
-        text=_read_text([block for block in answer if not _is_call(block)]),
+        text=_answer_text(answer),
         calls=tuple(map(_read_call, filter(_is_call, answer))),
         reasoning_texts=_reasoning_texts(blocks),
         has_opaque_state=any(map(_has_opaque_state, blocks)),
         items=blocks,
     )
+
+
+def _answer_text(blocks: list[Json]) -> str:
+    return _read_text([block for block in _without_reasoning(blocks) if not _is_call(block)])
 
 
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:

@@ -18,6 +18,7 @@ from typing import Any
 from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
+from abridge.apis.inline_summaries import is_tagged, strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.responses.places import ItemPlaces
 from abridge.apis.responses.reasoning import (
@@ -75,14 +76,23 @@ class ResponsesHistory:
         ]
 
     def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
-        removed_count, remaining = 0, []
+        removed_count, remaining, text_is_stripped = 0, [], False
         for item in turn.items:
             removed = _strip_item(item, is_our_summary) if is_reasoning(item) else 0
+            if item.get("role") == "assistant" and _strip_message(item, is_our_summary):
+                removed, text_is_stripped = 1, True
             removed_count += removed
             if not removed or any(map(item.get, ("summary", "content", "encrypted_content"))):
                 remaining.append(item)
         turn.items[:] = remaining
+        if text_is_stripped:
+            turn.text = self._join_text(remaining)
         return removed_count, any(is_reasoning(item) and raw_text(item) for item in remaining)
+
+    def _join_text(self, items: list[Json]) -> str:
+        """Return the text of an assistant's turn."""
+        read = read_joined_turns if self._is_translated else read_turns
+        return next(read(items), Turn("assistant")).text
 
     def strip_attribution(self, turn: Turn) -> int:
         return sum(strip_attribution(item) for item in turn.items if is_tool_call(item))
@@ -178,8 +188,9 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
     pending, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
-        is_thought = is_reasoning(item)
-        is_text = not is_thought and role == "assistant"
+        is_message = role == "assistant" and not is_reasoning(item)
+        is_thought = is_reasoning(item) or (is_message and is_tagged(item.get("content")))
+        is_text = is_message and not is_thought
         is_called = not (is_thought or is_text) and is_tool_call(item)
         is_other = not (is_thought or is_text or is_called)
         if (is_thought and texts) or (is_other and pending):
@@ -244,6 +255,17 @@ def _strip_item(item: Json, is_our_summary: Callable[[str], bool]) -> int:
             item[name] = remaining
             removed_count += len(parts) - len(remaining)
     return removed_count
+
+
+def _strip_message(item: Json, is_our_summary: Callable[[str], bool]) -> bool:
+    """Take summaries in tags out of a message; return True if there were any."""
+    content = item.get("content")
+    rest = strip_content(content, is_our_summary)
+    if rest == content:
+        return False
+    is_blank = isinstance(rest, str) and not rest.strip()
+    item["content"] = "" if is_blank else rest
+    return True
 
 
 def _is_our_part(part: Any, is_our_summary: Callable[[str], bool]) -> bool:
