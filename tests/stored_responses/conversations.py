@@ -99,6 +99,8 @@ def answering(api: str, *texts: str, stream: bool = False) -> Upstream:
 
 
 CONTINUATIONS = ("everything", "previous", "references", "bare references", "by turns")
+REPEATS = ("previous and everything", "previous and questions")
+"""What clients send again beside `previous_response_id`: all of it, or all that is their own."""
 
 
 async def converse(
@@ -109,12 +111,17 @@ async def converse(
     new: list[Json] = [USER]
     responses: list[Json] = []
     for number in range(times):
-        continues = continuation == "previous" or (continuation == "by turns" and number % 2)
+        continues = continuation in ("previous", *REPEATS) or (
+            continuation == "by turns" and number % 2
+        )
         previous = {"previous_response_id": responses[-1]["id"]} if continues and responses else {}
         history += new
         more = {"tools": TOOLS["responses"], "stream": stream, **previous, **fields}
         store = {"store": False} if continuation == "everything" else {}
-        response = await get_response(app, new if previous else history, **store, **more)
+        sent = new if previous and continuation not in REPEATS else history
+        if continuation == "previous and questions":
+            sent = [item for item in history if item.get("role") == "user" or "output" in item]
+        response = await get_response(app, sent, **store, **more)
         responses.append(response)
         history += [_as_returned(item, continuation) for item in response["output"]]
         new = [*results(response["output"]), {"role": "user", "content": f"And {number}?"}]

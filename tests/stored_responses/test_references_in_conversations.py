@@ -21,6 +21,7 @@ from tests.stored_responses.conversations import (
     NOT_FOUND,
     OTHER,
     PATH,
+    REPEATS,
     TRANSLATED_APIS,
     USER,
     Json,
@@ -53,7 +54,7 @@ class TestContinuing:
     @TRANSLATED_APIS
     @EXPOSES
     @pytest.mark.parametrize("times", [2, 5])
-    @pytest.mark.parametrize("continuation", CONTINUATIONS[1:])
+    @pytest.mark.parametrize("continuation", [*CONTINUATIONS[1:], *REPEATS])
     async def test_upstream_is_sent_what_a_client_without_references_sends(
         self, api: str, continuation: str, times: int, expose: Exposure, *, stream: bool
     ) -> None:

@@ -20,6 +20,7 @@ from abridge.apis.openai import is_minted
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
+from abridge.stored_responses.repeats import StoredConversation
 from abridge.stored_responses.repository import (
     InputItems,
     LocalResponse,
@@ -63,12 +64,17 @@ class ReferenceResolver:
         )
         await references.look_up(self.repository)
         await admit(references.resolved)
+        await work.run(references.drop_repeats)
         storage = await work.run(self._storage_action, references) if store_wanted else None
         if not references:
             return ResolvedReferences(storage)
         items_before = await work.run(references.substitute)
         return ResolvedReferences(
-            storage, references.previous_id, substituted=True, items_before=items_before
+            storage,
+            references.previous_id,
+            substituted=True,
+            items_before=items_before,
+            indexes=references.indexes,
         )
 
     async def _check_owner(self, body: Json, work: Work) -> None:
@@ -109,6 +115,7 @@ class ResolvedReferences:
     previous_id: str = ""  # id of the response that the request continues
     substituted: bool = False  # items were put in the place of references
     items_before: int = 0  # items now standing before the client's own
+    indexes: tuple[int, ...] = ()  # of the client's own items, in the input as it was sent
 
     def update_echo(self, echo: RequestEcho) -> RequestEcho:
         """Return the echo of a translated request, with the client's `previous_response_id`."""
@@ -127,8 +134,10 @@ class ResolvedReferences:
         )
 
     def _renumber(self, match: re.Match[str]) -> str:
-        index = int(match[1]) - self.items_before
-        return f"input[{index}]{match[2]}" if index >= 0 else PREVIOUS_RESPONSE_ID
+        position = int(match[1]) - self.items_before
+        if not 0 <= position < len(self.indexes):
+            return PREVIOUS_RESPONSE_ID
+        return f"input[{self.indexes[position]}]{match[2]}"
 
 
 NO_REFERENCES = ResolvedReferences()
@@ -148,6 +157,7 @@ class _References:
         self._input = [(referenced_id(item), item) for item in items]
         if not resolve_all:
             self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
+        self.indexes = tuple(range(len(items)))
         self._has_names = any(name for name, _ in self._input)
         returned = (minted_id(item) if include_returned else "" for _, item in self._input)
         requested = (name or own for (name, _), own in zip(self._input, returned, strict=True))
@@ -180,6 +190,19 @@ class _References:
         ):
             raise previous_not_found(self.previous_id)
         await repository.refresh(self._stored_items)
+
+    def drop_repeats(self) -> None:
+        """Leave out the items that the previous response stands for already."""
+        if not self.previous_id:
+            return
+        names = [name for name in self._history_ids if name in self._stored_items]
+        known_ids, stored = set(names), [self._stored_items[name] for name in names]
+        conversation = StoredConversation(list(map(loads_exact, stored)))
+        own = [{} if name or not isinstance(item, dict) else item for name, item in self._input]
+        repeats = conversation.find_repeats(own)
+        repeats |= {index for index, (name, _) in enumerate(self._input) if name in known_ids}
+        self.indexes = tuple(index for index in self.indexes if index not in repeats)
+        self._input = [self._input[index] for index in self.indexes]
 
     @property
     def resolved(self) -> list[bytes]:
