@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
 import sys
 import tomllib
@@ -201,7 +202,9 @@ class TestReaching:
 class TestProbing:
     async def test_an_upstream_with_both_apis(self) -> None:
         findings = await findings_for(scripted_model(0.0), probing=True)
-        assert [finding.grade for finding in findings] == ["ok"] * 5
+        grades = [finding.grade for finding in findings]
+        assert grades == ["ok", "ok", "ok", "note", "ok", "ok"]
+        assert about(findings, "Messages").text == "is not available (404)"
         chat = about(findings, "Chat Completions").text
         assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
         assert "reasoning in items of its own" in about(findings, "Responses").text
@@ -245,6 +248,78 @@ class TestProbing:
         assert text.startswith("streams; reasoning in tags inside its messages; first word after")
         (request,) = server.apps["responses"].requests
         assert ("store" in request.json) == (profile == "auto"), "rejected fields are not sent"
+
+    @pytest.mark.parametrize(
+        "text", [f"<think>{THOUGHT}", f"{THOUGHT}</think>9.9"], ids=["cut off", "never opened"]
+    )
+    async def test_reasoning_inside_messages_without_a_whole_block_is_told(self, text: str) -> None:
+        server = Server(models=MODELS, responses=Answer(responses_stream([message_item(0, text)])))
+        findings = await findings_for(server, {"upstream": {"api": "responses"}}, probing=True)
+        assert "reasoning in tags inside its messages" in about(findings, "Responses").text
+
+    @pytest.mark.parametrize(
+        ("items", "words"),
+        [
+            ([message_item(0, f"<think>{THOUGHT}</think>9.9")], "stands inside its messages"),
+            ([message_item(0, "9.9")], "does not show"),
+        ],
+    )
+    async def test_where_chat_serves_clients_better_that_is_said(
+        self, items: list[Any], words: str
+    ) -> None:
+        chat = Answer(chat_stream(THOUGHT, "9.9"))
+        server = Server(models=MODELS, completions=chat, responses=Answer(responses_stream(items)))
+        findings = await findings_for(server, probing=True)
+        (finding,) = [finding for finding in findings if 'api = "chat"' in finding.text]
+        assert finding.grade == "note"
+        assert words in finding.text
+
+    async def test_where_both_serve_alike_nothing_is_said(self) -> None:
+        findings = await findings_for(scripted_model(0.0), probing=True)
+        assert not [finding for finding in findings if 'api = "chat"' in finding.text]
+
+    async def test_a_compressed_answer_is_read(self) -> None:
+        packed = gzip.compress(b"".join(chat_stream(THOUGHT, "9.9")))
+        headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+        listing = gzip.compress(b'{"data": [{"id": "thinker-1"}]}')
+        server = Server(
+            models=Answer([listing], headers={"content-encoding": "gzip"}),
+            completions=Answer([packed[:50], packed[50:]], headers=headers),
+        )
+        findings = await findings_for(server, {"upstream": {"models": ["th*"]}}, probing=True)
+        assert "models: thinker-1" in findings[0].text
+        assert "reasoning in reasoning_content" in about(findings, "Chat Completions").text
+
+    @pytest.mark.parametrize(
+        ("encoding", "words"), [("gzip", "not what it says"), ("br", "encoded unasked: br")]
+    )
+    async def test_an_answer_that_cannot_be_decoded_is_a_fault(
+        self, encoding: str, words: str
+    ) -> None:
+        odd = Answer([b"odd"], headers={"content-encoding": encoding})
+        finding = (await findings_for(Server(models=odd)))[0]
+        assert finding.grade == "fault"
+        assert words in finding.text
+
+    async def test_the_upstreams_effort_is_used(self) -> None:
+        server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
+        await findings_for(server, {"upstream": {"effort": "high"}}, probing=True)
+        (request, *_) = server.apps["completions"].requests
+        assert request.json["reasoning_effort"] == "high"
+
+    @pytest.mark.parametrize("status", [401, 500])
+    async def test_a_named_model_is_probed_though_the_list_fails(
+        self, status: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CLIENT_KEY", "k")
+        server = Server(
+            models=Answer.json({}, status), completions=Answer(chat_stream(THOUGHT, "9.9"))
+        )
+        findings = await findings_for(server, probing=True, model="m", key_env="CLIENT_KEY")
+        assert findings[0].grade == "note"
+        assert about(findings, "Chat Completions").grade == "ok"
+        findings = await findings_for(server, probing=True, key_env="CLIENT_KEY")
+        assert findings[0].grade == "fault"
 
     async def test_no_api_that_streams_is_a_fault(self) -> None:
         findings = await findings_for(Server(models=MODELS), probing=True)

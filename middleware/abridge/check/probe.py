@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -11,8 +11,11 @@ import httpx
 from abridge.apis import sse
 from abridge.apis.api import Reader, UpstreamApi
 from abridge.apis.chat.reasoning import find_reasoning_fields
+from abridge.apis.defaults import RequestDefaults
 from abridge.apis.display import Display
 from abridge.apis.json import objects, parse_object
+from abridge.apis.registry import APIS
+from abridge.apis.tags import TagSplitter
 from abridge.check.reach import CheckTarget, Finding, describe_error, read_chunks
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -24,12 +27,15 @@ from abridge.core.events import (
     ResponseEnded,
     UsageReported,
 )
-from abridge.providers.profile import Profile
+from abridge.providers.profile import ApiName, Profile
 
 QUESTION = "Which is larger, 9.11 or 9.9? Answer in one word."
 
 MAX_TOKENS = 512
 """Enough for reasoning to begin, and for most models to finish."""
+
+MAX_TEXT_CHARS = 16 << 10
+"""Characters of the answer in which thinking is looked for."""
 
 REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
     "chat": lambda profile: {
@@ -63,7 +69,8 @@ class _ProbeResult:
     first_text_after: float | None = None  # seconds to the first text
     has_raw: bool = False
     has_native: bool = False
-    is_inline: bool = False  # messages on Responses begin with reasoning in tags
+    text: str = ""  # of the answer, up to `MAX_TEXT_CHARS`
+    is_inline: bool = False  # messages on Responses have reasoning in them
     is_broken: bool = False
     has_usage: bool = False
     reasoning_fields: set[str] = field(default_factory=set)
@@ -74,6 +81,8 @@ class _ProbeResult:
         )
         if has_text and self.first_text_after is None:
             self.first_text_after = monotonic() - self.started
+        if isinstance(event, ContentDelta):
+            self.text += event.text[: MAX_TEXT_CHARS - len(self.text)]
         self.has_raw |= isinstance(event, ReasoningDelta) and has_text
         self.has_native |= isinstance(event, NativeSummary) and has_text
         self.is_broken |= isinstance(event, ErrorReported) or (
@@ -84,33 +93,81 @@ class _ProbeResult:
         )
 
 
-async def probe(
-    target: CheckTarget, api: UpstreamApi, model: str, profile: Profile, subject: str
-) -> Finding:
-    """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
-    subject = f"{subject}, {API_NAMES[api.name]}"
-    body = {"model": model, "stream": True, **REQUEST_BODIES[api.name](profile)}
-    profile.drop_rejected(body, model)
-    result, reader = (
-        _ProbeResult(monotonic()),
-        api.translating_reader(profile, Display(), MAX_TOKENS * 64),
+@dataclass(slots=True, frozen=True)
+class ProbeReport:
+    """What is to be said of one API, and how well its clients see the model's reasoning."""
+
+    api: ApiName
+    finding: Finding
+    shows_reasoning: bool = False  # apart from the answer
+    is_inline: bool = False  # it stands in the answer
+
+
+@dataclass(slots=True, frozen=True)
+class Probe:
+    """Asks the APIs of one upstream."""
+
+    target: CheckTarget
+    model: str
+    profile: Profile
+    defaults: RequestDefaults  # the upstream's
+    subject: str
+
+    async def ask(self, api: UpstreamApi) -> ProbeReport:
+        """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
+        body = {"model": self.model, "stream": True, **REQUEST_BODIES[api.name](self.profile)}
+        for client_api in [row for row in APIS if row.upstream is api]:
+            self.defaults.fill(body, client_api, self.profile)
+        self.profile.drop_rejected(body, self.model)
+        result = _ProbeResult(monotonic())
+        finding = await self._send(api, body, result)
+        shows_reasoning = finding.grade == "ok" and (result.has_raw or result.has_native)
+        return ProbeReport(api.name, finding, shows_reasoning, result.is_inline)
+
+    async def _send(self, api: UpstreamApi, body: Json, result: _ProbeResult) -> Finding:
+        subject = f"{self.subject}, {API_NAMES[api.name]}"
+        reader = api.translating_reader(self.profile, Display(), MAX_TOKENS * 64)
+        try:
+            async with self.target.send_request(api.path, body, api.headers) as response:
+                content_type = response.headers.get("content-type", "")
+                streams = content_type.startswith("text/event-stream")
+                if response.status_code == 200:
+                    await (_read_stream if streams else _read_whole)(response, reader, result)
+        except httpx.TransportError as error:
+            return Finding(subject, describe_error(error), "fault")
+        if api.name == "responses":
+            observed = reader.observed().inline_on_responses
+            result.is_inline = observed or _has_thinking(result.text, self.profile)
+        if response.status_code in (404, 405):
+            return Finding(subject, f"is not available ({response.status_code})", "note")
+        if response.status_code != 200:
+            return Finding(subject, f"answers with status {response.status_code}", "fault")
+        if result.is_broken:
+            return Finding(subject, "sends what cannot be read, or broke off", "fault")
+        return Finding(subject, _describe(result, streams=streams), "ok" if streams else "note")
+
+
+def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None:
+    """Return a note if clients of Responses would be served better over Chat Completions, where the
+    server keeps apart what it does not on Responses."""
+    by_api = {report.api: report for report in reports}
+    chat, responses = by_api.get("chat"), by_api.get("responses")
+    if chat is None or responses is None or not chat.shows_reasoning:
+        return None
+    if responses.finding.grade == "ok" and responses.shows_reasoning:
+        return None
+    reason = "stands inside its messages" if responses.is_inline else "does not show"
+    text = f'api = "chat" would serve clients better: on Responses the reasoning {reason}'
+    return Finding(subject, text, "note")
+
+
+def _has_thinking(text: str, profile: Profile) -> bool:
+    """Return whether a text begins with thinking, closed or cut off, or has the end of some that
+    the model's template opened."""
+    pieces = TagSplitter(profile.tags).feed(text)
+    return any(piece.kind == "raw" for piece in pieces) or any(
+        tag.closing in text for tag in profile.tags
     )
-    try:
-        async with target.send_request(api.path, body, api.headers) as response:
-            content_type = response.headers.get("content-type", "")
-            streams = content_type.startswith("text/event-stream")
-            if response.status_code == 200:
-                await (_read_stream if streams else _read_whole)(response, reader, result)
-        result.is_inline = reader.observed().inline_on_responses
-    except httpx.TransportError as error:
-        return Finding(subject, describe_error(error), "fault")
-    if response.status_code in (404, 405):
-        return Finding(subject, f"is not available ({response.status_code})", "note")
-    if response.status_code != 200:
-        return Finding(subject, f"answers with status {response.status_code}", "fault")
-    if result.is_broken:
-        return Finding(subject, "sends what cannot be read, or broke off", "fault")
-    return Finding(subject, _describe(result, streams=streams), "ok" if streams else "note")
 
 
 async def _read_stream(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:

@@ -16,6 +16,7 @@ from abridge.apis.credentials import Header, bearer_header
 from abridge.apis.json import dumps, objects, parse_object, string
 from abridge.config.loading import read_secret
 from abridge.core.conversation import Json
+from abridge.http.asgi import Inflater, can_inflate
 
 Grade = Literal["ok", "note", "fault"]
 
@@ -87,13 +88,29 @@ class CheckTarget:
 
 
 async def read_chunks(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield the body's chunks, up to `MAX_RESPONSE_BYTES` in total."""
-    remaining = MAX_RESPONSE_BYTES
-    async for chunk in cast(httpx.AsyncByteStream, response.stream):
+    """Yield the body's chunks without their encoding, up to `MAX_RESPONSE_BYTES` in total.
+
+    Some servers compress unasked. Raises httpx.TransportError.
+    """
+    remaining, decode = MAX_RESPONSE_BYTES, _decoder(response)
+    async for encoded in cast(httpx.AsyncByteStream, response.stream):
+        try:
+            chunk = decode(encoded)
+        except ValueError as error:
+            raise httpx.RemoteProtocolError(f"its answer is not what it says: {error}") from None
         yield chunk[:remaining]
         remaining -= len(chunk)
         if remaining <= 0:
             return
+
+
+def _decoder(response: httpx.Response) -> Callable[[bytes], bytes]:
+    encoding = response.headers.get("content-encoding", "identity").encode()
+    if encoding == b"identity":
+        return bytes
+    if not can_inflate(encoding):
+        raise httpx.RemoteProtocolError(f"its answer is encoded unasked: {encoding.decode()}")
+    return Inflater(encoding, MAX_RESPONSE_BYTES).feed
 
 
 def describe_error(error: httpx.TransportError) -> str:
@@ -118,6 +135,7 @@ def _os_error_text(error: BaseException | None) -> str | None:
 class ReachResult:
     finding: Finding
     models: list[str] | None = None  # None: the server returned no list
+    answers: bool = True  # whatever it said
 
     @property
     def is_reachable(self) -> bool:
@@ -131,7 +149,8 @@ async def reach(target: CheckTarget, subject: str) -> ReachResult:
         async with target.send_request("/models") as response:
             body = b"".join([chunk async for chunk in read_chunks(response)])
     except httpx.TransportError as error:
-        return ReachResult(Finding(subject, f"{url} {describe_error(error)}", "fault"))
+        finding = Finding(subject, f"{url} {describe_error(error)}", "fault")
+        return ReachResult(finding, answers=False)
     if response.status_code == 200:
         return _models_result(subject, url, body)
     return ReachResult(_status_finding(subject, target, response.status_code))

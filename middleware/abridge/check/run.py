@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import httpx
@@ -11,7 +11,7 @@ import httpx
 from abridge.apis.api import UpstreamApi
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.registry import APIS, UPSTREAM_APIS
-from abridge.check.probe import probe
+from abridge.check.probe import Probe, compare_apis
 from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
 from abridge.check.review import probe_review, reach_review
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
@@ -79,6 +79,9 @@ class Check:
         subject = f"upstream {route.upstream.name}"
         target = self._target_for(route, transport)
         reached = await reach(target, subject)
+        names_model = self.probing and self.model is not None
+        if names_model and reached.answers and not reached.is_reachable:
+            reached = replace(reached, finding=replace(reached.finding, grade="note"))
         yield reached.finding
         if self.probing and reached.is_reachable:
             async for finding in self._probe_upstream(
@@ -92,12 +95,14 @@ class Check:
         if model is None:
             yield Finding(subject, "no model is known; name one with --model", "fault")
             return
-        profile = PROFILES[route.upstream.profile]
-        apis = _apis_to_probe(route)
-        found = [await probe(target, api, model, profile, subject) for api in apis]
-        for finding in found:
-            yield finding
-        if all(finding.grade != "ok" for finding in found):
+        upstream, apis = route.upstream, _apis_to_probe(route)
+        probe = Probe(target, model, PROFILES[upstream.profile], upstream.request_defaults, subject)
+        reports = [await probe.ask(api) for api in apis]
+        for report in reports:
+            yield report.finding
+        if (better := compare_apis(reports, subject)) is not None:
+            yield better
+        if all(report.finding.grade != "ok" for report in reports):
             which = "neither API streams" if len(apis) > 1 else "it does not stream"
             yield Finding(subject, f"{which} an answer of {model}", "fault")
 
