@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api
-from abridge.apis.defaults import RequestDefaults
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import model_in_path
 from abridge.apis.registry import counts_tokens, find_api
@@ -130,7 +129,7 @@ class AbridgeMiddleware:
             or len(self._routes) > 1
             or self.settings.attribution.enabled
             or any(route.summary.default != "off" for route in self._routes)
-            or any(route.upstream.request_defaults != RequestDefaults() for route in self._routes)
+            or any(route.upstream.changes_requests for route in self._routes)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -23,6 +23,8 @@ from pydantic import (
 )
 
 from abridge.apis.display import Exposure, FieldChoice
+from abridge.apis.effort_limits import EffortLimits
+from abridge.apis.model_names import ModelRenames
 from abridge.config.review import EXTRACT_UNREVIEWED, ReviewSettings
 from abridge.config.setting_types import (
     BaseUrl,
@@ -277,6 +279,8 @@ class Route:
     usage: UsageSettings
     history: HistorySettings
     client_credential: bool  # the client's credential is forwarded to it
+    renames: ModelRenames  # from clients' names of models to upstream's
+    effort_limits: EffortLimits
 
 
 class Settings(Table):
@@ -340,6 +344,8 @@ class Settings(Table):
             _override(self.usage, upstream.usage, f"{key}.usage"),
             _override(self.history, upstream.history, f"{key}.history"),
             upstream.takes_client_credential(is_only=len(self.upstreams) <= 1),
+            ModelRenames.parse(upstream.rename),
+            upstream.effort_limits,
         )
 
     def _check_workers(self) -> None:

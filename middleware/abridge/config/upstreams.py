@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from abridge.apis.defaults import Effort, RequestDefaults, Verbosity
+from abridge.apis.effort_limits import LEAST_BUDGET, EffortLimits
+from abridge.apis.model_names import ModelRenames
 from abridge.config.setting_types import BaseUrl, HeaderGlob, PathGlob, ProfileName, Table
 from abridge.providers.catalog import PROFILES
 
@@ -17,6 +19,12 @@ class UpstreamSettings(Table):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
     base_url: BaseUrl | None = None  # required by the proxy; mounted, there is none
     models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)  # globs of model names
+    rename: dict[str, str] = Field(default_factory=dict)
+    """Its names of models, by globs of those that clients say: the first that matches counts. `{}`
+    in a name is what the glob's `*` matched."""
+    fallback: str | None = None
+    """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
+    503 or 529. A request moves on once at most."""
     api: Literal["same", "auto", "chat", "responses", "messages"] = "same"
     """The API it speaks: `same` is the client's; `auto` the client's, unless upstream turns out not
     to have it."""
@@ -25,6 +33,9 @@ class UpstreamSettings(Table):
     max_tokens: PositiveInt = 16384  # for an API that requires a bound, if the client gives none
     effort: Effort | None = None  # if the client gives none
     verbosity: Verbosity | None = None  # if the client gives none
+    effort_max: Effort | None = None  # the most that clients may ask for
+    budget_max: Annotated[int, Field(ge=LEAST_BUDGET)] | None = None
+    """The most tokens of thinking that clients may ask for."""
     api_key_env: str | None = None  # the variable that holds the key it is called with
     credential: Literal["client", "none"] | None = None
     """Whether the client's credential is forwarded where there is no `api_key_env`. None: it is if
@@ -44,6 +55,16 @@ class UpstreamSettings(Table):
         return RequestDefaults(self.effort, self.verbosity)
 
     @property
+    def effort_limits(self) -> EffortLimits:
+        return EffortLimits(self.effort_max, self.budget_max)
+
+    @property
+    def changes_requests(self) -> bool:
+        """True if its settings change requests that nothing else does."""
+        limits_or_names = self.rename or self.effort_max or self.budget_max
+        return bool(limits_or_names) or self.request_defaults != RequestDefaults()
+
+    @property
     def shares_key(self) -> bool:
         """True if all clients are one and the same to it, since they share Abridge's key."""
         return self.api_key_env is not None and self.base_url is not None
@@ -52,6 +73,12 @@ class UpstreamSettings(Table):
         if self.api_key_env is None and self.credential is None:
             return is_only
         return self.credential == "client"
+
+    @field_validator("rename")
+    @classmethod
+    def _check_rename(cls, table: dict[str, str]) -> dict[str, str]:
+        ModelRenames.parse(table)
+        return table
 
     @model_validator(mode="after")
     def _check_credential(self) -> UpstreamSettings:
@@ -66,4 +93,6 @@ class UpstreamSettings(Table):
             raise ValueError(
                 f"effort: profile {self.profile!r} has no field for it on Chat Completions"
             )
+        if self.effort is not None and not self.effort_limits.allows(self.effort):
+            raise ValueError("effort: must not be above effort_max")
         return self

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import cast
 from urllib.parse import quote, unquote
 
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 PATH_SAFE = "/:@!$&'()*+,;="  # characters that need no percent-encoding in a path
 
@@ -141,6 +141,17 @@ def drop_headers(
 def with_header_list(start: Message) -> Message:
     """Return a start message with its headers as a list: ASGI allows any iterable, and none."""
     return {**start, "headers": list(start.get("headers") or ())}
+
+
+def adding_headers(headers: Iterable[tuple[bytes, bytes]], send: Send) -> Send:
+    """Return a `send` that adds these headers to a response."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*(message.get("headers") or ()), *headers]}
+        await send(message)
+
+    return send_with_headers
 
 
 def without_trailers(start: Message) -> Message:

@@ -14,18 +14,21 @@ import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import UpstreamApi
+from abridge.apis.effort_limits import LoweredEffort
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError
+from abridge.http.asgi import adding_headers
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.engage import Endpoints, Engagement
-from abridge.pipeline.prepare import RequestPreparation
+from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
+from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.token_counting import TokenCounting
 from abridge.providers.learned import Learned
@@ -34,6 +37,9 @@ from abridge.summarizers.summarizer import Summarizer
 
 if TYPE_CHECKING:
     from abridge.observability.tracing.spans import Tracing
+
+EFFORT_HEADER, BUDGET_HEADER = b"x-abridge-effort", b"x-abridge-budget"
+"""Response headers with what is in force where a client asked for more than it may."""
 
 
 class Dispatcher:
@@ -56,6 +62,7 @@ class Dispatcher:
         self._app = app
         self._memory = memory
         self._attributes_calls = settings.attribution.enabled
+        self._event_limit = int(settings.limits.event)
         self._discovery = ApiDiscovery()
         learned = {route.upstream.name: Learned() for route in settings.routes}
         self._preparation = RequestPreparation(settings, memory, learned, metrics_sink)
@@ -110,11 +117,22 @@ class Dispatcher:
         prepared = await self._preparation.prepare(
             request, upstream, engaged=engaged, summary_language=language
         )
+        endpoints = self._with_answer_changes(prepared, endpoints)
         if engaged:
             await self._engagement.engage(prepared, style, endpoints)
         else:
             receive = prepared.buffered.receive
             await pass_on(endpoints.app, prepared.scope, receive, endpoints.send)
+
+    def _with_answer_changes(self, prepared: PreparedRequest, endpoints: Endpoints) -> Endpoints:
+        """Return the endpoints through which models are renamed in the answer, and its headers say
+        what was lowered in the request."""
+        app, send = endpoints.app, endpoints.send
+        if prepared.renamed:
+            app = RenamingApp(app, prepared.renamed, self._event_limit)
+        if headers := _lowered_headers(prepared.lowered):
+            send = adding_headers(headers, send)
+        return Endpoints(app, endpoints.receive, send)
 
     def _summary_language(self, request: ApiRequest, style: SummaryStyle | None) -> str:
         """Return the language that a summary is to be written in. A copy has the reasoning's."""
@@ -150,6 +168,11 @@ async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> N
     """Let the application answer by itself; the response is not read."""
     await app(scope, receive, send)
     Record.get(scope).outcome = "untouched"
+
+
+def _lowered_headers(lowered: LoweredEffort) -> list[tuple[bytes, bytes]]:
+    values = ((EFFORT_HEADER, lowered.effort), (BUDGET_HEADER, lowered.budget))
+    return [(name, str(value).encode()) for name, value in values if value is not None]
 
 
 def _check_background(request: ApiRequest) -> None:

@@ -109,11 +109,13 @@ class Engagement:
 
     def _choose_summarizer(self, prepared: PreparedRequest) -> Summarizer:
         request = prepared.request
-        app, scope = (
-            (self._outer_app, request.scope) if prepared.translated else (self._app, prepared.scope)
+        app, scope, model = (
+            (self._outer_app, request.scope, request.model)
+            if prepared.translated
+            else (self._app, prepared.scope, prepared.model)
         )
         return self._summarizers.for_request(
-            app, summary_call_scope(scope), prepared.model, request.api, prepared.profile
+            app, summary_call_scope(scope), model, request.api, prepared.profile
         )
 
     def _start_recorder(self, prepared: PreparedRequest, plan: ExchangePlan) -> ExchangeRecorder:

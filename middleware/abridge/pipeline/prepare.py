@@ -9,6 +9,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi
 from abridge.apis.display import DAMAGED_CODE
+from abridge.apis.effort_limits import LoweredEffort
 from abridge.apis.json import dumps, string
 from abridge.config.settings import Settings
 from abridge.core.conversation import Json
@@ -44,7 +45,9 @@ class PreparedRequest:
     scope: Scope  # for the application
     body: bytes  # for the application
     changed: bool  # the body is not the client's
-    model: str
+    model: str  # as upstream names it
+    renamed: Mapping[str, str]  # clients' names of models, by upstream's
+    lowered: LoweredEffort
     models: tuple[str, ...]  # all that may answer: OpenRouter's `models` are fallbacks
     upstream: UpstreamApi
     profile: Profile  # upstream's, refined by what was learned of the model
@@ -111,7 +114,8 @@ class RequestPreparation:
     def _context(
         self, request: ApiRequest, upstream: UpstreamApi, summary_language: str, *, engaged: bool
     ) -> StepContext:
-        route, model = request.route, request.model
+        route = request.route
+        model = route.renames.to_upstream(request.model)
         profile = PROFILES[route.upstream.profile]
         return StepContext(
             request,
@@ -144,10 +148,12 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         _check_repeatable(echoed if echo is None else echo.body)
     return PreparedRequest(
         request=request,
-        scope=_app_scope(draft, body, engaged=context.engaged),
+        scope=_app_scope(draft, body, is_read=context.engaged or bool(draft.renamed)),
         body=body,
         changed=draft.changed,
         model=string(draft.body.get("model")),
+        renamed=draft.renamed,
+        lowered=draft.lowered,
         models=_named_models(draft.body),
         upstream=context.upstream,
         profile=context.profile,
@@ -175,18 +181,18 @@ def _check_repeatable(fields: Json) -> None:
     dumps([[fields]])
 
 
-def _app_scope(draft: RequestDraft, body: bytes, *, engaged: bool) -> Scope:
+def _app_scope(draft: RequestDraft, body: bytes, *, is_read: bool) -> Scope:
     """Return the scope for the application.
 
-    It describes the body that the application receives; if `engaged`, nothing in it lets the
-    response go out unread or compressed.
+    It describes the body that the application receives; where the response `is_read`, nothing in it
+    lets that go out unread or compressed.
     """
     scope, headers = dict(draft.scope), draft.scope["headers"]
-    if draft.changed or engaged:
+    if draft.changed or is_read:
         length = (b"content-length", str(len(body)).encode())
         replaced = draft.changed or get_header(headers, b"content-encoding")
         headers = [*drop_headers(headers, BODY_HEADERS if replaced else FRAMING_HEADERS), length]
-    if engaged:
+    if is_read:
         headers = drop_headers(headers, (b"accept-encoding",))
         extensions = scope.get("extensions") or {}
         scope["extensions"] = {

@@ -65,6 +65,7 @@ class ApiRequest:
     buffered: BufferedBody
     decoded: bytes  # the body without its content encoding
     body: Json  # the parsed body, until it is taken
+    model: str  # as the client names it
     read_at: float  # when the body had been read, in monotonic seconds
     wants_obfuscation: bool  # see `apis/obfuscation.py`
     wish: ReasoningWish | None  # for reasoning, in the API's own words
@@ -92,7 +93,8 @@ class ApiRequest:
         if body is None:
             return None
         check_item_count(body, api.conversation_field, limits.items)
-        route = choose_route(string(body.get("model")) or None)
+        model = string(body.get("model"))
+        route = choose_route(model or None)
         scope = {**scope, ROUTE: route}
         return cls(
             api=api,
@@ -100,6 +102,7 @@ class ApiRequest:
             buffered=buffered,
             decoded=decoded,
             body=body,
+            model=model,
             read_at=read_at,
             wants_obfuscation=wants_obfuscation(body),
             wish=api.read_wish(body),
@@ -125,10 +128,6 @@ class ApiRequest:
     def route(self) -> Route:
         route: Route = self.scope[ROUTE]
         return route
-
-    @property
-    def model(self) -> str:
-        return string(self.body.get("model"))
 
     @property
     def background(self) -> bool:

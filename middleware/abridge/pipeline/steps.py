@@ -9,14 +9,15 @@ nothing else: what a step finds is in the draft, what it looks up in the context
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.effort_limits import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.object_references import find_object_references, may_name_objects
 from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
@@ -31,6 +32,7 @@ from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
 from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import SUMMARY_CALL
+from abridge.pipeline.renaming import rename_models
 from abridge.pipeline.request import ApiRequest, admit_values, check_item_count
 from abridge.pipeline.request_translation import scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
@@ -58,6 +60,10 @@ class RequestDraft:
     history_changes: tuple[HistoryChanges, ...] = ()
     dropped_fields: int = 0
     summary_language: str | None = None  # a tag; None: the reasoning's own
+    renamed: Mapping[str, str] = field(
+        default_factory=dict
+    )  # clients' names of models, by upstream's
+    lowered: LoweredEffort = NOTHING_LOWERED
 
 
 @dataclass(slots=True, frozen=True)
@@ -65,7 +71,7 @@ class StepContext:
     """What the steps look up; the same for all of one request's."""
 
     request: ApiRequest
-    model: str
+    model: str  # as upstream names it
     upstream: UpstreamApi
     profile: Profile  # upstream's, refined by what was learned of the model
     turn_memory: TurnMemory
@@ -113,6 +119,12 @@ class StepContext:
 
 
 Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
+
+
+async def use_upstreams_names(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Give the models that the request names upstream's names."""
+    renamed = rename_models(draft.body, context.request.route.renames)
+    return replace(draft, renamed=renamed, changed=True) if renamed else draft
 
 
 async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -233,6 +245,14 @@ async def ask_to_think(draft: RequestDraft, context: StepContext) -> RequestDraf
     return draft
 
 
+async def limit_effort(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Lower an effort or a budget above what clients may ask for."""
+    lowered = context.request.route.effort_limits.lower(draft.body)
+    if lowered == NOTHING_LOWERED:
+        return draft
+    return replace(draft, lowered=draft.lowered.followed_by(lowered), changed=True)
+
+
 async def strip_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Take out of the history what Abridge added, and put what envelopes hold in their place: they
     cannot be translated."""
@@ -254,12 +274,15 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
         UpstreamOptions(context.profile, settings.max_tokens, context.summary_due),
         lenient=settings.unsupported == "drop",
     )
+    echo = draft.references.update_echo(translation.echo)
+    if draft.renamed:
+        echo = replace(echo, body={**echo.body, "model": context.request.model})
     return replace(
         draft,
         body=translation.body,
         scope=scope_for_upstream(draft.scope, api, upstream, context.profile),
         changed=True,
-        echo=draft.references.update_echo(translation.echo),
+        echo=echo,
         dropped_fields=draft.dropped_fields + len(translation.dropped),
     )
 
@@ -291,6 +314,7 @@ async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> Reques
 
 
 SAME_API: tuple[Step, ...] = (
+    use_upstreams_names,
     refuse_shared_objects,
     resolve_references,
     choose_summary_language,
@@ -299,19 +323,23 @@ SAME_API: tuple[Step, ...] = (
     rewrite_summary_request,
     fill_defaults,
     ask_to_think,
+    limit_effort,
     drop_rejected_fields,
     forget_minted_ids,
 )
 """For an upstream that speaks the client's API."""
 
 TRANSLATED: tuple[Step, ...] = (
+    use_upstreams_names,
     refuse_shared_objects,
     resolve_references,
     choose_summary_language,
     drop_revealing_fields,
     strip_history,
     fill_defaults,
+    limit_effort,
     translate,
+    limit_effort,
     restore_history,
     drop_rejected_fields,
     forget_minted_ids,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import cast
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, TypeAlias, cast
 
 import httpx
 from starlette.types import Scope
 
-from abridge.apis.json import dumps, parse_object
+from abridge.apis.json import as_object, dumps, parse_object, string
+from abridge.apis.model_names import ModelRenames
 from abridge.errors import NestedTooDeep
 from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
@@ -19,6 +21,9 @@ from abridge.proxy.calls import (
     log_failure,
 )
 from abridge.proxy.targets import UpstreamTarget
+
+Listing: TypeAlias = list[tuple[str, bytes]]
+"""Models: the name by which clients call each, empty if it has none, and its JSON."""
 
 UNJOINABLE_HEADERS = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 """Request headers that could lead to responses without a readable list."""
@@ -32,7 +37,8 @@ def is_models_request(scope: Scope) -> bool:
 async def join_models(
     scope: Scope, targets: Iterable[UpstreamTarget], caller: UpstreamCaller, limit: int
 ) -> httpx.Response:
-    """Return `{"object": "list", "data": [...]}` with the models of all upstreams.
+    """Return `{"object": "list", "data": [...]}` with the models of all upstreams, each name once,
+    as clients say it.
 
     Leaves out upstreams that fail, or send more than `limit` bytes. If none is left, returns a 502.
     """
@@ -45,14 +51,14 @@ async def join_models(
     lists = [models for task in listings if (models := task.result()) is not None]
     if not lists:
         return error_response(502, "upstream_unreachable", "No upstream listed its models.")
-    content = b'{"object":"list","data":[%b]}' % b",".join(filter(None, lists))
+    content = b'{"object":"list","data":[%b]}' % b",".join(_each_name_once(lists))
     return httpx.Response(200, headers={"content-type": "application/json"}, content=content)
 
 
 async def _list_models(
     scope: Scope, target: UpstreamTarget, caller: UpstreamCaller, limit: int
-) -> bytes | None:
-    """Return the models of an upstream, as JSON and without the brackets around them."""
+) -> Listing | None:
+    """Return the models of an upstream, None if it does not list any."""
     try:
         response = await caller.call(target, scope, b"")
         try:
@@ -68,10 +74,28 @@ async def _list_models(
     listing = parse_object(body) if response.status_code == 200 else None
     models = listing.get("data") if listing is not None else None
     try:
-        return dumps(models)[1:-1] if isinstance(models, list) else None
+        return _as_clients_say(models, target.renames) if isinstance(models, list) else None
     except NestedTooDeep as error:
         log_failure(error, target)
         return None
+
+
+def _as_clients_say(models: list[Any], renames: ModelRenames) -> Listing:
+    """Return the models under the names by which clients may call them. Raises NestedTooDeep."""
+    return [
+        (name, dumps({**model, "id": name} if name else model))
+        for model in models
+        for name in (renames.to_client(string(as_object(model).get("id"))))
+    ]
+
+
+def _each_name_once(lists: Iterable[Listing]) -> Iterator[bytes]:
+    """Yield the models' JSON; of several by one name, the first. What has no name is kept."""
+    seen: set[str] = set()
+    for name, model in chain.from_iterable(lists):
+        if name not in seen:
+            yield model
+        seen.update(filter(None, [name]))
 
 
 async def _read_limited(response: httpx.Response, limit: int) -> bytes:

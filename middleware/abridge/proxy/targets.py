@@ -19,6 +19,7 @@ import httpx
 from starlette.types import Scope
 
 from abridge.apis.credentials import Header, credential_header
+from abridge.apis.model_names import ModelRenames
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.caches import PATHS, cached
 from abridge.config.loading import read_secret
@@ -117,6 +118,7 @@ class UpstreamTarget:
     forwarded_names: frozenset[bytes]  # of request headers, in lower case
     dropped_names: frozenset[bytes]  # of those that no setting adds
     header_globs: re.Pattern[str]  # match the headers that its settings add to those
+    renames: ModelRenames
 
     @classmethod
     def from_route(cls, route: Route) -> UpstreamTarget:
@@ -138,6 +140,7 @@ class UpstreamTarget:
             (names := _forwarded_names(route)),
             HOP_BY_HOP | (DECIDED - names),
             re.compile("|".join(map(translate, upstream.forward_headers)) or NOTHING),
+            route.renames,
         )
 
     def build_request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> httpx.Request:

@@ -53,7 +53,6 @@ RESPONSES = Api(
     conversation_field="input",
     has_summary_field=True,
     has_summary_parts=True,
-    stores_responses=True,
     effort_field="reasoning.effort",
     verbosity_field="text.verbosity",
     reader=_make_reader,
@@ -72,6 +71,7 @@ RESPONSES = Api(
         history=partial(ResponsesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,
+        stores_responses=True,
     ),
     fallbacks=("chat",),
 )

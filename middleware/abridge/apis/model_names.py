@@ -1,0 +1,152 @@
+"""Names of models: those that clients say, those that upstream wants, and the way back.
+
+A rule gives a name of upstream's to the names of clients that a glob matches. Where upstream's name
+holds `{}`, that stands for what the glob's `*` matched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from abridge.apis.json import dumps
+
+MATCHED = "{}"
+"""Stands in upstream's name for what the glob's `*` matched."""
+
+MAX_KEYS_CHECKED = 16
+"""Keys of one JSON text that are looked at for the model's name; it stands among the first."""
+
+_WILDCARDS = re.compile(r"[*?\[]")
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
+
+_HOLDER = re.compile(rb'[^{]*\{[^{}\[\]]*"(?:response|message)"\s*:\s*\{')
+"""The beginning of an event that holds a response, as `response.created`, or a message, as
+`message_start` (the APIs' references)."""
+
+
+@dataclass(slots=True, frozen=True)
+class ModelRenames:
+    """An upstream's rules in order: globs of clients' names, each with a name of upstream's."""
+
+    rules: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, table: Mapping[str, str]) -> ModelRenames:
+        """Raises ValueError for a rule that cannot be applied; the message begins with its glob."""
+        for glob, name in table.items():
+            if problem := _find_problem(glob, name):
+                raise ValueError(f"{glob!r}: {problem}")
+        return cls(tuple(table.items()))
+
+    def to_upstream(self, name: str) -> str:
+        """Return upstream's name for a client's: by the first rule that matches, else the same."""
+        for glob, target in self.rules:
+            if fnmatchcase(name, glob):
+                return (
+                    target.replace(MATCHED, _matched(name, glob)) if MATCHED in target else target
+                )
+        return name
+
+    def to_client(self, name: str) -> tuple[str, ...]:
+        """Return the names by which clients may call a model of upstream's; those that the rules
+        tell, else its own if that leads to it."""
+        told = dict.fromkeys(self._told_names(name))
+        known = tuple(told) or (name,)
+        return tuple(each for each in known if self.to_upstream(each) == name)
+
+    def _told_names(self, name: str) -> Iterator[str]:
+        for glob, target in self.rules:
+            if MATCHED in target:
+                head, tail = target.split(MATCHED)
+                fits = len(name) >= len(head) + len(tail)
+                if fits and name.startswith(head) and name.endswith(tail):
+                    told = glob.replace("*", name[len(head) : len(name) - len(tail)])
+                else:
+                    continue
+            elif target == name and not _WILDCARDS.search(glob):
+                told = glob
+            else:
+                continue
+            if self.to_upstream(told) == name:
+                yield told
+
+
+def _find_problem(glob: str, name: str) -> str:
+    """Return what is wrong with a rule, or nothing."""
+    if not glob or not name:
+        return "both names must be given"
+    if MATCHED not in name:
+        return ""
+    if name.count(MATCHED) > 1:
+        return f"{MATCHED} can stand once in {name!r}"
+    if _WILDCARDS.findall(glob) != ["*"]:
+        return f"must hold one * and no other wildcard, for which {MATCHED} stands in {name!r}"
+    return ""
+
+
+def _matched(name: str, glob: str) -> str:
+    head, tail = glob.split("*")
+    return name[len(head) : len(name) - len(tail)]
+
+
+class AnsweredNames:
+    """Puts clients' names of models in the place of upstream's, in the JSON of answers.
+
+    A name is replaced only where an answer says which model gave it: `model` of the answer itself,
+    or of the `response` or `message` that an event holds. All other bytes stay as they are.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        """`names`: clients' names by upstream's."""
+        self._spelled = {
+            spelling: dumps(client)
+            for upstream, client in names.items()
+            for spelling in _spellings(upstream)
+        }
+        alternatives = b"|".join(map(re.escape, self._spelled))
+        self._key = re.compile(rb'"model"\s*+:\s*+(%b)' % alternatives)
+
+    def replace_in_lines(self, lines: bytes) -> bytes:
+        """Replace the names in the lines of a stream of events, each of which is one JSON text."""
+        return self._replace(lines, by_line=True)
+
+    def replace_in_text(self, text: bytes) -> bytes:
+        """Replace the name in one JSON text."""
+        return self._replace(text, by_line=False)
+
+    def _replace(self, text: bytes, *, by_line: bool) -> bytes:
+        pieces, end, begin, checked = [], 0, -1, 0
+        for key in self._key.finditer(text):
+            line = max(text.rfind(b"\n", 0, key.start()), text.rfind(b"\r", 0, key.start())) + 1
+            start = line if by_line else 0
+            begin, checked = (begin, checked + 1) if start == begin else (start, 1)
+            if checked <= MAX_KEYS_CHECKED and _names_answer(text, begin, key.start()):
+                pieces += [text[end : key.start(1)], self._spelled[key.group(1)]]
+                end, checked = key.end(), MAX_KEYS_CHECKED
+        return b"".join([*pieces, text[end:]]) if pieces else text
+
+
+def _spellings(name: str) -> tuple[bytes, ...]:
+    """Return the ways in which servers write a name as JSON: some escape what is not ASCII, some a
+    slash (PHP)."""
+    plain, escaped = dumps(name), json.dumps(name).encode()
+    spellings = (plain, escaped, plain.replace(b"/", b"\\/"), escaped.replace(b"/", b"\\/"))
+    return tuple(dict.fromkeys(spellings))
+
+
+def _names_answer(text: bytes, begin: int, end: int) -> bool:
+    """Return whether the key `model` at `end` of a JSON text that begins at `begin` is that of the
+    answer, by the brackets that are open there."""
+    before = text[begin:end]
+    if before.endswith(b"\\"):  # within the name of another key
+        return False
+    brackets = _STRING.sub(b"", before).translate(None, _NO_BRACKETS)
+    depth = sum(map(brackets.count, (b"{", b"["))) - sum(map(brackets.count, (b"}", b"]")))
+    return depth == 1 or (depth == 2 and _HOLDER.match(before) is not None)

@@ -1,0 +1,140 @@
+"""Rename models: clients' names to upstream's in a request, and back in its answer.
+
+The answer is changed before anything else reads it, as upstream would have sent it under the
+client's name, so that it makes no difference whether Abridge engages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from abridge.apis.json import string
+from abridge.apis.model_names import AnsweredNames, ModelRenames
+from abridge.core.conversation import Json
+from abridge.http.asgi import (
+    BODY_HEADERS,
+    drop_headers,
+    get_header,
+    with_header_list,
+    without_trailers,
+)
+from abridge.work import Work
+
+
+def rename_models(body: Json, renames: ModelRenames) -> dict[str, str]:
+    """Give the models that a request names upstream's names: `model`, and OpenRouter's fallbacks in
+    `models`. Return clients' names by upstream's, of those that differ."""
+    renamed: dict[str, str] = {}
+
+    def rename(name: object) -> object:
+        if not isinstance(name, str) or not name:
+            return name
+        target = renames.to_upstream(name)
+        if target != name:
+            renamed.setdefault(target, name)
+        return target
+
+    if string(body.get("model")):
+        body["model"] = rename(body["model"])
+    if isinstance(body.get("models"), list):
+        body["models"] = [rename(name) for name in body["models"]]
+    return renamed
+
+
+class RenamingApp:
+    """Calls an application, and puts clients' names in the place of upstream's in its answer.
+
+    `names` are clients' names by upstream's. An event or a body of more than `limit` bytes passes
+    as it is, and so does one that is encoded.
+    """
+
+    def __init__(self, app: ASGIApp, names: Mapping[str, str], limit: int) -> None:
+        self._app = app
+        self._names = AnsweredNames(names)
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        rewriter: _Rewriter | None = None
+
+        async def send_renamed(message: Message) -> None:
+            nonlocal rewriter
+            if message["type"] == "http.response.start":
+                rewriter = self._choose_rewriter(with_header_list(message))
+                await send(message if rewriter is None else _without_body_headers(message))
+            elif message["type"] == "http.response.body" and rewriter is not None:
+                more = message.get("more_body", False)
+                body = await rewriter.feed(message.get("body", b""), last=not more)
+                if body or not more:
+                    await send({**message, "body": body})
+            else:
+                await send(message)
+
+        await self._app(scope, receive, send_renamed)
+
+    def _choose_rewriter(self, start: Message) -> _Rewriter | None:
+        headers = start["headers"]
+        encoding = get_header(headers, b"content-encoding")
+        if not 200 <= start["status"] < 300 or encoding not in (b"", b"identity"):
+            return None
+        content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
+        if content_type == b"text/event-stream":
+            return _Lines(self._names, self._limit)
+        if content_type == b"application/json" or content_type.endswith(b"+json"):
+            return _WholeText(self._names, self._limit)
+        return None
+
+
+class _Rewriter(Protocol):
+    async def feed(self, data: bytes, *, last: bool) -> bytes:
+        """Take more of a body; return what of it can be sent."""
+
+
+class _Lines:
+    """The lines of a stream of events: an incomplete one waits for its end."""
+
+    def __init__(self, names: AnsweredNames, limit: int) -> None:
+        self._names = names
+        self._limit = limit
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+
+    async def feed(self, data: bytes, *, last: bool) -> bytes:
+        end = len(data) if last else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+        is_too_long = self._waiting_bytes + len(data) > self._limit
+        if not (end or last or is_too_long):
+            self._waiting.append(data)
+            self._waiting_bytes += len(data)
+            return b""
+        lines = b"".join([*self._waiting, data if is_too_long else data[:end]])
+        rest = b"" if is_too_long else data[end:]
+        self._waiting, self._waiting_bytes = [rest], len(rest)
+        return lines if is_too_long else self._names.replace_in_lines(lines)
+
+
+class _WholeText:
+    """One JSON text, which waits for its end."""
+
+    def __init__(self, names: AnsweredNames, limit: int) -> None:
+        self._names = names
+        self._limit = limit
+        self._text = bytearray()
+        self._passes = False
+
+    async def feed(self, data: bytes, *, last: bool) -> bytes:
+        if self._passes:
+            return data
+        self._text += data
+        self._passes = len(self._text) > self._limit
+        if not (last or self._passes):
+            return b""
+        text, self._text = bytes(self._text), bytearray()
+        return text if self._passes else await Work.on(text).run(self._names.replace_in_text, text)
+
+
+def _without_body_headers(start: Message) -> Message:
+    """Return the start message of a body that may become longer or shorter."""
+    start = without_trailers(with_header_list(start))
+    return {**start, "headers": drop_headers(start["headers"], BODY_HEADERS)}
