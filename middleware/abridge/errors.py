@@ -5,7 +5,10 @@
     AbridgeError
     ├── SettingsError      the settings are wrong; the server does not start
     ├── RequestError       the client's request is at fault; has a status and a field
-    ├── EndpointMissing    upstream does not have the requested API
+    ├── AttemptFailed      upstream gave no answer; the request is sent again
+    │   ├── EndpointMissing      it does not have the requested API
+    │   ├── UpstreamUnavailable  it could not be reached, or is too busy
+    │   └── StateRefused         it does not take the reasoning state in the request
     ├── EventTooLarge      upstream sent an event larger than `limits.event`
     ├── NestedTooDeep      JSON is nested too deep to be written; also a RecursionError
     ├── UpstreamBroken     upstream fell silent or disconnected within its response
@@ -48,8 +51,29 @@ class RequestError(AbridgeError):
         self.code = code
 
 
-class EndpointMissing(AbridgeError):
-    """Upstream responded that it does not have the endpoint. Never shown to a client."""
+class AttemptFailed(AbridgeError):
+    """Upstream gave no answer, nothing was sent to the client, and the request is sent again in
+    another way. Never shown to a client."""
+
+
+class EndpointMissing(AttemptFailed):
+    """Upstream responded that it does not have the endpoint."""
+
+
+class UpstreamUnavailable(AttemptFailed):
+    """Upstream could not be reached, or responded that it is too busy, and another may answer.
+
+    `cause` is a status or what failed; `retry_after` is upstream's header, empty if it sent none.
+    """
+
+    def __init__(self, cause: str, retry_after: bytes = b"") -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.retry_after = retry_after
+
+
+class StateRefused(AttemptFailed):
+    """Upstream refused the request because of opaque reasoning state in it."""
 
 
 class EventTooLarge(AbridgeError):

@@ -22,7 +22,7 @@ from abridge.apis.registry import counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
-from abridge.config.settings import ROUTE, Route, Settings
+from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, get_header, request_paths
 from abridge.http.client_shares import client_of
@@ -134,7 +134,8 @@ class AbridgeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope = {**scope, RECORD: Record.start(scope), TRACE: None}  # not an outer Abridge's
+            record = Record.start(scope)
+            scope = {**scope, RECORD: record, TRACE: None, FAILS_OVER: False}  # no outer Abridge's
             if self._tracing is None or SUMMARY_CALL in scope:
                 await self._handle(scope, receive, send)
             else:

@@ -52,6 +52,10 @@ KEEP_ALIVE_SECONDS = 120.0
 that none sends a request on a connection that is being closed. undici (Node) keeps it for 4, httpx
 5, aiohttp 15, nginx and AWS load balancers 60, Go and hyper 90."""
 
+FAILS_OVER = "abridge.fails_over"
+"""The scope key by which the proxy is told that another upstream is asked where this one cannot
+answer."""
+
 UPLOAD_GRACE = 30.0
 """Seconds for which no rate is asked of a request body."""
 
@@ -312,6 +316,7 @@ class Settings(Table):
         self._routes = tuple(self._make_route(*indexed) for indexed in enumerate(upstreams))
         for route in self._routes:
             self._check_route(route)
+            self._check_fallback(route.upstream, names)
         self._check_workers()
         return self
 
@@ -330,6 +335,11 @@ class Settings(Table):
                 return route
         return None if first.upstream.base_url else first
 
+    def fallback_of(self, route: Route) -> Route | None:
+        """Return the route of the upstream that is asked where a route's own cannot answer."""
+        name = route.upstream.fallback
+        return next((other for other in self._routes if other.upstream.name == name), None)
+
     @property
     def routes(self) -> tuple[Route, ...]:
         return self._routes
@@ -347,6 +357,15 @@ class Settings(Table):
             ModelRenames.parse(upstream.rename),
             upstream.effort_limits,
         )
+
+    def _check_fallback(self, upstream: UpstreamSettings, names: list[str]) -> None:
+        key = f"upstreams: fallback of {upstream.name!r}"
+        if upstream.fallback is None:
+            return
+        if upstream.fallback not in names or upstream.fallback == upstream.name:
+            raise ValueError(f"{key}: must name another upstream, not {upstream.fallback!r}")
+        if any(entry.base_url is None for entry in self.upstreams):
+            raise ValueError(f"{key}: needs upstreams with a base_url")
 
     def _check_workers(self) -> None:
         if self.server.workers == 1:

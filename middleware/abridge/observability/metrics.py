@@ -114,6 +114,15 @@ class Metrics:
     upstream_failures = _counter(
         "Requests without a complete response from upstream, by cause.", "upstream", "cause"
     )
+    upstream_failovers = _counter(
+        "Requests that went on to the fallback of an upstream, by cause.",
+        "upstream",
+        "fallback",
+        "cause",
+    )
+    state_refused = _counter(
+        "Requests sent again without reasoning state, which upstream had refused.", "upstream"
+    )
     upstream_seconds = _histogram("Time until an upstream's response headers.", "upstream")
     summaries = _counter(
         "Reasoning items for which a summary was due, by outcome.", *BY_SUMMARY, "outcome"

@@ -9,13 +9,12 @@ it expires, since an upstream may be upgraded.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from time import monotonic
 
 from cachetools import TTLCache
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.json import parse_object, string
@@ -23,7 +22,7 @@ from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.caches import MODELS, is_short
 from abridge.config.settings import Route
 from abridge.errors import EndpointMissing
-from abridge.http.asgi import receive_until
+from abridge.pipeline.trial import Trial
 
 NOT_FOUND = 404
 
@@ -31,9 +30,6 @@ MISSING_STATUSES = (NOT_FOUND, 405)
 
 FOUND_TTL = 600.0
 """Seconds for which a found API is called directly; then the client's own is tried again."""
-
-MAX_ERROR_BYTES = 64 * 1024
-"""Bytes of an error body that are read."""
 
 _OTHER_RESOURCE = re.compile("model|deployment|response|conversation|prompt", re.IGNORECASE)
 """Words in an error's code that name another resource than the endpoint."""
@@ -75,25 +71,8 @@ class EndpointTrial:
         self._status = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        withheld: list[Message] = []
-        ended = asyncio.Event()  # set when the last message was withheld
-
-        async def send_or_withhold(message: Message) -> None:
-            if message["type"] == "http.response.start" and self._must_withhold(message["status"]):
-                withheld.append(message)
-            elif not withheld:
-                await send(message)
-            else:
-                if _body_size(withheld) <= MAX_ERROR_BYTES:
-                    withheld.append(message)
-                if not message.get("more_body", False):
-                    ended.set()
-
-        await self._app(scope, receive_until(ended, receive), send_or_withhold)
-        if withheld and not self._is_other_resource_missing(withheld):
-            raise EndpointMissing
-        for message in withheld:
-            await send(message)
+        trial = Trial(self._app, self._must_withhold, self._check)
+        await trial(scope, receive, send)
 
     @property
     def found(self) -> bool:
@@ -104,18 +83,12 @@ class EndpointTrial:
         self._status = status
         return status in MISSING_STATUSES and not self._last
 
-    def _is_other_resource_missing(self, withheld: list[Message]) -> bool:
-        """Return whether the error says that something other than the endpoint was not found."""
-        body = b"".join(message.get("body", b"") for message in withheld[1:])
+    def _check(self, status: int, body: bytes) -> None:
+        """Raise EndpointMissing unless the error says that something else was not found."""
         error = (parse_object(body) or {}).get("error")
-        if withheld[0]["status"] != NOT_FOUND or not isinstance(error, dict):
-            return False
+        if status != NOT_FOUND or not isinstance(error, dict):
+            raise EndpointMissing
         name = re.escape(self._model)
         named = name and re.search(rf"(?<![\w-]){name}(?![\w-])", string(error.get("message")))
-        return bool(
-            error.get("param") or _OTHER_RESOURCE.search(string(error.get("code"))) or named
-        )
-
-
-def _body_size(messages: list[Message]) -> int:
-    return sum(len(message.get("body", b"")) for message in messages)
+        if not (error.get("param") or _OTHER_RESOURCE.search(string(error.get("code"))) or named):
+            raise EndpointMissing

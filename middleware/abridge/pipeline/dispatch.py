@@ -8,6 +8,7 @@ it hid or replaced. With neither, the application answers by itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -15,11 +16,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import UpstreamApi
 from abridge.apis.effort_limits import LoweredEffort
+from abridge.apis.opaque_state import may_have_state
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
-from abridge.errors import EndpointMissing, RequestError
+from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
 from abridge.http.asgi import adding_headers
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
@@ -27,10 +29,12 @@ from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.engage import Endpoints, Engagement
+from abridge.pipeline.failover import Failover, with_retry_after
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.token_counting import TokenCounting
+from abridge.pipeline.trial import StateTrial
 from abridge.providers.learned import Learned
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
@@ -63,6 +67,7 @@ class Dispatcher:
         self._memory = memory
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
+        self._failover = Failover(settings, metrics_sink)
         self._discovery = ApiDiscovery()
         learned = {route.upstream.name: Learned() for route in settings.routes}
         self._preparation = RequestPreparation(settings, memory, learned, metrics_sink)
@@ -83,6 +88,19 @@ class Dispatcher:
         await self._engagement.aclose()
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
+        """Have the request's upstream answer it, or that one's fallback where it cannot."""
+        fallback = self._failover.fallback_for(request)
+        if fallback is None:
+            await self._ask(request, receive, send)
+            return
+        try:
+            await self._ask(request.fails_over(), receive, send)
+        except UpstreamUnavailable as failure:
+            self._failover.note(request.scope, fallback, failure)
+            request = await request.reread(fallback)
+            await self._ask(request, receive, with_retry_after(failure.retry_after, send))
+
+    async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Answer a request on an API that its upstream has."""
         route, api, model = request.route, request.api, request.model
         Record.get(request.scope).note_target(api.name, route.upstream.name, model)
@@ -93,8 +111,9 @@ class Dispatcher:
         if len(candidates) == 1:
             await self._answer(request, candidates[0], Endpoints(self._app, receive, send))
             return
+        name = route.renames.to_upstream(model)
         for upstream in candidates:
-            trial = EndpointTrial(self._app, model, last=upstream is candidates[-1])
+            trial = EndpointTrial(self._app, name, last=upstream is candidates[-1])
             try:
                 await self._answer(request, upstream, Endpoints(trial, receive, send))
             except EndpointMissing:
@@ -105,6 +124,18 @@ class Dispatcher:
             return
 
     async def _answer(
+        self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
+    ) -> None:
+        """Answer a request on one of upstream's APIs; without opaque reasoning state if upstream
+        refuses that."""
+        try:
+            await self._attempt(request, upstream, endpoints)
+        except StateRefused:
+            self._failover.note_refused_state(request.scope)
+            request = replace(await request.reread(), drops_state="refused_state")
+            await self._attempt(request, upstream, endpoints)
+
+    async def _attempt(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
         """Prepare the request for one of upstream's APIs and answer it."""
@@ -118,6 +149,10 @@ class Dispatcher:
             request, upstream, engaged=engaged, summary_language=language
         )
         endpoints = self._with_answer_changes(prepared, endpoints)
+        if request.drops_state != "refused_state" and await request.work.run(
+            may_have_state, prepared.body
+        ):
+            endpoints = replace(endpoints, app=StateTrial(endpoints.app))
         if engaged:
             await self._engagement.engage(prepared, style, endpoints)
         else:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.core.events import ErrorDetail, Event, ReasoningEnded, ResponseEnded
 from abridge.core.sequencer import Sequencer
-from abridge.errors import EndpointMissing, UpstreamBroken
+from abridge.errors import AttemptFailed, UpstreamBroken
 from abridge.http.asgi import (
     Inflater,
     can_inflate,
@@ -237,7 +237,7 @@ class Exchange:
     def _is_handled(self, failure: Exception) -> bool:
         """Return whether a failure needs no report: the client got an error, or has left."""
         if self._client.departed.is_set():
-            return isinstance(failure, OSError | UpstreamBroken)
+            return isinstance(failure, OSError | UpstreamBroken | AttemptFailed)
         answered = self._answer is not None and self._answer.passed_ok is None
         return answered and isinstance(failure, UpstreamBroken)
 
@@ -251,7 +251,7 @@ class Exchange:
 
     def _close(self, failure: Exception | None) -> None:
         """Complete the record and log a failure."""
-        if isinstance(failure, EndpointMissing):
+        if isinstance(failure, AttemptFailed):
             self._recorder.abandon()
             return
         outcome, record = self._outcome(), self._recorder.record

@@ -22,7 +22,7 @@ from abridge.apis.summary_request import (
     requested_style,
 )
 from abridge.caches import CONTENT_TYPES, cached
-from abridge.config.settings import ROUTE, LimitSettings, Route
+from abridge.config.settings import FAILS_OVER, ROUTE, LimitSettings, Route
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
@@ -71,6 +71,9 @@ class ApiRequest:
     wish: ReasoningWish | None  # for reasoning, in the API's own words
     work: Work  # on the body
     counts_tokens: bool = False  # it asks for the number of its input tokens alone
+    drops_state: Literal["", "foreign_state", "refused_state"] = ""
+    """Why opaque reasoning state is left out for upstream: another provider made it, or upstream
+    refused it. Empty if it is not."""
 
     @classmethod
     async def read(
@@ -110,14 +113,29 @@ class ApiRequest:
             counts_tokens=counts_tokens(api, *request_paths(scope)),
         )
 
-    async def reread(self) -> ApiRequest:
-        """Return the request with its body parsed again.
+    def fails_over(self) -> ApiRequest:
+        """Return the request, for an upstream with a fallback."""
+        return replace(self, scope={**self.scope, FAILS_OVER: True})
 
-        Its time starts now: the time before was spent on another of upstream's APIs.
+    async def reread(self, fallback: Route | None = None) -> ApiRequest:
+        """Return the request with its body parsed again, to be replayed again; for another upstream
+        if `fallback` is its route.
+
+        Its time starts now: the time before was spent on another of upstream's APIs, or on another
+        upstream.
         """
         read_at = monotonic()
         body = await self.work.run(parse_object, self.decoded, loads_exact)
-        return replace(self, body=body or {}, read_at=read_at)
+        buffered = self.buffered.with_body(self.buffered.data or b"")
+        again = replace(self, body=body or {}, read_at=read_at, buffered=buffered)
+        if fallback is None:
+            return again
+        is_foreign = fallback.upstream.profile != self.route.upstream.profile
+        return replace(
+            again,
+            scope={**self.scope, ROUTE: fallback},
+            drops_state="foreign_state" if is_foreign else "",
+        )
 
     def take_body(self) -> Json:
         """Return the parsed body, and forget it: it will be edited, and may be large."""

@@ -15,10 +15,11 @@ from typing import TypeAlias
 
 from starlette.types import Scope
 
-from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.api import History, RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort_limits import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.object_references import find_object_references, may_name_objects
+from abridge.apis.opaque_state import has_opaque_state
 from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
@@ -26,7 +27,7 @@ from abridge.apis.user_text import last_user_text
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.settings import LimitSettings
 from abridge.config.upstreams import UpstreamSettings
-from abridge.core.conversation import Json
+from abridge.core.conversation import Json, Turn
 from abridge.core.language import AUTO, REASONING, detect_language
 from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
@@ -202,6 +203,40 @@ async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> Re
     return replace(draft, body=body, changed=True, dropped_fields=dropped)
 
 
+async def drop_foreign_state(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Drop the reasoning of turns with opaque state of a provider other than upstream's, which
+    would refuse it."""
+    if context.request.drops_state != "foreign_state":
+        return draft
+    return await _drop_reasoning(draft, context, context.request.api.history, has_opaque_state)
+
+
+async def drop_refused_state(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Drop all reasoning of earlier turns, the opaque state in which upstream has refused."""
+    if context.request.drops_state != "refused_state":
+        return draft
+    return await _drop_reasoning(draft, context, context.upstream.history, lambda _: True)
+
+
+async def _drop_reasoning(
+    draft: RequestDraft,
+    context: StepContext,
+    read_history: Callable[[Json], History],
+    drops: Callable[[Turn], bool],
+) -> RequestDraft:
+    history = await context.work.run(read_history, draft.body)
+    changes = HistoryChanges()
+    changes.dropped[context.request.drops_state] = sum(
+        history.drop_reasoning(turn) for turn in history.turns if drops(turn)
+    )
+    return replace(
+        draft,
+        body=history.body(),
+        changed=True,
+        history_changes=(*draft.history_changes, changes),
+    )
+
+
 async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Take out of the history what Abridge added, and put back the reasoning it replaced."""
     memory, api, work = context.turn_memory, context.request.api, context.work
@@ -214,7 +249,8 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
             history, context.profile, may_have_envelopes=await context.may_have_envelopes(draft)
         )
         body, changed = (history.body(), True) if changes.changed else (draft.body, draft.changed)
-        return replace(draft, body=body, changed=changed, history_changes=(changes,))
+        history_changes = (*draft.history_changes, changes)
+        return replace(draft, body=body, changed=changed, history_changes=history_changes)
     if context.engaged and (memory.can_remember or memory.can_seal):
         await work.run(lambda: memory.note_history(api.history(draft.body)))
     return draft
@@ -291,7 +327,7 @@ async def restore_history(draft: RequestDraft, context: StepContext) -> RequestD
     """Restore the history's reasoning in upstream's API, which alone has upstream's own fields."""
     history = await context.work.run(context.upstream.history, draft.body)
     changes = await context.turn_memory.rewrite(history, context.profile, stripped=draft.stripped)
-    return replace(draft, body=history.body(), history_changes=(changes,))
+    return replace(draft, body=history.body(), history_changes=(*draft.history_changes, changes))
 
 
 async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -319,11 +355,13 @@ SAME_API: tuple[Step, ...] = (
     resolve_references,
     choose_summary_language,
     drop_revealing_fields,
+    drop_foreign_state,
     rewrite_history,
     rewrite_summary_request,
     fill_defaults,
     ask_to_think,
     limit_effort,
+    drop_refused_state,
     drop_rejected_fields,
     forget_minted_ids,
 )
@@ -335,12 +373,14 @@ TRANSLATED: tuple[Step, ...] = (
     resolve_references,
     choose_summary_language,
     drop_revealing_fields,
+    drop_foreign_state,
     strip_history,
     fill_defaults,
     limit_effort,
     translate,
     limit_effort,
     restore_history,
+    drop_refused_state,
     drop_rejected_fields,
     forget_minted_ids,
 )

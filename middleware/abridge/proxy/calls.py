@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
-from abridge.errors import UpstreamBroken
+from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.observability.metrics import Metrics
 from abridge.proxy.targets import UpstreamTarget
 
@@ -60,6 +60,12 @@ FAILURE_TABLE = (
 
 TRANSPORT_ERRORS = (httpx.TransportError, httpx.InvalidURL)
 
+CONNECTION_ERRORS = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
+"""Those of a connection that was not made, or that broke before the response began."""
+
+BUSY_STATUSES = frozenset({429, 503, 529})
+"""Statuses of an upstream that cannot answer now (529: Anthropic's `overloaded_error`)."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -84,6 +90,24 @@ class UpstreamCaller:
         self._metrics.upstream_seconds.labels(target.name).observe(monotonic() - started)
         self._metrics.upstream_responses.labels(target.name, response.status_code).inc()
         return response
+
+    async def call_or_fail_over(
+        self, target: UpstreamTarget, scope: Scope, body: bytes
+    ) -> httpx.Response:
+        """Like `call`, where another upstream is asked if this one cannot answer.
+
+        Raises UpstreamUnavailable in place of connection errors and busy responses.
+        """
+        try:
+            response = await self.call(target, scope, body)
+        except CONNECTION_ERRORS as error:
+            log_failure(error, target)
+            raise UpstreamUnavailable(classify_failure(error).cause) from None
+        if response.status_code not in BUSY_STATUSES:
+            return response
+        await response.aclose()
+        retry_after = response.headers.get("retry-after", "").encode("latin-1")
+        raise UpstreamUnavailable(str(response.status_code), retry_after)
 
     def count_failure(self, target: UpstreamTarget, failure: Failure) -> None:
         """Count a missing or incomplete response."""

@@ -24,7 +24,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from abridge.config.settings import ROUTE, Settings
+from abridge.config.settings import FAILS_OVER, ROUTE, Settings
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.http.transport import Transport
 from abridge.observability.metrics import metrics_for
@@ -171,6 +171,8 @@ class Proxy:
         if is_models_request(scope) and (len(self._targets) > 1 or target.renames.rules):
             return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
+            if scope.get(FAILS_OVER) and isinstance(body, bytes):
+                return await self._caller.call_or_fail_over(target, scope, body)
             return await self._caller.call(target, scope, body)
         except TRANSPORT_ERRORS as error:
             log_failure(error, target)

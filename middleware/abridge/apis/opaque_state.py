@@ -1,0 +1,67 @@
+"""Opaque reasoning state in a request of any API: which turns have it, whether upstream took it.
+
+A provider takes only state that it made itself, for the same account.
+"""
+
+from __future__ import annotations
+
+import re
+
+from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.json import as_object, objects, parse_object, string
+from abridge.core.conversation import Json, Turn
+
+STATE_FIELDS = ("encrypted_content", "signature", "data")
+"""Fields with opaque state: of a reasoning item on Responses, of a `thinking` and of a
+`redacted_thinking` block on Messages; the last two also of OpenRouter's `reasoning_details`."""
+
+STATE_NEEDLES = (
+    *(b'"encrypted_content"', b'"signature"', b'"redacted_thinking"'),
+    *(b'"reasoning.encrypted"', b'"extra_content"'),
+)
+"""Every body with such state contains one of these."""
+
+STATE_TYPES = re.compile(r"reasoning(\..*)?|(redacted_)?thinking")
+"""The types of what holds them."""
+
+LISTS = ("content", "reasoning_details", "thinking_blocks")
+"""The lists of a message that may hold them."""
+
+STATE_REFUSED_CODE = "invalid_encrypted_content"
+"""OpenAI's code for `encrypted_content` that it cannot open (openai/codex issue 4498)."""
+
+_STATE_REFUSED = re.compile(
+    r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking` block"  # Anthropic
+    r"|encrypted content .* could not be (?:verified|decrypted)"  # OpenAI, through gateways
+    r"|thought[ _]signature is not valid|corrupted thought signature",  # Gemini
+    re.IGNORECASE | re.DOTALL,
+)
+"""How providers say that they do not take the reasoning state in a request."""
+
+
+def may_have_state(body: bytes) -> bool:
+    """Return whether a request may hold opaque state, by a byte search alone."""
+    return any(needle in body for needle in STATE_NEEDLES)
+
+
+def has_opaque_state(turn: Turn) -> bool:
+    """Return whether a turn has opaque state of a provider's."""
+    return turn.has_opaque_state or any(
+        _has_state(holder)
+        for item in turn.items
+        for holder in (item, *(entry for name in LISTS for entry in objects(item.get(name))))
+    )
+
+
+def _has_state(holder: Json) -> bool:
+    values = (string(holder.get(field)) for field in STATE_FIELDS)
+    return STATE_TYPES.fullmatch(string(holder.get("type"))) is not None and any(
+        value and not value.startswith(ENVELOPE_PREFIX) for value in values
+    )
+
+
+def refuses_state(body: bytes) -> bool:
+    """Return whether an error body says that opaque reasoning state in the request is invalid."""
+    error = as_object((parse_object(body) or {}).get("error"))
+    message = string(error.get("message"))
+    return error.get("code") == STATE_REFUSED_CODE or bool(_STATE_REFUSED.search(message))

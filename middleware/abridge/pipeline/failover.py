@@ -1,0 +1,73 @@
+"""Move a request on to the fallback of its upstream.
+
+A request moves on once at most, before anything was sent to the client, if upstream cannot be
+reached or is too busy. It is prepared anew, since the fallback may have another API, profile and
+names. One that refers to what upstream stores stays with it: nobody else has that.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.types import Message, Scope, Send
+
+from abridge.config.settings import ROUTE, Route, Settings
+from abridge.errors import UpstreamUnavailable
+from abridge.http.asgi import get_header
+from abridge.observability.metrics_sink import MetricsSink
+from abridge.pipeline.request import ApiRequest
+
+STORED_FIELDS = ("previous_response_id", "conversation", "prompt", "container")
+"""Request fields that refer to what an upstream stores for an account."""
+
+BUSY_OR_BROKEN = frozenset({429, 502, 503, 504, 529})
+"""Statuses after which a client may try again."""
+
+_log = logging.getLogger(__name__)
+
+
+class Failover:
+    """The fallbacks of upstreams, and the count of their use."""
+
+    def __init__(self, settings: Settings, metrics_sink: MetricsSink) -> None:
+        self._fallbacks = {
+            route.upstream.name: settings.fallback_of(route) for route in settings.routes
+        }
+        self._metrics_sink = metrics_sink
+
+    def fallback_for(self, request: ApiRequest) -> Route | None:
+        """Return the route on which a request may move on, if any."""
+        stays = request.background or any(request.body.get(field) for field in STORED_FIELDS)
+        return None if stays else self._fallbacks[request.route.upstream.name]
+
+    def note(self, scope: Scope, fallback: Route, failure: UpstreamUnavailable) -> None:
+        """Count and log a request that moves on."""
+        failed: Route = scope[ROUTE]
+        names = failed.upstream.name, fallback.upstream.name
+        metrics = self._metrics_sink.metrics_for(scope)
+        metrics.upstream_failovers.labels(*names, failure.cause).inc()
+        _log.warning(
+            "upstream %s: %s; the request goes on to %s", names[0], failure.cause, names[1]
+        )
+
+    def note_refused_state(self, scope: Scope) -> None:
+        """Count and log a request that is sent again without reasoning state."""
+        route: Route = scope[ROUTE]
+        self._metrics_sink.metrics_for(scope).state_refused.labels(route.upstream.name).inc()
+        _log.warning(
+            "upstream %s: refused reasoning state; the request is sent again without it",
+            route.upstream.name,
+        )
+
+
+def with_retry_after(value: bytes, send: Send) -> Send:
+    """Return a `send` that adds an upstream's `retry-after` to an error that has none."""
+
+    async def send_with_retry_after(message: Message) -> None:
+        if message["type"] == "http.response.start" and message["status"] in BUSY_OR_BROKEN:
+            headers = list(message.get("headers") or ())
+            if not get_header(headers, b"retry-after"):
+                message = {**message, "headers": [*headers, (b"retry-after", value)]}
+        await send(message)
+
+    return send_with_retry_after if value else send
