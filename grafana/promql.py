@@ -26,6 +26,8 @@ FILTERS = {
     ("job", "upstream"): (
         "upstream_responses_total",
         "upstream_failures_total",
+        "upstream_failovers_total",
+        "state_refused_total",
         "upstream_seconds",
         "requests_in_flight",
         "reasoning_characters_total",

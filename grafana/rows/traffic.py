@@ -78,13 +78,26 @@ TRAFFIC = (
         steps={1: "yellow", 10: "red"},
     ),
     Panel(
+        "Requests sent again: none",
+        "Those that went on to the fallback of their upstream, by cause: a connection that failed, "
+        "or a status of 429, 503 or 529; and those whose reasoning state upstream refused, which "
+        "were sent again without it.",
+        "reqps",
+        [
+            Query(
+                rate("upstream_failovers_total", by="upstream, fallback, cause"),
+                "{{upstream}} to {{fallback}}: {{cause}}",
+            ),
+            Query(rate("state_refused_total", by="upstream"), "without state: {{upstream}}"),
+        ],
+    ),
+    Panel(
         "Delay before the upstream request: p99 below 10 ms",
         "Reading the request, and putting back what its history lacks. A remote store that is slow "
         "shows here.",
         "s",
         quantile_queries("overhead_seconds"),
         steps={0.01: "yellow", 0.1: "red"},
-        width=12,
     ),
     Panel(
         "Reasoning read: as the traffic is",
@@ -92,6 +105,5 @@ TRAFFIC = (
         "traffic, the model does not reason, or its server does not show it.",
         "suffix: char/s",
         [Query(rate("reasoning_characters_total", by="upstream"), "{{upstream}}")],
-        width=12,
     ),
 )

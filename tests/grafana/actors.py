@@ -50,6 +50,9 @@ class Model(Upstream):
                 return Answer.json({"error": {"message": "No."}}, 500)
             case "demand-refused":
                 return Answer.json({"error": {"message": "Where is the reasoning?"}}, 400)
+            case "stateless" if b'"encrypted_content"' in request.body:
+                refusal = {"message": "Not verified.", "code": "invalid_encrypted_content"}
+                return Answer.json({"error": refusal}, 400)
             case "full":
                 return Answer.json({"error": {"message": "Later."}}, 429)
             case "page":

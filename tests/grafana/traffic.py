@@ -42,6 +42,8 @@ SEEN = (
         f'upstream_failures_total{{cause="{each}"}}'
         for each in ("unreachable", "timeout", "broken")
     ),
+    'state_refused_total{upstream="thinkers"}',
+    'upstream_failovers_total{upstream="spare", fallback="thinkers", cause="unreachable"}',
     *(f'upstream_responses_total{{status="{each}"}}' for each in (200, 400, 429, 500)),
     *(f'reasoning_restored_total{{source="{each}"}}' for each in ("store", "sealed", "client")),
     'reasoning_missed_total{upstream="demanding"}',
@@ -65,6 +67,13 @@ def settings(model: str, writer: str) -> dict[str, str]:
         {"name": "demanding", **at, "models": ["demand*"], "profile": "zai"},
         {"name": "forgetful", **at, "models": ["forget*"], "history": {"keep": "none"}},
         {"name": "bridged", **at, "models": ["bridge*"], "api": "chat"},
+        {
+            "name": "spare",
+            "base_url": unused_address(),
+            "models": ["spare*"],
+            "rename": {"spare": "think"},
+            "fallback": "thinkers",
+        },
         {"name": "dead", "base_url": unused_address(), "models": ["dead*"]},
     ]
     return {
@@ -120,7 +129,7 @@ class Visitor:
     async def odd_answers(self) -> None:
         """Provoke answers that are odd or fail, none because of the summarizer."""
         late = asyncio.create_task(self.send(CHAT, "think-late"))
-        for model in ("think-briefly", "think-page", "think-error", "think-full", "dead"):
+        for model in ("think-briefly", "think-page", "think-error", "think-full", "dead", "spare"):
             await self.send(CHAT, model)
         for model in ("think-natively", "think-oddly"):
             await self.send(RESPONSES, model, stream=True)
@@ -179,6 +188,12 @@ class Visitor:
         for model in ("demand-calls", "demand-refused"):
             await self.send(CHAT, model, messages=[USER, lost, output])
 
+    async def foreign_state(self) -> None:
+        """Return state that another provider made."""
+        thought = {"type": "reasoning", "summary": [], "encrypted_content": "another's"}
+        asked = {"role": "user", "content": "Hi"}
+        await self.send(RESPONSES, "think-stateless", None, input=[asked, thought, asked])
+
     async def bridges(self) -> None:
         answer = await self.send(RESPONSES, "bridge", metadata={"a": "b"}, seed=1)
         await self.client.get(f"{RESPONSES}/{answer.json()['id']}", headers=ANNA)
@@ -192,6 +207,7 @@ class Visitor:
             self.leave,
             self.crowd,
             self.conversations,
+            self.foreign_state,
             self.bridges,
             self.bad_summaries,
         ):

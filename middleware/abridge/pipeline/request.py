@@ -114,8 +114,10 @@ class ApiRequest:
         )
 
     def fails_over(self) -> ApiRequest:
-        """Return the request, for an upstream with a fallback."""
-        return replace(self, scope={**self.scope, FAILS_OVER: True})
+        """Return the request, for an upstream with a fallback: with its body in one piece, so that
+        no part of that is gone when upstream fails."""
+        scope = {**self.scope, FAILS_OVER: True}
+        return replace(self, scope=scope, buffered=self._buffered_again())
 
     async def reread(self, fallback: Route | None = None) -> ApiRequest:
         """Return the request with its body parsed again, to be replayed again; for another upstream
@@ -126,7 +128,7 @@ class ApiRequest:
         """
         read_at = monotonic()
         body = await self.work.run(parse_object, self.decoded, loads_exact)
-        buffered = self.buffered.with_body(self.buffered.data or b"")
+        buffered = self._buffered_again()
         again = replace(self, body=body or {}, read_at=read_at, buffered=buffered)
         if fallback is None:
             return again
@@ -136,6 +138,9 @@ class ApiRequest:
             scope={**self.scope, ROUTE: fallback},
             drops_state="foreign_state" if is_foreign else "",
         )
+
+    def _buffered_again(self) -> BufferedBody:
+        return self.buffered.with_body(self.buffered.data or b"")
 
     def take_body(self) -> Json:
         """Return the parsed body, and forget it: it will be edited, and may be large."""
