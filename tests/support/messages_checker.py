@@ -176,7 +176,7 @@ def _check_delta(block: dict[str, Any], delta: dict[str, Any]) -> None:
     if delta["type"] == "input_json_delta":
         block["input"] += text
         return
-    assert text, "no empty deltas"
+    assert text or delta["type"] == "thinking_delta", "no empty deltas"  # Anthropic sends these
     block[source] += text
 
 

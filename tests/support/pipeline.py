@@ -16,6 +16,7 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.completion import TranslatedCompletion
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.translated_message import TranslatedMessage
 from abridge.apis.messages.writer import MessagesWriter
 from abridge.apis.openai import MintId
@@ -211,3 +212,7 @@ def translating(upstream: str, client: Api, **settings: object) -> Pipeline:
 
 def responses(**settings: object) -> Pipeline:
     return Pipeline(RESPONSES, **settings)  # type: ignore[arg-type]
+
+
+def messages(**settings: object) -> Pipeline:
+    return Pipeline(MESSAGES, **settings)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.messages.reader import MessagesReader
+from abridge.apis.messages.translation import TranslatedEvents
 from abridge.core.events import Event
 from abridge.providers.catalog import PROFILES
 from tests.support.streams import frame, pieces
@@ -80,18 +81,26 @@ def begin() -> bytes:
     return event("message_start", message=message([], None, usage=first))
 
 
+def finish_at_once(reason: str = "end_turn") -> list[bytes]:
+    """Return the end as Anthropic sends it today."""
+    change = {"stop_reason": reason, "stop_sequence": None}
+    return [event("message_delta", delta=change, usage=USAGE), event("message_stop")]
+
+
 def finish(reason: str = "end_turn") -> list[bytes]:
     change = event("message_delta", delta={"stop_reason": reason}, usage={"output_tokens": 70})
     details = event("message_delta", delta={"stop_reason": None}, usage=USAGE)
     return [details, change, event("message_stop")]
 
 
-def stream(content: list[Block], reason: str = "end_turn") -> list[bytes]:
+def stream(
+    content: list[Block], reason: str = "end_turn", *, details_apart: bool = True
+) -> list[bytes]:
     """Return the events in which these blocks stream."""
     frames = [begin(), event("ping")]
     for index, block in enumerate(content):
         frames += [*_block(index, block), stop(index)]
-    return [*frames, *finish(reason)]
+    return [*frames, *(finish if details_apart else finish_at_once)(reason)]
 
 
 def _block(index: int, block: Block) -> list[bytes]:
@@ -115,8 +124,9 @@ def _block(index: int, block: Block) -> list[bytes]:
             return [start(index, block)]
 
 
-def reader(limit: int = 1 << 20) -> MessagesReader:
-    return MessagesReader(PROFILES["auto"], Display(), limit)
+def reader(limit: int = 1 << 20, display: Display | None = None) -> MessagesReader:
+    """Return a reader of translated events."""
+    return MessagesReader(PROFILES["auto"], display or Display(), limit, TranslatedEvents())
 
 
 def read_frames(frames: list[bytes], by: MessagesReader | None = None) -> list[Event]:

@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
-from abridge.apis.messages.reader import MessagesReader
 from abridge.core.events import ContentDelta, ErrorReported, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
-from abridge.providers.catalog import PROFILES
 from tests.apis.messages.legality import ReadAnswer, check_events
 from tests.apis.messages.scripts import (
     Block,
@@ -522,9 +520,9 @@ class TestHidden:
     DISPLAY = Display(show_raw=False, hides_raw=True)
 
     def events(self, text: str) -> list[Event]:
-        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        hiding = reader(display=self.DISPLAY)
         body = {"type": "message", "content": [{"type": "text", "text": text}]}
-        return reader.read_whole(json.dumps(body).encode())
+        return hiding.read_whole(json.dumps(body).encode())
 
     @pytest.mark.parametrize("text", ["<think>odd</think>So.", "odd</think>So."])
     def test_thinking_in_a_text_is_left_out(self, text: str) -> None:
@@ -532,35 +530,35 @@ class TestHidden:
         assert "".join(texts) == "So."
 
     def test_thinking_in_arguments_is_left_out(self) -> None:
-        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        hiding = reader(display=self.DISPLAY)
         call = {"type": "tool_use", "id": "c", "name": "f", "input": {"a": "<think>odd</think>b"}}
-        events = reader.read_whole(json.dumps({"type": "message", "content": [call]}).encode())
+        events = hiding.read_whole(json.dumps({"type": "message", "content": [call]}).encode())
         arguments = [event.arguments for event in events if isinstance(event, ToolCallDelta)]
         assert json.loads("".join(arguments)) == {"a": "b"}
-        assert reader.dropped == 1
+        assert hiding.dropped == 1
 
     def test_what_is_no_name_and_no_ciphertext_is_left_out(self) -> None:
-        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        hiding = reader(display=self.DISPLAY)
         content = [
             {"type": "redacted_thinking", "data": "an odd thought"},
             {"type": "thinking", "thinking": "x", "signature": "an odd thought"},
             {"type": "tool_use", "id": "an odd thought", "name": "an odd thought", "input": {}},
         ]
         body = {"type": "message", "model": "an odd thought", "content": content}
-        events = reader.read_whole(json.dumps(body).encode())
+        events = hiding.read_whole(json.dumps(body).encode())
         assert "odd" not in str(events)
-        assert reader.dropped == 5
+        assert hiding.dropped == 5
 
     def test_text_that_is_held_back_is_not_shown_if_the_answer_breaks_off(self) -> None:
-        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        hiding = reader(display=self.DISPLAY)
         block = {"type": "text", "text": "This is odd"}
         start = {"type": "content_block_start", "index": 0, "content_block": block}
-        events = reader.read(b"data: %s\n\n" % json.dumps(start).encode()) + reader.end()
+        events = hiding.read(b"data: %s\n\n" % json.dumps(start).encode()) + hiding.end()
         assert "odd" not in str(events)
 
     def test_an_error_is_told_in_other_words(self) -> None:
-        reader = MessagesReader(PROFILES["auto"], self.DISPLAY, 1 << 20)
+        hiding = reader(display=self.DISPLAY)
         error = {"type": "error", "error": {"type": "api_error", "message": "odd"}}
-        (reported,) = reader.read(b"data: %s\n\n" % json.dumps(error).encode())
+        (reported,) = hiding.read(b"data: %s\n\n" % json.dumps(error).encode())
         assert isinstance(reported, ErrorReported)
         assert reported.error.message == "Upstream reported an error."

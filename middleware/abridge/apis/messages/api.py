@@ -11,18 +11,24 @@ from functools import partial
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.messages.errors import error_body, read_error
+from abridge.apis.messages.framing import OriginalFrames
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
 from abridge.apis.messages.reasoning import ask_to_think, read_wish
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.translated_message import TranslatedMessage
+from abridge.apis.messages.translation import TranslatedEvents
 from abridge.apis.messages.upstream_message import UpstreamMessage
 from abridge.apis.messages.writer import MessagesWriter
 from abridge.providers.profile import Profile
 
 
 def _make_reader(profile: Profile, display: Display, limit: int) -> MessagesReader:
-    return MessagesReader(profile, display, limit)
+    return MessagesReader(profile, display, limit, OriginalFrames(hides_raw=display.hides_raw))
+
+
+def _make_translating_reader(profile: Profile, display: Display, limit: int) -> MessagesReader:
+    return MessagesReader(profile, display, limit, TranslatedEvents())
 
 
 def _make_writer(_: Profile, display: Display) -> MessagesWriter:
@@ -62,7 +68,7 @@ MESSAGES = Api(
     upstream=UpstreamApi(
         name="messages",
         path="/messages",
-        translating_reader=MessagesReader,
+        translating_reader=_make_translating_reader,
         history=partial(MessagesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,

@@ -1,4 +1,4 @@
-"""The content blocks of an answer, translated as they stream.
+"""The content blocks of an answer, read as they stream.
 
 A block starts, gets deltas and stops. A block of a non-streamed body starts with all its content
 and yields the same events.
@@ -94,8 +94,12 @@ class Block:
     is_translated = False
     """True for types of blocks that are translated into events."""
 
+    index = 0  # its place among the blocks of the answer
+    is_moved = False  # upstream gave it another index
+
     def __init__(self, content_block: Json, state: MessageState) -> None:
-        self._content_block = content_block
+        self.content_block = content_block
+        self.type = string(content_block.get("type"))
         self._state = state
         self.item: int | None = None
         self.is_open = True
@@ -149,13 +153,17 @@ class ThinkingBlock(ReasoningBlock):
         self._signature = ""
 
     def start(self) -> list[Event]:
-        return self.add_delta(self._content_block)
+        return self.add_delta(self.content_block)
 
     def add_delta(self, delta: Json) -> list[Event]:
         if signature := self._state.check(delta.get("signature"), opaque):
-            self._state.keep_text([], signature)
-            self._signature = signature  # each delta replaces it, as in the official client
+            self._keep_signature(signature)
         return self._add_text(string(delta.get("thinking")))
+
+    def _keep_signature(self, signature: str) -> None:
+        """Keep a signature. Each delta replaces it, as in the official client."""
+        self._state.keep_text([], signature)
+        self._signature = signature
 
     def stop(self) -> list[Event]:
         return [*self._state_events(self._signature, signs=True), *super().stop()]
@@ -164,7 +172,7 @@ class ThinkingBlock(ReasoningBlock):
         if self.item is None:
             return None
         signature = {"signature": self._signature} if self._signature else {}
-        return {**self._content_block, "thinking": "".join(self._texts), **signature}
+        return {**self.content_block, "thinking": "".join(self._texts), **signature}
 
     def _add_text(self, text: str) -> list[Event]:
         if not text:
@@ -177,12 +185,12 @@ class RedactedThinkingBlock(ReasoningBlock):
     """Redacted thinking. It arrives whole in its start event."""
 
     def start(self) -> list[Event]:
-        data = self._state.check(self._content_block.get("data"), opaque)
+        data = self._state.check(self.content_block.get("data"), opaque)
         self._state.keep_text([], data)
         return self._state_events(data, signs=False)
 
     def to_json(self) -> Json | None:
-        return None if self.item is None else self._content_block
+        return None if self.item is None else self.content_block
 
 
 class TextBlock(Block):
@@ -197,7 +205,7 @@ class TextBlock(Block):
         self._filter = state.new_text_filter()
 
     def start(self) -> list[Event]:
-        return self.add_delta(self._content_block)
+        return self.add_delta(self.content_block)
 
     def add_delta(self, delta: Json) -> list[Event]:
         text = string(delta.get("text"))
@@ -255,15 +263,16 @@ class ToolUseBlock(Block):
 
     def stop(self) -> list[Event]:
         self.is_open = False
-        events: list[Event] = []
-        if self._has_no_input:
-            given = dumps(self._content_block.get("input") or {}).decode()
-            events = self.add_delta({"partial_json": given})
+        events = self._add_given_input() if self._has_no_input else []
         if self._filter is None:
             return events
         rest = visible_text(self._filter.end())
         self._state.hidden_blocks += self._filter.blocks
         return [*events, *self._show(rest)]
+
+    def _add_given_input(self) -> list[Event]:
+        given = dumps(self.content_block.get("input") or {}).decode()
+        return self.add_delta({"partial_json": given})
 
     def _show(self, arguments: str) -> list[Event]:
         if not arguments:

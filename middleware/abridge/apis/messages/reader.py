@@ -1,4 +1,7 @@
-"""Read an Anthropic Messages response, streamed or whole, into translated events.
+"""Read an Anthropic Messages response, streamed or whole, into events.
+
+A `Framing` says what becomes of an answer's blocks: events carry frames for clients of the same API
+(`framing.py`), none for clients of others (`translation.py`).
 
 Everything is in one lane. Each thinking block is a reasoning item of its own, numbered from 0, and
 ends when another block continues. Anything after its end, or the answer's, is a fault: counted and
@@ -8,25 +11,31 @@ dropped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.frames import encode_event, with_event_name
 from abridge.apis.json import (
+    as_object,
     begins_object,
+    dumps,
     loads_exact,
     objects,
     parse_object,
     replace_invalid,
     string,
 )
-from abridge.apis.messages.blocks import BLOCK_TYPES, LANE, Block, MessageState, ReasoningBlock
+from abridge.apis.messages.blocks import LANE, Block, MessageState, ReasoningBlock
 from abridge.apis.messages.errors import read_error_event
+from abridge.apis.messages.framing import Framing
+from abridge.apis.messages.hiding import MessageRebuilder, show_block
 from abridge.apis.messages.history import record_turn
+from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
+from abridge.apis.openai import mint_id
 from abridge.apis.own_errors import without_message
 from abridge.apis.shapes import name
-from abridge.apis.usage import as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
@@ -34,8 +43,10 @@ from abridge.core.events import (
     Event,
     Finished,
     FinishReason,
+    Passthrough,
     ResponseEnded,
     ResponseStarted,
+    UsageReported,
 )
 from abridge.core.usage import Tokens
 from abridge.providers.learned import NO_OBSERVATION, Observation
@@ -56,21 +67,40 @@ DELTA_BLOCK_TYPES = {
 }
 """Block types that a delta implies, for upstreams that leave out `content_block_start`."""
 
-_Handler = Callable[["MessagesReader", Json], list[Event]]
+TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
+"""The fields of deltas that hold text, by type."""
+
+REQUIRED_FIELDS: Json = {
+    "type": "message",
+    "role": "assistant",
+    "model": "",
+    "content": [],
+    "stop_reason": None,
+    "stop_sequence": None,
+}
+"""Fields that every message has (Anthropic API reference, `Message`), beside `id` and `usage`, with
+values that claim nothing which upstream did not say."""
+
+_Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
 class MessagesReader:
-    """Read one response. See `Reader`.
+    """Read one response. See the protocol `Reader`.
 
     Hiding thinking blocks is the writer's job; here thinking is kept out of the other ones.
     """
 
-    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
+    def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
+        self._framing = framing
+        self._carries_frames = framing.carries_frames
         self._state = MessageState(profile, display, limit)
         self._hides_raw = display.hides_raw
+        self._rebuilder: MessageRebuilder | None = None
+        if display.hides_raw and framing.carries_frames:
+            self._rebuilder = MessageRebuilder()
         self._blocks: list[Block] = []
         self._by_index: dict[int | None, Block] = {}
-        self._current_thinking: Block | None = None
+        self._current: Block | None = None  # the block that was continued last
         self._usage: Json = {}
         self._failure: ErrorDetail | None = None
         self._started = False
@@ -82,45 +112,60 @@ class MessagesReader:
 
     @property
     def dropped(self) -> int:
-        return self._dropped + self._state.dropped
+        rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
+        return self._dropped + self._state.dropped + rebuilt
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
-        if data is None or data.startswith(sse.DONE):  # [DONE]: some gateways send it here, too
-            return []
-        event = None if self._ended else _parse_event(data)
+        event = None if data is None or self._ended else _parse_event(data)
         if event is None:
-            is_lost = not self._ended and begins_object(data)
-            return self.end(UNREADABLE) if is_lost else self._count_fault()
+            return self._read_unparsed(data, frame)
+        carried: bytes | None = None
+        if self._rebuilder is not None:
+            event = self._rebuilder.rebuild(event)
+            if event is None:
+                return []
+            carried = encode_event(event["type"], event)
+        elif self._carries_frames:
+            carried = with_event_name(frame, event)
         handler = self._HANDLERS.get(string(event.get("type")))
-        return [] if handler is None else handler(self, event)
+        if handler is None:
+            return self._framing.other(carried)
+        return handler(self, event, carried)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
         if self._stopped and error is None and self._failure is None:
-            return self._on_message_stop({})
+            return self._on_message_stop({}, None)
         self._ended = True
         error = self._failure or error or CONNECTION_LOST
         usage = read_usage(self._usage) if self._stopped else None  # not final before
-        return [
-            *self._close_thinking(),
-            *(event for block in self._blocks for event in block.abort()),
-            ResponseEnded(None, None, ok=False, usage=usage, error=error),
-        ]
+        ending = self._break_off()
+        return [*ending, ResponseEnded(None, None, ok=False, usage=usage, error=error)]
 
     def read_whole(self, body: bytes) -> list[Event]:
         parsed = parse_object(body, loads_exact)
-        message = parsed or parse_object(replace_invalid(body), loads_exact) or {}
-        if not isinstance(message.get("content"), list):
-            error = self._read_error(message) if message.get("type") == "error" else None
-            return [ResponseEnded(None, None, ok=False, error=error)]
-        events = self._on_message_start({"message": message})
+        if parsed is None and (valid := replace_invalid(body)) != body:
+            return self.read_whole(valid)
+        sent = parsed or {}
+        frame = body if self._carries_frames and not self._hides_raw else None
+        if not isinstance(sent.get("content"), list):
+            error = self._read_error(sent) if sent.get("type") == "error" else None
+            return [ResponseEnded(None, frame, ok=False, error=error)]
+        message = sent if self._rebuilder is None else self._rebuilder.rebuild_message(sent)
+        events = self._on_message_start({"message": message}, None)
+        shown: list[Json] = []
         for content_block in objects(message["content"]):
-            events += self._open_block(None, content_block)
-            events += self._close_block(self._blocks[-1])
+            content = self._read_whole_block(content_block)
+            shown.append(show_block(content_block, content))
+            events += content
+        if self._rebuilder is not None:
+            frame = dumps({**message, "content": shown})
         events += self._finish(string(message.get("stop_reason")))
-        return [*events, *self._on_message_stop({})]
+        usage = read_usage(self._usage)
+        self._ended = True
+        return [*self._select(events), ResponseEnded(None, frame, ok=True, usage=usage)]
 
     def observed(self) -> Observation:
         """Return nothing: Messages leaves providers no choice of format."""
@@ -137,74 +182,145 @@ class MessagesReader:
         self.faults += 1
         return []
 
-    def _on_message_start(self, event: Json) -> list[Event]:
+    def _read_unparsed(self, data: bytes | None, frame: bytes) -> list[Event]:
+        """Read a frame of which no event was parsed, or one after the end.
+
+        Without an event that cannot be read the answer would be another one, so it fails. A comment
+        passes, and so does the `[DONE]` that some gateways send here, too, once all is said.
+        """
+        if data is not None and not self._ended and begins_object(data):
+            return self.end(UNREADABLE)
+        is_done = data is not None and data.startswith(sse.DONE)
+        if is_done and not (self._ended and self._carries_frames):
+            return []
+        if data is not None and not is_done:
+            return self._count_fault()
+        if self._hides_raw:
+            return self._framing.other(sse.encode_frame(sse.DONE)) if is_done else []
+        return self._framing.other(frame)
+
+    # Beginning
+
+    def _on_message_start(self, event: Json, frame: bytes | None) -> list[Event]:
         """Start the answer. Anthropic sends no creation time."""
-        message = event.get("message")
-        message = message if isinstance(message, dict) else {}
         if self._started:
             return self._count_fault()
         self._started = True
+        message = as_object(event.get("message"))
         self._usage = merge_usage(self._usage, message.get("usage"))
         message_id, model = (self._state.check(message.get(key), name) for key in ("id", "model"))
-        return [ResponseStarted(None, None, message_id, model, 0)]
+        if self._carries_frames:
+            frame = self._complete_start(message, frame)
+        return [ResponseStarted(LANE if frame else None, frame, message_id, model, 0)]
+
+    def _complete_start(self, message: Json, frame: bytes | None) -> bytes | None:
+        """Return the frame of the start with all fields that a message has, and no content."""
+        usage = {**NO_USAGE, **as_object(message.get("usage"))}
+        complete = {"id": "", **REQUIRED_FIELDS, **message, "content": [], "usage": usage}
+        complete["id"] = string(complete["id"]) or mint_id("msg_")
+        if frame is not None and complete == message:
+            return frame
+        return self._framing.make_frame("message_start", {"message": complete})
 
     def _ensure_started(self) -> list[Event]:
         """Start the answer if upstream left out `message_start`."""
-        return [] if self._started else self._on_message_start({})
+        return [] if self._started else self._on_message_start({}, None)
 
-    def _on_block_start(self, event: Json) -> list[Event]:
+    # Blocks
+
+    def _on_block_start(self, event: Json, frame: bytes | None) -> list[Event]:
         content_block, index = event.get("content_block"), _block_index(event)
         if self._stopped or not isinstance(content_block, dict):
             return self._count_fault()
         previous = self._by_index.get(index)
         ending = self._close_block(previous) if previous is not None and previous.is_open else []
-        return [*self._ensure_started(), *ending, *self._open_block(index, content_block)]
+        return [*self._ensure_started(), *ending, *self._open_block(index, content_block, frame)]
 
-    def _open_block(self, index: int | None, content_block: Json) -> list[Event]:
-        block = BLOCK_TYPES.get(string(content_block.get("type")), Block)(
-            content_block, self._state
-        )
-        self._dropped += not block.is_translated
+    def _open_block(
+        self, index: int | None, content_block: Json, frame: bytes | None
+    ) -> list[Event]:
+        block = self._add_block(index, content_block)
+        return [*self._switch_to(block), *self._framing.start(block, frame)]
+
+    def _add_block(self, index: int | None, content_block: Json) -> Block:
+        block = self._framing.make_block(content_block, self._state)
+        self._dropped += not (block.is_translated or self._carries_frames)
+        block.index = len(self._blocks)
+        block.is_moved = index != block.index
         self._blocks.append(block)
         self._by_index[index] = block
-        return [*self._switch_to(block), *block.start()]
+        return block
 
     def _switch_to(self, block: Block) -> list[Event]:
-        """Continue with a block, which ends the thinking of any other."""
-        previous = self._current_thinking
-        if previous is block or not block.is_translated:
+        """Continue with a block. Translated, that ends the thinking of any other; for a client of
+        this API blocks follow each other, so it ends any other."""
+        previous = self._current
+        if previous is block or not (block.is_translated or self._carries_frames):
             return []
-        self._current_thinking = block if isinstance(block, ReasoningBlock) else None
-        return previous.stop() if previous is not None and previous.is_open else []
+        self._current = block
+        if previous is None or not previous.is_open:
+            return []
+        ends = self._carries_frames or isinstance(previous, ReasoningBlock)
+        return self._framing.stop(previous, None) if ends else []
 
-    def _on_block_delta(self, event: Json) -> list[Event]:
+    def _on_block_delta(self, event: Json, frame: bytes | None) -> list[Event]:
         delta, index = event.get("delta"), _block_index(event)
         if self._stopped or not isinstance(delta, dict):
             return self._count_fault()
         block = self._by_index.get(index)
-        if block is None and (kind := DELTA_BLOCK_TYPES.get(string(delta.get("type")))):
-            events = self._on_block_start({"index": index, "content_block": {"type": kind}})
-            return [*events, *self._by_index[index].add_delta(delta)]
+        if block is None or (self._carries_frames and _is_stray(delta, block)):
+            return self._read_stray_delta(index, delta)
+        if not block.is_open:
+            return self._count_fault()
+        return [*self._switch_to(block), *self._framing.add_delta(block, delta, frame)]
+
+    def _read_stray_delta(self, index: int | None, delta: Json) -> list[Event]:
+        """Read a delta of a block that upstream did not start, or of another type than its block:
+        text of an answer begins a block of its own."""
+        block_type = DELTA_BLOCK_TYPES.get(string(delta.get("type")))
+        if block_type is None:
+            return self._count_fault()
+        start = {"index": index, "content_block": {"type": block_type}}
+        events = self._on_block_start(start, None)
+        block = self._by_index[index]
+        return [*events, *self._framing.add_delta(block, delta, None)]
+
+    def _on_block_stop(self, event: Json, frame: bytes | None) -> list[Event]:
+        block = self._by_index.get(_block_index(event))
         if block is None or not block.is_open:
             return self._count_fault()
-        return [*self._switch_to(block), *block.add_delta(delta)]
+        return self._close_block(block, frame)
 
-    def _on_block_stop(self, event: Json) -> list[Event]:
-        block = self._by_index.get(_block_index(event))
-        return (
-            self._count_fault() if block is None or not block.is_open else self._close_block(block)
-        )
-
-    def _close_block(self, block: Block) -> list[Event]:
+    def _close_block(self, block: Block, frame: bytes | None = None) -> list[Event]:
         """Stop a block. If that yields more content, continue with the block first."""
-        events = block.stop()
+        events = self._framing.stop(block, frame)
         return [*self._switch_to(block), *events] if events else []
 
-    def _on_message_delta(self, event: Json) -> list[Event]:
+    def _read_whole_block(self, content_block: Json) -> list[Event]:
+        """Read a block of a whole message."""
+        block = self._add_block(None, content_block)
+        return [*self._switch_to(block), *block.start(), *self._close_block(block)]
+
+    def _select(self, events: list[Event]) -> list[Event]:
+        """Return the events of a whole message without those that stand for frames alone."""
+        selected = [event for event in events if not isinstance(event, Passthrough)]
+        for event in selected:
+            event.frame = None
+        return selected
+
+    # End
+
+    def _on_message_delta(self, event: Json, frame: bytes | None) -> list[Event]:
         self._usage = merge_usage(self._usage, event.get("usage"))
-        delta = event.get("delta")
-        reason = string(delta.get("stop_reason")) if isinstance(delta, dict) else ""
-        return self._finish(reason) if reason else []
+        reason = string(as_object(event.get("delta")).get("stop_reason"))
+        ending = self._finish(reason) if reason else []
+        if not self._carries_frames:
+            return ending
+        return [
+            *self._ensure_started(),
+            *ending,
+            UsageReported(None, frame, read_usage(self._usage) or Tokens()),
+        ]
 
     def _finish(self, reason: str) -> list[Event]:
         """Finish the answer. A client continues with the calls it got, whatever reason upstream
@@ -212,37 +328,65 @@ class MessagesReader:
         if self._stopped:
             return []
         self._stopped = True
-        default_reason: FinishReason = "tool_calls" if self._state.call_count else "stop"
         ending = self._close_thinking()
-        ending += [event for block in self._blocks if block.is_open for event in block.stop()]
-        return [
-            *self._ensure_started(),
-            *ending,
-            Finished(LANE, None, FINISH_REASONS.get(reason, default_reason)),
-        ]
+        for block in self._blocks:
+            ending += self._framing.stop(block, None) if block.is_open else []
+        starting = self._ensure_started()
+        if self._carries_frames:
+            return [*starting, *ending]
+        default_reason: FinishReason = "tool_calls" if self._state.call_count else "stop"
+        reason_given = FINISH_REASONS.get(reason, default_reason)
+        return [*starting, *ending, Finished(LANE, None, reason_given)]
 
-    def _on_message_stop(self, _event: Json) -> list[Event]:
-        stopping = self._finish("")
+    def _on_message_stop(self, _event: Json, frame: bytes | None) -> list[Event]:
+        stopping = [] if self._stopped else self._stop_without_reason()
         self._ended = True
-        usage = read_usage(self._usage)
-        ok = self._failure is None
-        return [*stopping, ResponseEnded(None, None, ok=ok, usage=usage, error=self._failure)]
+        frame = frame or self._framing.make_frame("message_stop", {})
+        usage, ok = read_usage(self._usage), self._failure is None
+        return [*stopping, ResponseEnded(None, frame, ok=ok, usage=usage, error=self._failure)]
 
-    def _on_error(self, event: Json) -> list[Event]:
+    def _stop_without_reason(self) -> list[Event]:
+        """Finish the answer where upstream left out why it stops."""
+        stopping = self._finish("")
+        calls = any(block.type == "tool_use" for block in self._blocks)
+        frame = self._framing.make_frame(
+            "message_delta",
+            {
+                "delta": {
+                    "stop_reason": "tool_use" if calls else "end_turn",
+                    "stop_sequence": None,
+                },
+                "usage": {"output_tokens": 0, **self._usage},
+            },
+        )
+        if frame is None:
+            return stopping
+        return [*stopping, UsageReported(None, frame, read_usage(self._usage) or Tokens())]
+
+    def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
         if self._failure is not None:
             return self._count_fault()
         self._failure = self._read_error(event)
-        return [ErrorReported(None, None, self._failure)]
+        ending = self._break_off() if self._carries_frames else []
+        return [*ending, ErrorReported(None, frame, self._failure)]
 
     def _read_error(self, event: Json) -> ErrorDetail:
         """Read an error, in other words where upstream's may repeat what is hidden."""
         error = read_error_event(event)
         return without_message(error) if self._hides_raw else error
 
+    def _break_off(self) -> list[Event]:
+        """End what is open, as the answer breaks off. Calls stay incomplete."""
+        ending = self._close_thinking()
+        for block in self._blocks:
+            ending += self._framing.abort(block) if block.is_open else []
+        return ending
+
     def _close_thinking(self) -> list[Event]:
-        """Close open thinking. After a cut, calls stay incomplete."""
-        block = self._current_thinking
-        return block.stop() if block is not None and block.is_open else []
+        block = self._current
+        if not isinstance(block, ReasoningBlock) or not block.is_open:
+            return []
+        return self._framing.stop(block, None)
 
     _HANDLERS: ClassVar[dict[str, _Handler]] = {
         "message_start": _on_message_start,
@@ -256,45 +400,25 @@ class MessagesReader:
 
 
 def _parse_event(data: bytes) -> Json | None:
-    """Parse an event: with exact numbers unless it is a delta, all of which are text."""
+    """Parse an event: with exact numbers unless it is a delta, all of which are text. Some gateways
+    leave out the type of an error."""
     event = parse_object(data) or parse_object(replace_invalid(data))
     if event is None or event.get("type") == "content_block_delta":
         return event
-    return parse_object(data, loads_exact) or event
+    exact = parse_object(data, loads_exact) or event
+    return {"type": "error", **exact} if "type" not in exact and "error" in exact else exact
+
+
+def _is_stray(delta: Json, block: Block) -> bool:
+    """Return whether a delta holds text of the answer that cannot go on with its block: one that
+    was closed for others, or is of another type."""
+    kind = string(delta.get("type"))
+    if kind not in TEXT_FIELDS or not delta.get(TEXT_FIELDS[kind]):
+        return False
+    is_other = block.type in DELTA_BLOCK_TYPES.values() and block.type != DELTA_BLOCK_TYPES[kind]
+    return is_other or not block.is_open
 
 
 def _block_index(event: Json) -> int | None:
     index = event.get("index")
     return index if isinstance(index, int) else None
-
-
-# Usage; in a stream it is cumulative: a later figure replaces an earlier one
-
-OUTPUT_DETAILS = "output_tokens_details"
-
-
-def read_usage(usage: Json) -> Tokens | None:
-    """Return the figures reported; None if there are none.
-
-    `input_tokens` excludes cache reads and writes, which OpenAI's count includes. No total is
-    reported, but `output_tokens` includes thinking by definition (Anthropic API reference,
-    `Usage`), so here, and only here, the sum is exact.
-    """
-    cached = as_count(usage.get("cache_read_input_tokens"))
-    written = as_count(usage.get("cache_creation_input_tokens"))
-    fresh, output_tokens = as_count(usage.get("input_tokens")), as_count(usage.get("output_tokens"))
-    input_tokens = None if fresh is None else fresh + (cached or 0) + (written or 0)
-    total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
-    details = usage.get(OUTPUT_DETAILS)
-    thinking_tokens = (
-        as_count(details.get("thinking_tokens")) if isinstance(details, dict) else None
-    )
-    tokens = Tokens(input_tokens, output_tokens, total, thinking_tokens, cached, written)
-    return None if tokens == Tokens() else tokens
-
-
-def merge_usage(usage: Json, reported: Any) -> Json:
-    """Merge newly reported usage into what is known. A null figure keeps the earlier one."""
-    if not isinstance(reported, dict):
-        return usage
-    return {**usage, **{name: figure for name, figure in reported.items() if figure is not None}}

@@ -1,30 +1,251 @@
-"""Show what upstream wrote in this API, with summaries in the place of thinking."""
+"""Show what upstream wrote in this API, with summaries in the place of thinking.
+
+A thinking block whose text is shown passes as upstream sent it, and its summary, if there is one,
+follows in a block of its own. One whose text is not shown keeps its place: its text is the summary,
+and its signature an envelope of what it stands for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import StringIO
+from itertools import starmap
 
 from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST
+from abridge.apis.frames import change_frame, encode_event, parse_frame
+from abridge.apis.json import as_object, loads_exact, parse_object, string
+from abridge.apis.messages.blocks import LANE
+from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
+from abridge.apis.messages.errors import error_body
+from abridge.apis.messages.framing import move_index
+from abridge.apis.messages.shapes import show_reasoning
+from abridge.apis.messages.translated_blocks import PART_SEPARATOR, THINKING, MessageEvents
+from abridge.apis.messages.usage import add_share
 from abridge.core.conversation import Json
-from abridge.core.events import Event, ResponseEnded
+from abridge.core.events import (
+    NO_SUMMARY,
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    ItemSummary,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ResponseStarted,
+    SummaryTextDelta,
+    ToolCallDelta,
+    UsageReported,
+)
+
+MAX_SEALED_CHARS = 1 << 22
+"""Characters of a thinking block that are kept to be sealed. A longer one gets no envelope."""
 
 
 class UpstreamMessage:
+    """Show one message, streamed or whole."""
+
     def __init__(self, display: Display) -> None:
         self._display = display
+        self._sealer = EnvelopeSealer(display.seal)
+        self._thinking: ShownThinking | None = None
+        self._added = 0  # blocks that were added so far
+        self._first_usage: Json = {}
+        self._has_failed = False
 
-    def compose(self, event: Event) -> Iterator[tuple[str, Json]]:
+    def compose(self, event: Event) -> MessageEvents:
         """Build the events of a stream, type and fields, for one that carries no frame."""
-        raise NotImplementedError
+        if self._has_failed:
+            return
+        match event:
+            case SummaryTextDelta() if self._thinking is not None:
+                yield from self._thinking.write_summary(event)
+            case ResponseEnded() if not event.ok:
+                yield self._fail(event.error or CONNECTION_LOST)
 
     def show(self, event: Event, frame: bytes) -> bytes:
         """Return the bytes in which an event with a frame goes to the client."""
-        raise NotImplementedError
+        if self._has_failed:
+            return b""
+        match event:
+            case ReasoningDelta() | ProviderState() if self._thinking is not None:
+                self._thinking.add(event, move_index(frame, self._added))
+                if not self._display.show_raw:
+                    return b""
+            case ReasoningEnded() if self._thinking is not None:
+                return self._end_thinking(self._thinking, event, frame)
+            case UsageReported():
+                return self._show_usage(event, frame)
+            case ResponseEnded() if event.error is not None:
+                return encode_event(*self._fail(event.error))
+            case _:
+                self._note(event, frame)
+        return move_index(frame, self._added) if event.lane is not None else frame
+
+    def _note(self, event: Event, frame: bytes) -> None:
+        """Take an event that passes as it is."""
+        match event:
+            case ReasoningStarted():
+                self._start_thinking(frame)
+            case ToolCallDelta() if event.id:
+                self._sealer.note_call(event.id)
+            case ResponseStarted():
+                message = as_object(parse_frame(frame).get("message"))
+                self._first_usage = as_object(message.get("usage"))
+            case ErrorReported():
+                self._has_failed = True
 
     def note(self, event: Event) -> None:
-        """Take an event of a response that is not a stream."""
-        raise NotImplementedError
+        """Do nothing: the end brings the whole body."""
 
     def build_whole(self, end: ResponseEnded) -> Json | None:
         """Build the whole message; None if upstream's body is to go out as it is."""
-        raise NotImplementedError
+        is_plain = self._display.is_plain and end.share is None and end.error is None
+        if is_plain or not end.ok:
+            return None
+        message = parse_object(end.frame or b"", loads_exact)
+        if message is None:
+            return None
+        message["content"] = [*self._show_content(message.get("content"), end)]
+        if end.share is not None:
+            usage, merged = message.get("usage"), self._display.merge_usage
+            message["usage"] = add_share(usage, end.share, merged=merged)
+        return message
+
+    # Thinking in a stream
+
+    def _start_thinking(self, frame: bytes) -> None:
+        index = parse_frame(frame).get("index")
+        index = index if isinstance(index, int) else 0
+        self._thinking = ShownThinking(self._display, self._sealer, index + self._added)
+
+    def _end_thinking(self, thinking: ShownThinking, event: ReasoningEnded, frame: bytes) -> bytes:
+        self._thinking = None
+        frame, error = move_index(frame, self._added), event.summary.error
+        signing = thinking.sign()
+        following = b"".join(starmap(encode_event, thinking.write_following(error)))
+        self._added += bool(following)
+        if error is not None and not following:
+            frame = change_frame(frame, lambda stop: {**stop, **_error_field(error)}) or frame
+        return signing + frame + following
+
+    # The end of a stream
+
+    def _show_usage(self, event: UsageReported, frame: bytes) -> bytes:
+        """Show the usage, which is cumulative. An answer that is to fail has no end to report."""
+        if event.error is not None:
+            return b""
+        if event.share is None:
+            return frame
+        told = parse_frame(frame)
+        usage = as_object(told.get("usage"))
+        if "input_tokens" in self._first_usage:
+            usage = {"input_tokens": self._first_usage["input_tokens"], **usage}
+        told["usage"] = add_share(usage, event.share, merged=self._display.merge_usage)
+        return encode_event("message_delta", told)
+
+    def _fail(self, error: ErrorDetail) -> tuple[str, Json]:
+        self._has_failed = True
+        return "error", error_body(error.message, code=error.code)
+
+    # A whole message
+
+    def _show_content(self, content: object, end: ResponseEnded) -> Iterator[object]:
+        item = 0
+        for block in content if isinstance(content, list) else ():
+            kind = string(as_object(block).get("type"))
+            if kind == "tool_use":
+                self._sealer.note_call(string(block.get("id")))
+            if kind == "thinking":
+                yield from self._show_thinking(block, end.summaries.get((LANE, item), NO_SUMMARY))
+                item += 1
+            else:
+                yield self._visible(block)
+
+    def _show_thinking(self, block: Json, summary: ItemSummary) -> Iterator[Json]:
+        """Show a thinking block as a stream would add up."""
+        text, shown = PART_SEPARATOR.join(summary.parts), self._visible(block)
+        marks = _error_field(summary.error)
+        if self._display.show_raw:
+            yield shown if text else {**shown, **marks}
+            if text:
+                signature = self._sealer.seal([])
+                yield {**THINKING, "thinking": text, "signature": signature, **marks}
+        elif text or block.get("thinking"):
+            signature = self._sealer.seal([block])
+            yield {**shown, "thinking": text, "signature": signature, **marks}
+        else:
+            yield {**shown, **marks}
+
+    def _visible(self, block: Json) -> Json:
+        return show_reasoning(block) if self._display.hides_raw else block
+
+
+class ShownThinking:
+    """What is shown of the open thinking block."""
+
+    def __init__(self, display: Display, sealer: EnvelopeSealer, index: int) -> None:
+        self._shows_raw = display.show_raw
+        self._sealer = sealer
+        self._index = index  # in what the client gets
+        self._builder: EnvelopeBuilder | None = None
+        if sealer.is_sealing and not display.show_raw:
+            self._builder = EnvelopeBuilder(MAX_SEALED_CHARS)
+        self._signature = b""  # the frame of upstream's
+        self._is_changed = False
+        self._held_summary = StringIO()
+        self._last_part: int | None = None
+
+    def add(self, event: ReasoningDelta | ProviderState, frame: bytes) -> None:
+        """Take what upstream wrote in this block."""
+        if self._builder is not None:
+            self._builder.add(event)
+        if isinstance(event, ReasoningDelta):
+            self._is_changed = self._is_changed or bool(event.text)
+        else:
+            self._signature = frame
+
+    def write_summary(self, event: SummaryTextDelta) -> MessageEvents:
+        """Write a piece of the summary, which waits where it is to follow the raw text."""
+        text = PART_SEPARATOR * (self._last_part not in (None, event.index)) + event.text
+        self._last_part = event.index
+        if self._shows_raw:
+            self._held_summary.write(text)
+        else:
+            self._is_changed = True
+            yield from _write_text(self._index, "thinking", text)
+
+    def sign(self) -> bytes:
+        """Return the signature of a block that has none yet: upstream's if it is unchanged."""
+        if self._shows_raw:
+            return b""
+        if not self._is_changed:
+            return self._signature
+        signing = _write_text(self._index, "signature", self._seal())
+        return b"".join(starmap(encode_event, signing))
+
+    def write_following(self, error: ErrorDetail | None) -> MessageEvents:
+        """Write the block with the summary that follows the raw text, if there is one."""
+        summary, index = self._held_summary.getvalue(), self._index + 1
+        if not summary:
+            return
+        yield "content_block_start", {"index": index, "content_block": THINKING}
+        yield from _write_text(index, "thinking", summary)
+        yield from _write_text(index, "signature", self._sealer.seal([]))
+        yield "content_block_stop", {"index": index, **_error_field(error)}
+
+    def _seal(self) -> str:
+        return self._sealer.seal(self._builder.build()) if self._builder is not None else ""
+
+
+def _write_text(index: int, field: str, text: str) -> MessageEvents:
+    """Add text to a field of a block; nothing for an empty one."""
+    if text:
+        delta = {"type": f"{field}_delta", field: text}
+        yield "content_block_delta", {"index": index, "delta": delta}
+
+
+def _error_field(error: ErrorDetail | None) -> Json:
+    return {} if error is None else {"summary_error": error.as_dict()}

@@ -1,6 +1,9 @@
-"""Write the usage of a message."""
+"""Read and write the usage of a message. In a stream it is cumulative: a later figure replaces an
+earlier one."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from abridge.apis.json import as_object
 from abridge.apis.usage import SHARE_FIELD, as_count
@@ -9,6 +12,35 @@ from abridge.core.usage import SummaryShare, Tokens
 
 NO_USAGE: Json = {"input_tokens": 0, "output_tokens": 0}
 """The figures that clients require, where none is known."""
+
+OUTPUT_DETAILS = "output_tokens_details"
+
+
+def read_usage(usage: Json) -> Tokens | None:
+    """Return the figures reported; None if there are none.
+
+    `input_tokens` excludes cache reads and writes, which OpenAI's count includes. No total is
+    reported, but `output_tokens` includes thinking by definition (Anthropic API reference,
+    `Usage`), so here, and only here, the sum is exact.
+    """
+    cached = as_count(usage.get("cache_read_input_tokens"))
+    written = as_count(usage.get("cache_creation_input_tokens"))
+    fresh, output_tokens = as_count(usage.get("input_tokens")), as_count(usage.get("output_tokens"))
+    input_tokens = None if fresh is None else fresh + (cached or 0) + (written or 0)
+    total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
+    details = usage.get(OUTPUT_DETAILS)
+    thinking_tokens = (
+        as_count(details.get("thinking_tokens")) if isinstance(details, dict) else None
+    )
+    tokens = Tokens(input_tokens, output_tokens, total, thinking_tokens, cached, written)
+    return None if tokens == Tokens() else tokens
+
+
+def merge_usage(usage: Json, reported: Any) -> Json:
+    """Merge newly reported usage into what is known. A null figure keeps the earlier one."""
+    if not isinstance(reported, dict):
+        return usage
+    return {**usage, **{name: figure for name, figure in reported.items() if figure is not None}}
 
 
 def write_usage(tokens: Tokens | None) -> Json:

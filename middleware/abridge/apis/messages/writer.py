@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from itertools import starmap
 
-from abridge.apis import sse
 from abridge.apis.display import Display
+from abridge.apis.frames import encode_event
 from abridge.apis.json import dumps
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.translated_message import TranslatedMessage
 from abridge.apis.messages.upstream_message import UpstreamMessage
-from abridge.core.conversation import Json
 from abridge.core.events import Event, ResponseEnded
-
-
-def encode_event(event_type: str, fields: Json) -> bytes:
-    """Encode one event. Anthropic's client goes by the `event:` line."""
-    return sse.encode_frame(dumps({"type": event_type, **fields}), event=event_type)
-
 
 PING = encode_event("ping", {})
 

@@ -1,0 +1,69 @@
+"""Rebuild what upstream sends from what is known of it, where raw reasoning is hidden.
+
+`shapes.py` says what is known. Thinking blocks are kept whole for upstream; the writer shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from abridge.apis.json import as_object, parse_object, string
+from abridge.apis.messages.shapes import CONTENT_BLOCKS, EVENTS, MESSAGE
+from abridge.apis.shapes import DropCount, rebuild
+from abridge.core.conversation import Json
+from abridge.core.events import ContentDelta, Event, ToolCallDelta
+
+MAX_INDEXES = 8192
+"""Indexes of unknown blocks that are remembered. An answer with more of them goes on without the
+rest of its blocks."""
+
+
+class MessageRebuilder:
+    """Rebuild the events of one answer, or a whole one.
+
+    Of a block of unknown type nothing is left: neither its beginning and end nor its deltas, even
+    those of a known type.
+    """
+
+    def __init__(self) -> None:
+        self.drops = DropCount()
+        self._unknown: set[int | None] = set()
+
+    def rebuild_message(self, message: Json) -> Json:
+        """Return a whole message rebuilt. Thinking in its texts is still there."""
+        rebuilt: Json = rebuild(message, MESSAGE, self.drops)
+        return rebuilt
+
+    def rebuild(self, event: Json) -> Json | None:
+        """Return the event rebuilt; None if it, or what it brings, is not understood."""
+        shape = EVENTS.get(string(event.get("type")))
+        if "index" in event and self._is_of_unknown_block(event):
+            shape = None
+        if shape is None:
+            self.drops.drop(event)
+            return None
+        rebuilt: Json = rebuild(event, shape, self.drops)
+        return None if "delta" in event and "delta" not in rebuilt else rebuilt
+
+    def _is_of_unknown_block(self, event: Json) -> bool:
+        """Return whether an event is about a block of unknown type, from whose start on its index
+        stands for it."""
+        index = event["index"] if isinstance(event["index"], int) else None
+        if event["type"] == "content_block_start":
+            self._unknown.discard(index)
+            if string(as_object(event.get("content_block")).get("type")) not in CONTENT_BLOCKS:
+                self._unknown.add(index)
+        return index in self._unknown or len(self._unknown) > MAX_INDEXES
+
+
+def show_block(content_block: Json, events: Iterable[Event]) -> Json:
+    """Return a block of a whole message with the text that its events have, which is without
+    thinking."""
+    if content_block.get("type") == "text":
+        texts = (event.text for event in events if isinstance(event, ContentDelta))
+        return {**content_block, "text": "".join(texts)}
+    if "input" in content_block:
+        pieces = (event.arguments for event in events if isinstance(event, ToolCallDelta))
+        arguments = parse_object("".join(pieces).encode())
+        return {**content_block, "input": as_object(arguments)}
+    return content_block

@@ -1,0 +1,234 @@
+"""What is known of Messages, where raw reasoning is hidden. `hiding.py` drops the rest.
+
+That is the Anthropic API reference's `Message`, its content blocks and the events of a stream, with
+those of the beta API (anthropic-sdk-python: `types/`, `types/beta/`). Upstream's error messages and
+what explains a refusal are told in other words or left out: either may quote what the model wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from abridge.apis import own_errors
+from abridge.apis.json import string
+from abridge.apis.shapes import (
+    DropCount,
+    Shape,
+    address,
+    by_type,
+    each,
+    either,
+    fields,
+    figures,
+    name,
+    number,
+    opaque,
+    rebuild,
+    streamed_text,
+    text,
+    unknown,
+)
+from abridge.core.conversation import Json
+
+
+def _all(keys: str, shape: Shape) -> dict[str, Shape]:
+    return dict.fromkeys(keys.split(), shape)
+
+
+def _typed(*known: Mapping[str, Shape]) -> Shape:
+    """An object with a type and these keys."""
+    merged: dict[str, Shape] = {"type": name}
+    for more in known:
+        merged |= more
+    return fields(merged)
+
+
+def _input(value: Any, drops: DropCount) -> Any:
+    """The input of a call: the reader looks through it for thinking."""
+    return value if value is None or isinstance(value, dict) else drops.drop(value)
+
+
+# What tools of the server answer
+
+_ERROR = _typed({"error_code": name, "error_message": text})
+
+_OUTPUT = _typed(
+    _all("stdout stderr", text),
+    {"encrypted_stdout": opaque, "return_code": number},
+    {"content": each(_typed({"file_id": name}))},
+)
+
+_EDITED = _typed(
+    _all("file_type", name),
+    _all("num_lines start_line total_lines new_lines new_start old_lines old_start", number),
+    {"content": text, "lines": each(text), "is_file_update": number},
+)
+
+_DOCUMENT = _typed(
+    {
+        "title": text,
+        "source": _typed({"media_type": name, "data": text}),
+        "citations": fields({"enabled": number}),
+    }
+)
+
+_RESULT = by_type(
+    {
+        "web_search_result": _typed(
+            _all("title page_age", text), {"url": address, "encrypted_content": opaque}
+        ),
+        "web_fetch_result": _typed({"url": address, "retrieved_at": text, "content": _DOCUMENT}),
+        **_all("code_execution_result encrypted_code_execution_result", _OUTPUT),
+        "bash_code_execution_result": _OUTPUT,
+        **_all(
+            "text_editor_code_execution_view_result text_editor_code_execution_create_result "
+            "text_editor_code_execution_str_replace_result",
+            _EDITED,
+        ),
+        "tool_search_tool_search_result": _typed(
+            {"tool_references": each(_typed({"tool_name": name}))}
+        ),
+        **_all(
+            "web_search_tool_result_error web_fetch_tool_result_error "
+            "code_execution_tool_result_error bash_code_execution_tool_result_error "
+            "text_editor_code_execution_tool_result_error tool_search_tool_result_error",
+            _ERROR,
+        ),
+        "text": _typed({"text": text}),
+    }
+)
+
+
+def _results(value: Any, drops: DropCount) -> Any:
+    """One result, or a list of them, or a text."""
+    if isinstance(value, list):
+        return each(_RESULT)(value, drops)
+    return either(text, _RESULT)(value, drops)
+
+
+# Content blocks
+
+CITATION = by_type(
+    _all(
+        "char_location page_location content_block_location search_result_location "
+        "web_search_result_location",
+        _typed(
+            _all("cited_text document_title title", text),
+            _all(
+                "document_index start_char_index end_char_index start_page_number end_page_number "
+                "start_block_index end_block_index search_result_index",
+                number,
+            ),
+            _all("url source", address),
+            {"file_id": name, "encrypted_index": opaque},
+        ),
+    )
+)
+
+_CALLER = {"caller": _typed({"tool_id": name})}
+
+_CALL = _typed(_all("id name server_name toolset_name", name), {"input": _input}, _CALLER)
+
+_TOOL_RESULT = _typed({"tool_use_id": name, "content": _results, "is_error": number}, _CALLER)
+
+CONTENT_BLOCKS: Mapping[str, Shape] = {
+    "text": _typed({"text": streamed_text, "citations": each(CITATION)}),
+    **_all("thinking redacted_thinking", unknown("reasoning items")),
+    **_all("tool_use server_tool_use mcp_tool_use", _CALL),
+    **_all(
+        "web_search_tool_result web_fetch_tool_result code_execution_tool_result "
+        "bash_code_execution_tool_result text_editor_code_execution_tool_result "
+        "tool_search_tool_result mcp_tool_result",
+        _TOOL_RESULT,
+    ),
+    "container_upload": _typed({"file_id": name}),
+}
+"""By type. A compaction is not among them: the model writes it of all it knows, thinking included.
+"""
+
+_SHOWN = {
+    "thinking": _typed({"thinking": streamed_text, "signature": opaque}),
+    "redacted_thinking": _typed({"data": opaque}),
+}
+
+
+def show_reasoning(block: Json) -> Json:
+    """Return a block as clients are shown it: one of reasoning, which is kept whole for upstream,
+    rebuilt from known keys."""
+    shape = _SHOWN.get(string(block.get("type")))
+    if shape is None:
+        return block
+    shown: Json = rebuild(block, shape, DropCount())
+    return shown
+
+
+# The message and the events
+
+_CONTAINER = fields(
+    {
+        "id": name,
+        "expires_at": name,
+        "skills": each(_typed(_all("skill_id version", name))),
+    }
+)
+
+_EDITS = fields(
+    {
+        "applied_edits": each(
+            _typed(_all("cleared_tool_uses cleared_thinking_turns cleared_input_tokens", number))
+        )
+    }
+)
+
+_STOP: Mapping[str, Shape] = {
+    "stop_reason": name,
+    "stop_sequence": text,
+    "stop_details": _typed({"category": name}),
+    "container": _CONTAINER,
+}
+
+_NAMES_IN_USAGE = ("service_tier", "inference_geo", "speed")
+
+
+def _usage(value: Any, drops: DropCount) -> Any:
+    """Figures, and a few names."""
+    if not isinstance(value, dict):
+        return value if value is None else drops.drop(value)
+    known = dict.fromkeys(value, figures) | dict.fromkeys(_NAMES_IN_USAGE, name)
+    return fields(known)(value, drops)
+
+
+MESSAGE = _typed(
+    _all("id role model", name),
+    _STOP,
+    {
+        "content": each(by_type(CONTENT_BLOCKS)),
+        "usage": _usage,
+        "context_management": _EDITS,
+    },
+)
+
+DELTAS = by_type(
+    {
+        "text_delta": _typed({"text": streamed_text}),
+        "thinking_delta": _typed({"thinking": streamed_text, "estimated_tokens": number}),
+        "signature_delta": _typed({"signature": opaque}),
+        "input_json_delta": _typed({"partial_json": streamed_text}),
+        "citations_delta": _typed({"citation": CITATION}),
+    }
+)
+
+EVENTS: Mapping[str, Shape] = {
+    "message_start": _typed({"message": MESSAGE}),
+    "content_block_start": _typed({"index": number, "content_block": by_type(CONTENT_BLOCKS)}),
+    "content_block_delta": _typed({"index": number, "delta": DELTAS}),
+    "content_block_stop": _typed({"index": number}),
+    "message_delta": _typed(
+        {"delta": fields(_STOP), "usage": _usage, "context_management": _EDITS}
+    ),
+    "message_stop": _typed({}),
+    "ping": _typed({}),
+    "error": _typed({"error": own_errors.ERROR}),
+}
+"""By type."""
