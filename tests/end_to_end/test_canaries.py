@@ -15,9 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
+from tests.apis.messages import scripts
 from tests.support.canaries import CANARY, SENTENCE, objects_in, plant
 from tests.support.checker import check_chat, frames
 from tests.support.pipeline import Pipeline
@@ -67,6 +70,31 @@ def responses_frames() -> list[dict[str, Any]]:
     return [json.loads(one.partition(b"data: ")[2]) for one in responses_stream(items())]
 
 
+def content() -> list[dict[str, Any]]:
+    citation = {"type": "char_location", "cited_text": ANSWER, "document_index": 0}
+    return [
+        scripts.thinking(THOUGHT),
+        scripts.redacted("b3BhcXVl"),
+        {**scripts.text(ANSWER), "citations": [citation]},
+        scripts.tool_use(0, a="b"),
+        *scripts.search(),
+    ]
+
+
+def messages_body() -> dict[str, Any]:
+    return copied(scripts.message(content(), "tool_use"))
+
+
+def messages_frames() -> list[dict[str, Any]]:
+    streamed = scripts.stream(content(), "tool_use", details_apart=False)
+    return [json.loads(one.partition(b"data: ")[2]) for one in streamed]
+
+
+FRAMES = {CHAT.name: chat_frames, RESPONSES.name: responses_frames, MESSAGES.name: messages_frames}
+BODIES = {CHAT.name: chat_body, RESPONSES.name: responses_body, MESSAGES.name: messages_body}
+APIS = (CHAT, RESPONSES, MESSAGES)
+
+
 def new_pipeline(random: Random, expose: str, **options: Any) -> Pipeline:
     api = options.pop("api")
     profile = PROFILES[random.choice(PROFILES_TRIED)]
@@ -75,8 +103,8 @@ def new_pipeline(random: Random, expose: str, **options: Any) -> Pipeline:
     )
 
 
-def encode(api: Any, payloads: list[dict[str, Any]]) -> bytes:
-    names = [payload.get("type") if api is RESPONSES else None for payload in payloads]
+def encode(api: Api, payloads: list[dict[str, Any]]) -> bytes:
+    names = [None if api is CHAT else payload.get("type") for payload in payloads]
     data = b"".join(
         frame(one, name if isinstance(name, str) else None)
         for one, name in zip(payloads, names, strict=True)
@@ -85,7 +113,8 @@ def encode(api: Any, payloads: list[dict[str, Any]]) -> bytes:
 
 
 def hide_in_stream(random: Random) -> None:
-    api, payloads = random.choice([(CHAT, chat_frames()), (RESPONSES, responses_frames())])
+    api = random.choice(APIS)
+    payloads = FRAMES[api.name]()
     plant(random, random.choice(payloads))
     pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api)
     out = pipeline.stream(encode(api, payloads))
@@ -93,25 +122,23 @@ def hide_in_stream(random: Random) -> None:
 
 
 def hide_in_whole(random: Random) -> None:
-    api, body = random.choice([(CHAT, chat_body()), (RESPONSES, responses_body())])
+    api = random.choice(APIS)
+    body = BODIES[api.name]()
     plant(random, body)
     pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api)
     assert CANARY.encode() not in pipeline.whole(json.dumps(body).encode())
 
 
 def hide_in_translation(random: Random) -> None:
-    api, upstream, payloads, body = random.choice(
-        [
-            (RESPONSES, "chat", chat_frames(), chat_body()),
-            (CHAT, "responses", responses_frames(), responses_body()),
-        ]
-    )
-    pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api, upstream=upstream)
+    api, source = random.sample(APIS, 2)
+    expose = random.choice(["summary", "none"])
+    pipeline = new_pipeline(random, expose, api=api, upstream=source.name)
     if random.random() < 0.5:
+        payloads = FRAMES[source.name]()
         plant(random, random.choice(payloads))
-        source = CHAT if upstream == "chat" else RESPONSES
         assert CANARY.encode() not in pipeline.stream(encode(source, payloads))
     else:
+        body = BODIES[source.name]()
         plant(random, body)
         assert CANARY.encode() not in pipeline.whole(json.dumps(body).encode())
 
@@ -123,8 +150,8 @@ def values_in(payloads: list[Any]) -> list[str]:
 
 def lose_nothing(random: Random) -> None:
     """Plant several, beside the answer: each arrives, unchanged and in its place."""
-    api = random.choice([CHAT, RESPONSES])
-    payloads = chat_frames() if api is CHAT else responses_frames()
+    api = random.choice(APIS)
+    payloads = FRAMES[api.name]()
     for number, payload in enumerate(random.sample(payloads, 3)):
         holder = random.choice(list(objects_in(payload)))
         holder[f"x_{number}"] = f"{SENTENCE} {number}"
@@ -136,6 +163,10 @@ def lose_nothing(random: Random) -> None:
         assert values_in(seen.chunks) == sent
     else:
         assert values_in([data for _, data in frames(out)]) == sent
+    if api is MESSAGES:
+        deltas = [json.loads(data).get("delta") or {} for _, data in frames(out)]
+        texts = (delta["text"] for delta in deltas if delta.get("type") == "text_delta")
+        assert "".join(texts) == ANSWER
 
 
 @pytest.mark.parametrize(

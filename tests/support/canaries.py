@@ -51,10 +51,11 @@ def unknown_value(random: Random) -> Any:
 
 
 def objects_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield all objects in a value."""
+    """Yield all objects in a value, but for the input of a call: its keys are the tool's."""
     if isinstance(value, dict):
         yield value
-    for inner in value.values() if isinstance(value, dict) else value:
+        value = [inner for key, inner in value.items() if key != "input"]
+    for inner in value:
         if isinstance(inner, dict | list):
             yield from objects_in(inner)
 

@@ -24,7 +24,7 @@ from abridge.providers.profile import Profile
 
 
 def _make_reader(profile: Profile, display: Display, limit: int) -> MessagesReader:
-    return MessagesReader(profile, display, limit, OriginalFrames(hides_raw=display.hides_raw))
+    return MessagesReader(profile, display, limit, OriginalFrames(display))
 
 
 def _make_translating_reader(profile: Profile, display: Display, limit: int) -> MessagesReader:

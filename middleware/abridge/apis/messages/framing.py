@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
+from abridge.apis.display import Display
 from abridge.apis.frames import change_frame, encode_event, parse_frame
 from abridge.apis.json import as_object, parse_object, string
 from abridge.apis.messages.blocks import (
@@ -63,8 +64,8 @@ class Framing(Protocol):
     def start(self, block: Block, frame: bytes | None, /) -> list[Event]:
         """Start a block."""
 
-    def add_delta(self, block: Block, delta: Json, frame: bytes | None, /) -> list[Event]:
-        """Add a delta to a block."""
+    def add_delta(self, block: Block, event: Json, frame: bytes | None, /) -> list[Event]:
+        """Add the delta of an event to a block."""
 
     def stop(self, block: Block, frame: bytes | None, /) -> list[Event]:
         """Stop a block. Without a frame upstream left its stop out."""
@@ -79,14 +80,15 @@ class Framing(Protocol):
 class OriginalFrames:
     """Carry upstream's frames, repaired. See the protocol `Framing`.
 
-    Where raw reasoning is hidden (`hides_raw`), texts are looked through for thinking, so that
-    their frames are new ones.
+    Where raw reasoning is hidden, texts are looked through for thinking, so that their frames are
+    new ones. Where it is merely replaced, what else a frame of it says goes out in another one.
     """
 
     carries_frames: ClassVar[bool] = True
 
-    def __init__(self, *, hides_raw: bool) -> None:
-        self._hides_raw = hides_raw
+    def __init__(self, display: Display) -> None:
+        self._hides_raw = display.hides_raw
+        self._replaces_raw = not (display.show_raw or display.hides_raw)
 
     def make_frame(self, event_type: str, fields: Json) -> bytes | None:
         return encode_event(event_type, fields)
@@ -108,14 +110,17 @@ class OriginalFrames:
         first.frame = with_index(frame, block.index)
         return [first, *_framed(content, block)]
 
-    def add_delta(self, block: Block, delta: Json, frame: bytes | None) -> list[Event]:
+    def add_delta(self, block: Block, event: Json, frame: bytes | None) -> list[Event]:
+        delta = event["delta"]
         events = block.add_delta(delta)
         is_rebuilt = self._hides_raw and delta.get("type") in TEXT_DELTAS
         if is_rebuilt or frame is None or len(events) > 1:
             return _framed(events, block)
-        event = events[0] if events else Passthrough(LANE, None)
-        event.frame = with_index(frame, block.index) if block.is_moved else frame
-        return [event]
+        read = events[0] if events else Passthrough(LANE, None)
+        read.frame = with_index(frame, block.index) if block.is_moved else frame
+        if not self._replaces_raw or not isinstance(read, ReasoningDelta | ProviderState):
+            return [read]
+        return [read, *_rest_of(event, block)]
 
     def stop(self, block: Block, frame: bytes | None) -> list[Event]:
         *rest, last = block.stop()
@@ -177,6 +182,19 @@ def make_delta(event: Event) -> Json | None:
         case ContentDelta():
             return {"type": "text_delta", "text": event.text}
     return None
+
+
+_THINKING_FIELDS = {"type", "thinking", "signature"}
+
+
+def _rest_of(event: Json, block: Block) -> list[Event]:
+    """Return what a frame of thinking says beside its text."""
+    delta = event["delta"]
+    if delta.keys() <= _THINKING_FIELDS and event.keys() <= {"type", "index", "delta"}:
+        return []
+    empty = {**delta, **dict.fromkeys(delta.keys() & {"thinking", "signature"}, "")}
+    rest = {**event, "index": block.index, "delta": empty}
+    return [Passthrough(LANE, encode_event("content_block_delta", rest))]
 
 
 def _framed(events: Iterable[Event], block: Block) -> list[Event]:

@@ -272,7 +272,7 @@ class MessagesReader:
             return self._read_stray_delta(index, delta)
         if not block.is_open:
             return self._count_fault()
-        return [*self._switch_to(block), *self._framing.add_delta(block, delta, frame)]
+        return [*self._switch_to(block), *self._framing.add_delta(block, event, frame)]
 
     def _read_stray_delta(self, index: int | None, delta: Json) -> list[Event]:
         """Read a delta of a block that upstream did not start, or of another type than its block:
@@ -283,7 +283,7 @@ class MessagesReader:
         start = {"index": index, "content_block": {"type": block_type}}
         events = self._on_block_start(start, None)
         block = self._by_index[index]
-        return [*events, *self._framing.add_delta(block, delta, None)]
+        return [*events, *self._framing.add_delta(block, {"delta": delta}, None)]
 
     def _on_block_stop(self, event: Json, frame: bytes | None) -> list[Event]:
         block = self._by_index.get(_block_index(event))

@@ -24,8 +24,8 @@ class TranslatedEvents:
     def start(self, block: Block, _frame: bytes | None, /) -> list[Event]:
         return block.start()
 
-    def add_delta(self, block: Block, delta: Json, _frame: bytes | None, /) -> list[Event]:
-        return block.add_delta(delta)
+    def add_delta(self, block: Block, event: Json, _frame: bytes | None, /) -> list[Event]:
+        return block.add_delta(event["delta"])
 
     def stop(self, block: Block, _frame: bytes | None, /) -> list[Event]:
         return block.stop()
