@@ -10,13 +10,13 @@ dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
-from abridge.apis.frames import encode_event, with_event_name
+from abridge.apis.frames import encode_event, parse_frame, with_event_name
 from abridge.apis.json import (
     as_object,
     begins_object,
@@ -27,6 +27,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.messages.block_order import BlockOrder, FramedEvent
 from abridge.apis.messages.blocks import LANE, Block, MessageState, ReasoningBlock
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.framing import Framing
@@ -98,6 +99,7 @@ class MessagesReader:
         self._rebuilder: MessageRebuilder | None = None
         if display.hides_raw and framing.carries_frames:
             self._rebuilder = MessageRebuilder()
+        self._order = BlockOrder(limit)
         self._blocks: list[Block] = []
         self._by_index: dict[int | None, Block] = {}
         self._current: Block | None = None  # the block that was continued last
@@ -128,21 +130,21 @@ class MessagesReader:
             carried = encode_event(event["type"], event)
         elif self._carries_frames:
             carried = with_event_name(frame, event)
-        handler = self._HANDLERS.get(string(event.get("type")))
-        if handler is None:
-            return self._framing.other(carried)
-        return handler(self, event, carried)
+        if not self._carries_frames or self._order.passes(event):
+            return self._handle(event, carried)
+        return self._handle_all(self._order.arrange(event, carried))
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
         if self._stopped and error is None and self._failure is None:
             return self._on_message_stop({}, None)
+        rest = self._handle_all(self._order.rest())
         self._ended = True
         error = self._failure or error or CONNECTION_LOST
         usage = read_usage(self._usage) if self._stopped else None  # not final before
         ending = self._break_off()
-        return [*ending, ResponseEnded(None, None, ok=False, usage=usage, error=error)]
+        return [*rest, *ending, ResponseEnded(None, None, ok=False, usage=usage, error=error)]
 
     def read_whole(self, body: bytes) -> list[Event]:
         parsed = parse_object(body, loads_exact)
@@ -198,6 +200,13 @@ class MessagesReader:
         if self._hides_raw:
             return self._framing.other(sse.encode_frame(sse.DONE)) if is_done else []
         return self._framing.other(frame)
+
+    def _handle_all(self, framed_events: Iterable[FramedEvent]) -> list[Event]:
+        return [event for framed in framed_events for event in self._handle(*framed)]
+
+    def _handle(self, event: Json, frame: bytes | None) -> list[Event]:
+        handler = self._HANDLERS.get(string(event.get("type")))
+        return self._framing.other(frame) if handler is None else handler(self, event, frame)
 
     # Beginning
 
@@ -367,8 +376,13 @@ class MessagesReader:
         if self._failure is not None:
             return self._count_fault()
         self._failure = self._read_error(event)
-        ending = self._break_off() if self._carries_frames else []
-        return [*ending, ErrorReported(None, frame, self._failure)]
+        if frame is None:
+            return [ErrorReported(None, None, self._failure)]
+        error = {"type": "api_error", "message": self._failure.message}
+        complete = {**event, "error": {**error, **as_object(event.get("error"))}}
+        if complete != parse_frame(frame):
+            frame = encode_event("error", complete)
+        return [*self._break_off(), ErrorReported(None, frame, self._failure)]
 
     def _read_error(self, event: Json) -> ErrorDetail:
         """Read an error, in other words where upstream's may repeat what is hidden."""

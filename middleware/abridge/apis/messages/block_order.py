@@ -1,0 +1,107 @@
+"""Put the events of a stream into an order in which one block is open at a time.
+
+Blocks that follow each other are Anthropic's order, but a sloppy upstream may let calls alternate.
+What is not of the open call is queued until that is complete.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from io import StringIO
+from typing import TypeAlias
+
+from abridge.apis.json import as_object, parse_object, string
+from abridge.core.conversation import Json
+
+FramedEvent: TypeAlias = tuple[Json, bytes | None]
+"""An event, and the frame in which it came."""
+
+CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
+
+BLOCK_EVENTS = ("content_block_start", "content_block_delta", "content_block_stop")
+
+
+class BlockOrder:
+    """Order the events of one stream. At most `limit` bytes are queued: past that, the call that
+    others wait for is given up."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._room_left = limit
+        self._open: object = None  # the index of the open call
+        self._arguments = StringIO()
+        self._last_fragment = ""
+        self._queued: list[FramedEvent] = []
+
+    def passes(self, event: Json) -> bool:
+        """Return whether `arrange` would yield just this event, and has nothing to note."""
+        return self._open is None and event.get("type") != "content_block_start"
+
+    def arrange(self, event: Json, frame: bytes | None) -> Iterator[FramedEvent]:
+        """Take an event; yield those whose turn it is."""
+        if event.get("type") in ("message_delta", "message_stop", "error"):
+            yield from self.rest()
+            yield event, frame
+            return
+        arriving = deque([(event, frame)])
+        while arriving:
+            event, frame = arriving.popleft()
+            if self._waits(event):
+                self._queue(event, frame)
+            else:
+                yield event, frame
+                self._note(event)
+            if self._queued and (self._open is None or self._is_complete):
+                self._open = None
+                arriving.extendleft(reversed(self._take_queued()))
+
+    def rest(self) -> Iterator[FramedEvent]:
+        """Yield what is queued: no more of the open call will come."""
+        while self._queued:
+            self._open = None
+            for event, frame in self._take_queued():
+                yield from self.arrange(event, frame)
+        self._open = None
+
+    def _waits(self, event: Json) -> bool:
+        """Return whether an event is about another block than the open call, which is not whole."""
+        is_other = event.get("type") in BLOCK_EVENTS and event.get("index") != self._open
+        if self._open is None or not is_other:
+            return False
+        return bool(self._queued) or not self._is_complete
+
+    def _queue(self, event: Json, frame: bytes | None) -> None:
+        self._queued.append((event, frame))
+        self._room_left -= len(frame or b"")
+        if self._room_left < 0:
+            self._open = None
+
+    def _take_queued(self) -> list[FramedEvent]:
+        queued, self._queued, self._room_left = self._queued, [], self._limit
+        return queued
+
+    def _note(self, event: Json) -> None:
+        """Take note of a call that begins, goes on or ends; any other block ends it."""
+        kind, index = event.get("type"), event.get("index")
+        if kind == "content_block_start":
+            is_call = as_object(event.get("content_block")).get("type") in CALL_TYPES
+            self._open, self._arguments = index if is_call else None, StringIO()
+            self._last_fragment = ""
+        elif kind == "content_block_delta" and index == self._open:
+            fragment = string(as_object(event.get("delta")).get("partial_json"))
+            self._arguments.write(fragment)
+            self._last_fragment = fragment or self._last_fragment
+        elif kind in BLOCK_EVENTS:
+            self._open = None
+
+    @property
+    def _is_complete(self) -> bool:
+        """Return whether the open call has all its arguments.
+
+        Parse them only if the last fragment can end an object, since they may be long.
+        """
+        if not self._last_fragment.rstrip().endswith("}"):
+            return False
+        arguments = self._arguments.getvalue().encode(errors="surrogatepass")
+        return parse_object(arguments) is not None
