@@ -102,10 +102,9 @@ class UpstreamMessage:
 
     def build_whole(self, end: ResponseEnded) -> Json | None:
         """Build the whole message; None if upstream's body is to go out as it is."""
-        is_plain = self._display.is_plain and end.share is None and end.error is None
-        if is_plain or not end.ok:
-            return None
-        message = parse_object(end.frame or b"", loads_exact)
+        message = None
+        if end.ok and not self._is_unchanged(end):
+            message = parse_object(end.frame or b"", loads_exact)
         if message is None:
             return None
         message["content"] = [*self._show_content(message.get("content"), end)]
@@ -151,6 +150,11 @@ class UpstreamMessage:
         return "error", error_body(error.message, code=error.code)
 
     # A whole message
+
+    def _is_unchanged(self, end: ResponseEnded) -> bool:
+        has_summaries = any(one.parts or one.error for one in end.summaries.values())
+        is_shown = self._display.show_raw and not self._display.hides_raw
+        return is_shown and not has_summaries and end.share is None and end.error is None
 
     def _show_content(self, content: object, end: ResponseEnded) -> Iterator[object]:
         item = 0
