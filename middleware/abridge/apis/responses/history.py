@@ -54,8 +54,6 @@ TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
 class ResponsesHistory:
     """Read and change the turns of one request. See the protocol `History`."""
 
-    requires_reasoning = False
-
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         self._body = body
         self._is_translated = is_translated

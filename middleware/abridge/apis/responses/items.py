@@ -128,6 +128,10 @@ class OutputItem:
 ID_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
 
 
+def mint_item_id(item_type: str) -> str:
+    return mint_id(ID_PREFIXES.get(item_type, "item_"))
+
+
 class OutputItems:
     """Hold the items of one response, of which at most `limit` characters are stored.
 
@@ -176,8 +180,8 @@ class OutputItems:
     def add(self, added: Json, index: Any) -> OutputItem:
         """Add an item under the next output index."""
         number, given_id = len(self._items), upstream_id(added)
-        prefix = ID_PREFIXES.get(string(added.get("type")), "item_")
-        item_id = mint_id(prefix) if not given_id or given_id in self._by_id else given_id
+        is_taken = not given_id or given_id in self._by_id
+        item_id = mint_item_id(string(added.get("type"))) if is_taken else given_id
         item = self._items[number] = OutputItem(
             number, added, item_id, self.reserve, self._make_frame
         )

@@ -1,10 +1,17 @@
-"""Repair lifecycle events, which repeat the response: add the fields that upstream leaves out."""
+"""Repair a response as lifecycle events repeat it, or as a body has it that is no stream: add the
+fields that upstream leaves out."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from abridge.apis.frames import change_frame
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
+from abridge.apis.responses.contents import TEXT
+from abridge.apis.responses.items import mint_item_id
+from abridge.apis.responses.reasoning import is_reasoning
+from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
 
 REQUIRED_FIELDS: Json = {
@@ -21,9 +28,11 @@ REQUIRED_FIELDS: Json = {
     "tool_choice": "auto",
     "tools": [],
     "top_p": None,
+    "truncation": "disabled",
 }
-"""Fields that every response has (openai-openapi, `Response`), with values that claim nothing which
-upstream did not say. llama.cpp's server begins with only an id and a status."""
+"""Fields that every response has (openai-openapi, `Response`; openresponses, `ResponseResource`),
+with values that claim nothing which upstream did not say. llama.cpp's server begins with only an id
+and a status."""
 
 EVENT_STATUS = {
     "response.created": "in_progress",
@@ -68,4 +77,41 @@ class ResponseLifecycle:
         }
         if not isinstance(fields["output"], list):
             fields["output"] = []
+        if "usage" in fields:
+            fields["usage"] = RESPONSES_USAGE.fill_details(fields["usage"])
         return {**event, "response": {**fields, "id": self._id}}
+
+    def repair_whole(self, response: Json) -> Json:
+        """Return a response that is not streamed with what upstream leaves out of it, and of its
+        items: their ids and statuses, and the annotations of texts."""
+        is_incomplete = bool(response.get("incomplete_details"))
+        status = "incomplete" if is_incomplete else "completed"
+        repaired: Json = self._repaired({"type": f"response.{status}", "response": response})
+        ids: set[str] = set()
+        output = [
+            _repair_item(item, status, ids) if isinstance(item, dict) else item
+            for item in repaired["response"]["output"]
+        ]
+        return {**repaired["response"], "output": output}
+
+
+def _repair_item(item: Json, status: str, ids: set[str]) -> Json:
+    """Return an item with what upstream leaves out; `ids` are those of the items before it."""
+    item_type, item_id = string(item.get("type")), string(item.get("id"))
+    fields: Json = {}
+    if not item_id or item_id in ids:
+        fields["id"] = item_id = mint_item_id(item_type)
+    ids.add(item_id)
+    if item_type in ("message", "function_call") and "status" not in item:
+        fields["status"] = status
+    if item_type == "message" and isinstance(item.get("content"), list):
+        fields["content"] = [_repair_part(part) for part in item["content"]]
+        fields["role"] = item.get("role") or "assistant"
+    if is_reasoning(item) and not isinstance(item.get("summary"), list):
+        fields["summary"] = []
+    return {**item, **fields}
+
+
+def _repair_part(part: Any) -> Any:
+    is_text = isinstance(part, dict) and part.get("type") == TEXT.name
+    return {**TEXT.other_fields, **part} if is_text and "annotations" not in part else part

@@ -20,7 +20,7 @@ from abridge.apis.openai import PartWriters
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
 from abridge.apis.tags import TagSplitter
-from abridge.apis.tools import ToolNames, write_shell_arguments
+from abridge.apis.tools import ToolNames, stated_output, write_shell_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     SIGNATURE_PREFIX,
@@ -320,7 +320,7 @@ class InputWriter:
             call_type = (
                 "custom_tool_call" if part.call_id in self._custom_call_ids else "function_call"
             )
-            output = write_parts(part.parts, self.unsupported)
+            output = write_parts(stated_output(part), self.unsupported)
             return [{"type": f"{call_type}_output", "call_id": part.call_id, "output": output}]
         message: Json = {"type": "message", "role": "assistant"}
         if isinstance(part, TextPart):

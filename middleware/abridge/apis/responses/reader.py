@@ -165,8 +165,9 @@ class ResponsesReader:
             response = self._rebuilder.rebuild_response(response)
         if self._inline is not None:
             response = {**response, "output": self._inline.split_output(response["output"])}
-        if self._carries_frames and (self._hides_raw or response != sent):
-            frame = dumps(response)
+        if self._carries_frames:
+            response = self._lifecycle.repair_whole(response)
+            frame = dumps(response) if self._hides_raw or response != sent else frame
         events = self._start(response, None)
         self._final_output = list(enumerate(response["output"]))
         for number, item in enumerate(response["output"]):
