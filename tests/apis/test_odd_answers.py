@@ -5,6 +5,7 @@ and hides what is to be hidden.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,9 +16,16 @@ from abridge.apis.api import Api
 from abridge.apis.registry import APIS
 from tests.end_to_end.mutations import DOCUMENTS, ODD, SECRET, changed, places
 from tests.support.checker import check_chat, check_responses
+from tests.support.messages_checker import check_messages
 from tests.support.pipeline import translating
 from tests.support.streams import frame
 from tests.support.translated import read_events, turn_of
+
+CHECKS: dict[str, Callable[[bytes], object]] = {
+    "chat": check_chat,
+    "responses": check_responses,
+    "messages": check_messages,
+}
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -36,10 +44,8 @@ def test_an_odd_value_leaves_a_legal_result(name: str, client: Api, data: st.Dat
     assert SECRET.encode() not in out
     if not stream:
         assert isinstance(json.loads(out), dict)
-    elif client.name == "chat":
-        check_chat(out)
     else:
-        check_responses(out)
+        CHECKS[client.name](out)
 
 
 def written(payload: Any) -> bytes:

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.json import parse_object
-from abridge.apis.openai import mint_id
 from abridge.apis.responses.tools import write_call
-from abridge.apis.responses.translated_items import TranslatedCall
 from abridge.apis.tools import (
     AS_FUNCTION_NOTE,
     as_function,
@@ -18,11 +15,8 @@ from abridge.apis.tools import (
     wrap_free_text,
     write_shell_arguments,
 )
-from abridge.core.conversation import Json
-from abridge.core.events import ToolCallDelta
 from abridge.core.model_request import Tool
 from tests.support.openapi import check
-from tests.support.streams import pieces
 
 PATCH = as_function(Tool("apply_patch", "custom", client_name="apply_patch"))
 SHELL = as_function(Tool("local_shell", "local_shell", client_name="local_shell"))
@@ -102,26 +96,6 @@ class TestSpellCall:
     )
     def test_of_a_local_shell_with_a_command_line(self, arguments: str, command: Any) -> None:
         assert read_shell_action(arguments)["command"] == command
-
-
-def test_a_long_call_is_not_parsed_again_for_each_fragment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    read = []
-
-    def reading(data: bytes) -> Json | None:
-        read.append(len(data))
-        return parse_object(data)
-
-    monkeypatch.setattr("abridge.apis.responses.translated_items.parse_object", reading)
-    written = TranslatedCall(
-        ToolCallDelta(0, None, call_index=0, id="c", name="f"), None, 0, mint_id
-    )
-    text = json.dumps({"x": "y" * 100_000})
-    for piece in pieces(text, 50):
-        list(written.write(piece))
-        assert not written.is_complete or written.build_done("completed")["arguments"] == text
-    assert sum(read) < 20 * len(text)
 
 
 def test_a_shell_action_comes_back_as_it_was() -> None:

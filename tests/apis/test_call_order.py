@@ -1,0 +1,78 @@
+"""The order in which interleaved calls are written."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.call_order import CallOrder
+from abridge.apis.json import parse_object
+from abridge.core.events import ContentDelta, ToolCallDelta
+from tests.support.streams import pieces
+
+
+def piece(number: int, arguments: str) -> ToolCallDelta:
+    return ToolCallDelta(0, None, call_index=number, arguments=arguments)
+
+
+def arranged(events: list[ContentDelta]) -> list[ContentDelta]:
+    order = CallOrder()
+    return [*(out for event in events for out in order.arrange(event)), *order.rest()]
+
+
+@given(st.data())
+def test_calls_come_one_after_the_other_whole_and_in_order(data: st.DataObject) -> None:
+    arguments = data.draw(st.lists(st.dictionaries(st.text(), st.text()), min_size=1, max_size=4))
+    waiting = [pieces(json.dumps(given), 5) for given in arguments]
+    events: list[ContentDelta] = [
+        piece(number, fragments.pop(0)) for number, fragments in enumerate(waiting)
+    ]
+    while left := [number for number, fragments in enumerate(waiting) if fragments]:
+        number = data.draw(st.sampled_from(left))
+        events.append(piece(number, waiting[number].pop(0)))
+        events += [ContentDelta(0, None, "x")] * data.draw(st.integers(0, 1))
+    out = arranged(events)
+    assert sorted(map(id, out)) == sorted(map(id, events))
+    calls = [event for event in out if isinstance(event, ToolCallDelta)]
+    written = [
+        (number, json.loads("".join(event.arguments for event in fragments)))
+        for number, fragments in groupby(calls, lambda event: event.call_index)
+    ]
+    assert written == list(enumerate(arguments))
+
+
+def test_what_is_not_of_an_open_call_waits_until_that_is_whole() -> None:
+    said = ContentDelta(0, None, "Done.")
+    order = CallOrder()
+    assert list(order.arrange(piece(0, "{"))) == [piece(0, "{")]
+    assert list(order.arrange(said)) == []
+    assert list(order.arrange(piece(0, "}"))) == [piece(0, "}"), said]
+
+
+def test_a_piece_of_a_call_that_is_done_is_dropped() -> None:
+    assert arranged([piece(0, "{}"), piece(1, "{}"), piece(0, "more")]) == [
+        piece(0, "{}"),
+        piece(1, "{}"),
+    ]
+
+
+def test_a_long_call_is_not_parsed_again_for_each_fragment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+
+    def reading(data: bytes) -> Any:
+        read.append(len(data))
+        return parse_object(data)
+
+    monkeypatch.setattr("abridge.apis.call_order.parse_object", reading)
+    text = json.dumps({"x": "y" * 100_000})
+    order = CallOrder()
+    for fragment in pieces(text, 50):
+        list(order.arrange(piece(0, fragment), ContentDelta(0, None, "x")))
+    assert 0 < sum(read) < 20 * len(text)
