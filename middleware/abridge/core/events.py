@@ -169,6 +169,7 @@ class Finished(Event):
     """The lane ends. A lane that stops with tool calls in it has the reason `tool_calls`."""
 
     reason: FinishReason
+    stop_sequence: str = ""  # that at which the model stopped, where upstream names it
 
 
 @dataclass(slots=True)

@@ -145,6 +145,16 @@ class TestLifecycle:
         assert streamed(say("A"), Finished(0, None, reason)).stop_reason == stop_reason
         assert whole(say("A"), Finished(0, None, reason))["stop_reason"] == stop_reason
 
+    @pytest.mark.parametrize(
+        ("named", "told"), [("END", ("stop_sequence", "END")), ("", ("end_turn", None))]
+    )
+    def test_a_stop_sequence_of_the_request_is_told(self, named: str, told: object) -> None:
+        echo = RequestEcho({"stop_sequences": ["END"]})
+        for finished in (Finished(0, None, "stop", named), Finished(0, None, "stop", "other")):
+            message = streamed(say("A"), finished, echo=echo).message
+            expected = told if finished.stop_sequence == named else ("end_turn", None)
+            assert (message["stop_reason"], message["stop_sequence"]) == expected
+
     def test_a_refusal_is_shown_and_is_the_stop_reason(self) -> None:
         refused = RefusalDelta(0, None, refusal="I cannot."), Finished(0, None, "stop")
         seen = streamed(say("Well. "), *refused)

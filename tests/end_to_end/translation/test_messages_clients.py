@@ -13,7 +13,7 @@ from tests.end_to_end.translation.turn import ARGUMENTS, PATHS, TOOL, WORDS, ans
 from tests.support.asgi import Call, call
 from tests.support.deployments import FORMS, PREFIX, Form
 from tests.support.messages_checker import check_error, check_message, check_messages
-from tests.support.streams import THOUGHT, chunk, response, responses_stream
+from tests.support.streams import THOUGHT, chunk, completion, response, responses_stream
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -121,6 +121,20 @@ class TestAnswers:
             {"type": "thinking", "thinking": "I add.", "signature": ""},
             {"type": "redacted_thinking", "data": "gA=="},
         ]
+
+    @BOTH
+    @pytest.mark.parametrize("name", ["stop_reason", "matched_stop"])
+    async def test_the_stop_sequence_is_told_where_upstream_names_it(
+        self, name: str, *, stream: bool
+    ) -> None:
+        whole = completion({"content": "A"})
+        whole["choices"][0][name] = "END"
+        finish = {"index": 0, "delta": {"content": "A"}, "finish_reason": "stop", name: "END"}
+        played = Answer([chunk(choices=[finish])]) if stream else Answer.json(whole)
+        sent = body(stream=stream, stop_sequences=["END"])
+        reply = await call(bridge(Upstream(played), "chat"), PATH, sent, KEY)
+        message = message_of(reply, stream=stream)
+        assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "END")
 
     async def test_a_calls_id_that_clients_refuse_returns_to_upstream_as_it_was(self) -> None:
         function = {"name": TOOL, "arguments": "{}"}

@@ -38,6 +38,11 @@ EXPLICIT_REASONS: Mapping[str, FinishReason] = {
 }
 """Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
 
+STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
+"""Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
+number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
+entrypoints/openai/protocol.py)."""
+
 
 class TranslatedEvents:
     """Translate the pieces of all choices. See the protocol `Framing`."""
@@ -138,7 +143,7 @@ class ChoiceTranslation:
         if explicit := EXPLICIT_REASONS.get(string(reason)):
             return [Finished(self._lane, None, explicit)]
         default: FinishReason = "tool_calls" if self._calls.count else "stop"
-        return [*self._calls.finish(), Finished(self._lane, None, default)]
+        return [*self._calls.finish(), Finished(self._lane, None, default, _stop_sequence(choice))]
 
     # Blank reasoning opens no stretch
 
@@ -318,6 +323,10 @@ class ToolCallFragments:
         if isinstance(index, int):
             self._by_index[index] = known
         return known
+
+
+def _stop_sequence(choice: Json) -> str:
+    return next(filter(None, (string(choice.get(name)) for name in STOP_SEQUENCE_FIELDS)), "")
 
 
 def _format_arguments(arguments: Any) -> str:

@@ -57,7 +57,7 @@ class TranslatedMessage:
         self._has_started = False
         self._is_over = False
         self._lane: int | None = None
-        self._finish_reason: FinishReason = "stop"
+        self._finished = Finished(None, None, "stop")
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
 
@@ -95,7 +95,7 @@ class TranslatedMessage:
             case ReasoningEnded():
                 yield from self._content.end_reasoning(event)
             case Finished():
-                self._finish_reason = event.reason
+                self._finished = event
                 yield from self._content.finish()
             case UsageReported():
                 self._usage = event.usage
@@ -145,12 +145,17 @@ class TranslatedMessage:
         tokens = event.usage or self._usage
         merged = self._merges_usage and tokens is not None and tokens.input is not None
         return {
-            "delta": {"stop_reason": self._stop_reason, "stop_sequence": None},
+            "delta": self._build_stop(),
             "usage": add_share(write_usage(tokens), event.share, merged=merged),
         }
 
-    @property
-    def _stop_reason(self) -> str:
-        """The stop reason. A refusal is told in the text, and here."""
-        is_refusal = self._finish_reason == "stop" and self._content.has_refusal
-        return "refusal" if is_refusal else STOP_REASONS[self._finish_reason]
+    def _build_stop(self) -> Json:
+        """Tell why the answer stopped. A refusal is told here and in its text, and a stop sequence
+        if it is one of the request's."""
+        finished, sequences = self._finished, self._echo.body.get("stop_sequences") or ()
+        reason, sequence = STOP_REASONS[finished.reason], None
+        if finished.reason == "stop" and self._content.has_refusal:
+            reason = "refusal"
+        elif finished.reason == "stop" and finished.stop_sequence in sequences:
+            reason, sequence = "stop_sequence", finished.stop_sequence
+        return {"stop_reason": reason, "stop_sequence": sequence}
