@@ -347,6 +347,15 @@ class TestUsage:
             "output_tokens_details": {"thinking_tokens": 50},
         }
 
+    @pytest.mark.parametrize(
+        ("tokens", "output"),
+        [(Tokens(4, 5, 12, 3), 8), (Tokens(4, 5, 9, 3), 5), (Tokens(4, 5, None, 3), 5)],
+        ids=["beside", "within", "unknown"],
+    )
+    def test_output_tokens_include_thinking(self, tokens: Tokens, output: int) -> None:
+        end = ResponseEnded(None, None, ok=True, usage=tokens)
+        assert streamed(end=end).usage["output_tokens"] == output
+
     def test_usage_that_comes_before_the_end_is_written(self) -> None:
         reported = UsageReported(None, None, Tokens(4, 5))
         assert streamed(reported).usage == {"input_tokens": 4, "output_tokens": 5}

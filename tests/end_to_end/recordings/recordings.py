@@ -144,6 +144,9 @@ def read_messages(data: bytes, *, streamed: bool) -> Content:
         elif block["type"] == "input_json_delta" and index in calls:
             calls[index][2] += block["partial_json"]
     found.calls = [(call[0], call[1], call[2] or "{}") for call in calls.values()]
+    bodies = chunks_of(data) if streamed else [json.loads(data)]
+    for body in bodies:
+        found.finish = (body.get("delta") or body).get("stop_reason") or found.finish
     return found
 
 

@@ -78,6 +78,9 @@ def request_body(
     if api == "chat":
         options = {"stream_options": {"include_usage": True}} if stream else {}
         return {**body, "messages": [{"role": "user", "content": "Hi"}], **options, **more}
+    if api == "messages":
+        user = {"role": "user", "content": "Hi"}
+        return {**body, "max_tokens": 4000, "messages": [user], **more}
     return {**body, "input": "Hi", **more}
 
 

@@ -46,8 +46,9 @@ def merge_usage(usage: Json, reported: Any) -> Json:
 def write_usage(tokens: Tokens | None) -> Json:
     """Write what an upstream of another API reported; the inverse of `read_usage`.
 
-    `input_tokens` excludes what was read from a cache or written to one (Anthropic API reference,
-    `Usage`). Figures that clients require are 0 if they were not reported, others are left out.
+    `input_tokens` excludes what was read from a cache or written to one, `output_tokens` includes
+    thinking (Anthropic API reference, `Usage`). Figures that clients require are 0 if they were not
+    reported, others are left out.
     """
     if tokens is None:
         return NO_USAGE
@@ -61,8 +62,16 @@ def write_usage(tokens: Tokens | None) -> Json:
     return {
         "input_tokens": max(0, (tokens.input or 0) - in_cache),
         **{name: figure for name, figure in optional.items() if figure is not None},
-        "output_tokens": tokens.output or 0,
+        "output_tokens": _output_with_thinking(tokens),
     }
+
+
+def _output_with_thinking(tokens: Tokens) -> int:
+    """Return the output tokens, thinking included. Some upstreams, as xAI, report it beside the
+    output, which the total tells."""
+    output, thinking = tokens.output or 0, tokens.reasoning or 0
+    is_apart = tokens.total == (tokens.input or 0) + output + thinking
+    return output + thinking if is_apart else output
 
 
 def add_share(usage: object, share: SummaryShare | None, *, merged: bool) -> Json:
