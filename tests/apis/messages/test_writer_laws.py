@@ -6,16 +6,22 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abridge.apis.api import Writer
 from abridge.apis.display import Display, Envelope
+from abridge.apis.messages.envelopes import EnvelopeBuilder
+from abridge.apis.messages.history import MessagesHistory
 from abridge.core.events import (
     ContentDelta,
     Event,
     Finished,
+    ProviderState,
+    ReasoningDelta,
     ReasoningEnded,
+    ReasoningStarted,
     RefusalDelta,
     ResponseEnded,
     ToolCallDelta,
@@ -27,6 +33,7 @@ from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
 from tests.support.messages_checker import MessagesStream, check_message, check_messages
 from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
+from tests.support.sealers import USER, sealer, unseal
 from tests.support.translated import turn_of
 
 STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
@@ -155,3 +162,33 @@ def test_a_turn_that_breaks_off_anywhere_ends_in_an_error(
     last = max((e.call_index for e in kept if isinstance(e, ToolCallDelta)), default=None)
     if kept and isinstance(kept[-1], ToolCallDelta) and len(seen.calls) == last:
         assert isinstance(seen.calls[-1]["input"], str)
+
+
+@given(turns())
+def test_what_clients_return_restores_the_reasoning_on_another_replica(
+    events: list[Event],
+) -> None:
+    """Whatever stood in its place, and however many stretches and calls there were."""
+    pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
+    place = MessagesHistory({"messages": [USER]}).next_place()
+    seen = written(events, make_writer(raw=False, seal=sealer(api="messages", place=place).seal))
+    answer = {"role": "assistant", "content": seen.blocks}
+    returned = unseal(MessagesHistory({"messages": [USER, answer]}), sealer(api="messages"))
+    content = [block for message in returned["messages"][1:] for block in message["content"]]
+    kept = [block for block in content if block["type"] in ("thinking", "redacted_thinking")]
+    told = ("data", "thinking", "signature")
+    assert [block for block in kept if any(map(block.get, told))] == sent(events)
+    assert [block for block in content if block["type"] == "tool_use"] == seen.calls
+
+
+def sent(events: list[Event]) -> list[Any]:
+    """The blocks that Anthropic would have sent of the reasoning."""
+    blocks: list[Any] = []
+    for event in events:
+        if isinstance(event, ReasoningStarted):
+            builder = EnvelopeBuilder(LIMIT)
+        elif isinstance(event, ReasoningEnded):
+            blocks += builder.build() or []
+        elif isinstance(event, ReasoningDelta | ProviderState):
+            builder.add(event)
+    return blocks
