@@ -10,6 +10,7 @@ from abridge.apis.messages import request as messages
 from abridge.apis.responses import request as responses
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.catalog import PROFILES
+from tests.apis.messages.spec import ANTHROPIC, check_request
 from tests.support.openapi import check
 
 Json = dict[str, Any]
@@ -43,6 +44,14 @@ def to_chat(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
     written = chat.write_request(question, options)
     if options.profile.returns.place != "chunks":
         check("CreateChatCompletionRequest", written.body)
+    return written
+
+
+def to_messages(question: ModelRequest, profile: str = "auto") -> TranslatedRequest:
+    """Translate for a Messages upstream; check the body with Anthropic's types if installed."""
+    written = messages.write_request(question, UpstreamOptions(PROFILES[profile]))
+    if ANTHROPIC:
+        check_request(written.body)
     return written
 
 

@@ -145,8 +145,10 @@ def write_content(
     parts: Sequence[MessagePart], writers: PartWriters, unsupported: list[Unsupported]
 ) -> str | list[Json]:
     """Return a string if that is enough, else a list; add inexpressible parts to `unsupported`."""
-    if all(isinstance(part, TextPart) for part in parts) and len(parts) < 2:
-        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    if not parts:
+        return ""
+    if len(parts) == 1 and isinstance(parts[0], TextPart) and parts[0].cache_control is None:
+        return parts[0].text
     content = []
     for part in parts:
         written = writers[type(part)](part) if type(part) in writers else None

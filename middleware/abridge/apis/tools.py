@@ -258,4 +258,5 @@ def stated_output(output: ToolOutputPart) -> tuple[TextPart | ImagePart | FilePa
     first = output.parts[0] if output.parts else TextPart("")
     if not isinstance(first, TextPart):
         return (TextPart(FAILED_NOTE), *output.parts)
-    return (TextPart(f"{FAILED_NOTE}\n{first.text}".rstrip()), *output.parts[1:])
+    stated = f"{FAILED_NOTE}\n{first.text}".rstrip()
+    return (TextPart(stated, first.cache_control), *output.parts[1:])

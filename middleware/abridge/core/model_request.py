@@ -29,6 +29,8 @@ def _param_field() -> str:
 @dataclass(slots=True, frozen=True)
 class TextPart:
     text: str
+    cache_control: Json | None = field(default=None, compare=False)
+    """Anthropic's mark that a cache may end here, which others take as well."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -274,15 +276,35 @@ def _unknown_message(part: UnknownPart) -> str:
 
 
 def joined_text(parts: Iterable[MessagePart]) -> list[MessagePart]:
-    """Merge adjacent texts: a message's text may come in any number of pieces."""
+    """Merge adjacent texts: a message's text may come in any number of pieces. None is merged
+    behind a mark for a cache."""
     joined: list[MessagePart] = []
     for part in parts:
         last = joined[-1] if joined else None
-        if isinstance(part, TextPart) and isinstance(last, TextPart):
-            joined[-1] = TextPart(last.text + part.text)
+        mergeable = isinstance(last, TextPart) and last.cache_control is None
+        if isinstance(part, TextPart) and isinstance(last, TextPart) and mergeable:
+            joined[-1] = TextPart(last.text + part.text, part.cache_control)
         else:
             joined.append(part)
     return joined
+
+
+def without_marks(message: Message) -> Message:
+    """Return a message without the marks for caches."""
+    return replace(message, parts=[_without_mark(part) for part in message.parts])
+
+
+def _without_mark(part: MessagePart) -> MessagePart:
+    match part:
+        case TextPart(text) if part.cache_control is not None:
+            return TextPart(text)
+        case ToolOutputPart():
+            texts = tuple(
+                TextPart(inner.text) if isinstance(inner, TextPart) else inner
+                for inner in part.parts
+            )
+            return replace(part, parts=texts)
+    return part
 
 
 def unsupported_part(part: MessagePart) -> Unsupported:

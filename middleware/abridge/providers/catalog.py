@@ -215,6 +215,7 @@ _ROWS = (
         reasoning_in=("thinking_blocks", "reasoning_content", "tags"),
         summarized_models=(*_CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *_GEMINI_SUMMARIES),
         returns=ReasoningReturn("thinking_blocks"),
+        cache_marks=True,  # completion/prompt_caching
         apis=ALL_APIS,
         source="litellm types/utils.py, types/llms/openai.py; docs.litellm.ai: reasoning_content",
     ),
@@ -304,6 +305,7 @@ _ROWS = (
         summarized_models=(*_CLAUDE_SUMMARIES, *_GEMINI_SUMMARIES),
         returns=ReasoningReturn("reasoning_details"),
         budget_field="reasoning.max_tokens",
+        cache_marks=True,  # guides/best-practices/prompt-caching
         thinking_off=_switch_off(reasoning={"enabled": False}),
         apis=ALL_APIS,
         parses_text=True,

@@ -164,6 +164,7 @@ class Profile:
     budget_field: str = ""
     """The chat field for the tokens to think with, dotted if nested, if it is taken with nothing
     else."""
+    cache_marks: bool = False  # its chat API takes Anthropic's `cache_control`
     thinks_if_asked: tuple[str, ...] = ("*claude*",)
     """Globs of models that think on Messages, or say what they think, only if a request asks."""
     structured_outputs: StructuredOutputs = "as_claude"

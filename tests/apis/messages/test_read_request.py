@@ -23,8 +23,10 @@ from abridge.errors import RequestError
 from tests.apis.translation import (
     HELLO,
     Json,
+    chat_request,
     messages_request,
     to_chat,
+    to_messages,
     to_responses,
     unfit,
 )
@@ -499,6 +501,51 @@ class TestThinking:
         with pytest.raises(RequestError) as caught:
             messages_request(**fields)
         assert caught.value.param == param
+
+
+MARK = {"type": "ephemeral"}
+
+
+class TestCacheMarks:
+    TURNS = (
+        user(text("Hi"), text("there", cache_control=MARK)),
+        assistant(CALL),
+        user(result("7", cache_control=MARK)),
+    )
+    SYSTEM = (text("Be brief."), text("Be kind.", cache_control=MARK))
+
+    @pytest.mark.parametrize("profile", ["openrouter", "litellm"])
+    def test_stand_where_the_client_set_them(self, profile: str) -> None:
+        system, asked, _, answered = chat_messages(
+            *self.TURNS, system=list(self.SYSTEM), profile=profile
+        )
+        assert system == {"role": "system", "content": list(self.SYSTEM)}
+        assert asked["content"] == [text("Hi"), text("there", cache_control=MARK)]
+        assert answered["content"] == [text("7", cache_control=MARK)]
+
+    @pytest.mark.parametrize("profile", ["auto", "vllm", "openai"])
+    def test_are_dropped_where_upstream_knows_none(self, profile: str) -> None:
+        request = messages_request(*self.TURNS, system=list(self.SYSTEM), cache_control=MARK)
+        for written in (to_chat(request, profile), to_responses(request, profile)):
+            assert "cache_control" not in str(written.body)
+            assert unfit(written) == {"cache_control": False}
+
+    def test_a_mark_for_the_whole_request_is_passed_on(self) -> None:
+        assert (
+            to_chat(messages_request(cache_control=MARK), "openrouter").body["cache_control"]
+            == MARK
+        )
+
+    def test_of_a_chat_client_reach_a_messages_upstream(self) -> None:
+        request = chat_request(
+            {"role": "system", "content": list(self.SYSTEM)},
+            {"role": "user", "content": [text("Hi", cache_control=MARK)]},
+            cache_control=MARK,
+        )
+        body = to_messages(request).body
+        assert body["system"] == list(self.SYSTEM)
+        assert body["messages"][0]["content"] == [text("Hi", cache_control=MARK)]
+        assert body["cache_control"] == MARK
 
 
 SCHEMA = {"type": "object", "properties": {}, "additionalProperties": False}

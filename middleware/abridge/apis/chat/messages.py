@@ -43,6 +43,7 @@ from abridge.core.model_request import (
     joined_text,
     normalized,
     unsupported_part,
+    without_marks,
 )
 from abridge.providers.profile import Profile
 
@@ -133,7 +134,8 @@ def read_parts(content: Any, param: str) -> list[MessagePart]:
 def _read_part(chunk: Json, param: str) -> MessagePart:
     kind = chunk.get("type")
     if kind == "text":
-        return TextPart(string(chunk.get("text")))
+        mark = chunk.get("cache_control")
+        return TextPart(string(chunk.get("text")), mark if isinstance(mark, dict) else None)
     if kind == "refusal":
         return RefusalPart(string(chunk.get("refusal")))
     if kind == "image_url":
@@ -164,6 +166,8 @@ class MessageWriter:
 
     def write(self, messages: Iterable[Message]) -> None:
         ordered = normalized(messages)
+        if not self._profile.cache_marks:
+            ordered = [without_marks(message) for message in ordered]
         if "developer" not in self._profile.supports:
             ordered = _merge_system_messages(ordered)
         for message in ordered:
@@ -239,7 +243,10 @@ def _merge_system_messages(messages: list[Message]) -> list[Message]:
     if len(leading) < 2 and len(parts) < 2:
         return messages
     others = [part for part in parts if not isinstance(part, TextPart)]
-    merged = Message("system", [TextPart("\n\n".join(_texts(parts, TextPart))), *others])
+    texts = [part for part in parts if isinstance(part, TextPart)]
+    if all(part.cache_control is None for part in texts):
+        texts = [TextPart("\n\n".join(_texts(parts, TextPart)))]
+    merged = Message("system", [*texts, *others])
     return [merged, *messages[len(leading) :]]
 
 
@@ -249,6 +256,11 @@ def _texts(parts: Sequence[MessagePart], kind: type[TextPart | RefusalPart]) -> 
 
 def write_parts(parts: Sequence[MessagePart], unsupported: list[Unsupported]) -> str | list[Json]:
     return write_content(parts, PART_WRITERS, unsupported)
+
+
+def _write_text(part: TextPart) -> Json:
+    mark = {"cache_control": part.cache_control} if part.cache_control else {}
+    return {"type": "text", "text": part.text, **mark}
 
 
 def _write_image(image: ImagePart) -> Json | None:
@@ -272,7 +284,7 @@ def _write_audio(audio: AudioPart) -> Json | None:
 
 PART_WRITERS: PartWriters = MappingProxyType(
     {
-        TextPart: lambda part: {"type": "text", "text": part.text},
+        TextPart: _write_text,
         RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
         ImagePart: _write_image,
         FilePart: _write_file,

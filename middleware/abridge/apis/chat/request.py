@@ -65,6 +65,7 @@ PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
                 "prompt_cache_retention",
                 "prompt_cache_options",
                 "store",
+                "cache_control",
                 "prediction",
                 "moderation",
                 "modalities",
@@ -78,7 +79,8 @@ PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
 )
 """The plain parameters: their neutral names, and the fields of a request.
 
-See openai-openapi, `CreateChatCompletionRequest`; `top_k` is vLLM's and most others'.
+See openai-openapi, `CreateChatCompletionRequest`; `top_k` is vLLM's and most others',
+`cache_control` OpenRouter's.
 """
 
 LEGACY_MAX_TOKENS = {"max_tokens": "max_tokens"}
@@ -182,6 +184,8 @@ def _write_params(
 ) -> list[Unsupported]:
     fields = {**PARAM_FIELDS, "max_tokens": profile.max_tokens_field}
     absent = set(profile.lacks.get("chat", ()))
+    if not profile.cache_marks:
+        absent.add("cache_control")
     if not request.params.get("store"):  # OpenAI accepts it for stored ones only
         absent.add("metadata")
     if not translated.tools:

@@ -87,20 +87,27 @@ class MessagesBuilder:
         self._capabilities = capabilities
         self._param = param
         self._allow_unsigned = allow_unsigned
-        self._system_texts: list[str] = []
-        self._late_instructions: list[str] = []
+        self._system_texts: list[TextPart] = []
+        self._late_instructions: list[TextPart] = []
         for message in messages:
             self._add(message)
         self._end_turn("end")
         if not self.messages and self._system_texts:  # Anthropic requires a message
-            self._append("user", [{"type": "text", "text": self.system}])
+            self._append("user", [{"type": "text", "text": self._system_text}])
             self._system_texts = []
         if not self.messages and not self.unsupported:
             self.unsupported.append(Unsupported(self._param, NO_MESSAGES, essential=True))
 
     @property
-    def system(self) -> str:
-        return "\n\n".join(self._system_texts)
+    def system(self) -> str | list[Json]:
+        """The system prompt: one text, or blocks where marks for a cache stand between."""
+        if all(part.cache_control is None for part in self._system_texts):
+            return self._system_text
+        return self._write_blocks(self._system_texts, allow_reasoning=False)
+
+    @property
+    def _system_text(self) -> str:
+        return "\n\n".join(part.text for part in self._system_texts)
 
     def _add(self, message: Message) -> None:
         if message.name:
@@ -116,9 +123,7 @@ class MessagesBuilder:
             self._append(role, blocks)
 
     def _add_instructions(self, message: Message) -> None:
-        texts = [
-            part.text for part in message.parts if isinstance(part, TextPart) and part.text.strip()
-        ]
+        texts = [part for part in message.parts if isinstance(part, TextPart) and part.text.strip()]
         others = [part for part in message.parts if not isinstance(part, TextPart)]
         self._write_blocks(others, allow_reasoning=False)  # to record what is unsupported
         stays_in_place = self.messages and self._capabilities.late_instructions
@@ -147,9 +152,8 @@ class MessagesBuilder:
             self.messages[-1]["content"].sort(key=lambda block: block["type"] != TOOL_RESULT)
         if role != "user" and self._late_instructions:
             if self._last_role() == "user":
-                self.messages.append(
-                    {"role": "system", "content": "\n\n".join(self._late_instructions)}
-                )
+                text = "\n\n".join(part.text for part in self._late_instructions)
+                self.messages.append({"role": "system", "content": text})
             else:
                 self._system_texts += self._late_instructions
             self._late_instructions = []

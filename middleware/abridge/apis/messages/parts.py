@@ -79,7 +79,7 @@ def _read_block(block: Json, param: str, names: ToolNames) -> Iterable[MessagePa
 
 
 def _read_text(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    return [TextPart(require_string(block.get("text"), f"{param}.text"))]
+    return [TextPart(require_string(block.get("text"), f"{param}.text"), _cache_mark(block))]
 
 
 def _read_thinking(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
@@ -107,6 +107,8 @@ def _read_tool_result(block: Json, param: str, names: ToolNames) -> Iterable[Mes
     parts = read_blocks(block.get("content"), f"{param}.content", names)
     output = tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart))
     others = [part for part in parts if not isinstance(part, TextPart | ImagePart | FilePart)]
+    if output and isinstance(output[-1], TextPart) and (mark := _cache_mark(block)):
+        output = (*output[:-1], TextPart(output[-1].text, mark))
     return [ToolOutputPart(call_id, output, failed=block.get("is_error") is True), *others]
 
 
@@ -188,6 +190,11 @@ _BLOCK_READERS: Mapping[str, _BlockReader] = MappingProxyType(
 """The blocks that other APIs can express (anthropic-sdk-python, `ContentBlockParam`)."""
 
 
+def _cache_mark(block: Json) -> Json | None:
+    mark = block.get("cache_control")
+    return mark if isinstance(mark, dict) else None
+
+
 def _read_source(block: Json, param: str) -> tuple[Json, str]:
     """Return a block's source, and its name."""
     param = f"{param}.source"
@@ -229,8 +236,8 @@ def write_block(
     of the field that the part is in, used if the part has no name of its own. `allow_unsigned`:
     reasoning without a signature is sent, too."""
     match part:
-        case TextPart(text) | RefusalPart(text):  # Anthropic refuses blank text
-            return {"type": "text", "text": text} if text.strip() else None
+        case TextPart() | RefusalPart():
+            return _write_text(part)
         case ReasoningPart():
             return _write_thinking(part, allow_unsigned=allow_unsigned)
         case ToolCallPart():
@@ -257,6 +264,14 @@ def write_block(
 def write_call_id(call_id: str) -> str:
     """Return a call's id in the characters Anthropic allows, alike for call and result."""
     return _INVALID_ID_CHARACTERS.sub("_", call_id)
+
+
+def _write_text(part: TextPart | RefusalPart) -> Json | None:
+    """Write a text. Anthropic refuses a blank one."""
+    if not part.text.strip():
+        return None
+    mark = part.cache_control if isinstance(part, TextPart) else None
+    return {"type": "text", "text": part.text, **({"cache_control": mark} if mark else {})}
 
 
 def _write_thinking(reasoning: ReasoningPart, *, allow_unsigned: bool) -> Json | None:
@@ -288,7 +303,7 @@ def _write_tool_result(output: ToolOutputPart, param: str) -> Json | Unsupported
         if isinstance(block, Unsupported):
             return block
         content += [] if block is None else [block]
-    texts = [block["text"] for block in content if block["type"] == "text"]
+    texts = [block["text"] for block in content if block.keys() == {"type", "text"}]
     value = texts[0] if len(content) == len(texts) == 1 else content
     result: Json = {"type": "tool_result", "tool_use_id": write_call_id(output.call_id)}
     return {**result, **({"content": value} if value else {}), **_error_flag(output)}

@@ -13,7 +13,7 @@ from abridge.apis.messages.messages import MessagesBuilder, read_messages
 from abridge.apis.messages.reasoning import ThinkingParams, read_thinking, write_thinking
 from abridge.apis.messages.tools import ToolOffer, read_tool_choice, read_tools
 from abridge.apis.openai import read_schema
-from abridge.apis.params import PARAMS, read_extra, read_params
+from abridge.apis.params import PARAMS, read_extra, read_params, set_nested
 from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation
 from abridge.apis.shapes import fields
 from abridge.apis.tools import ToolNames
@@ -214,6 +214,9 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         "stream": request.stream,
         **sampling,
     }
+    for name, key in OWN_PARAM_FIELDS.items():
+        if name in params:
+            set_nested(body, key, params[name])
     filled = {
         key: value for key, value in body.items() if value or key in sampling or key == "messages"
     }
@@ -297,5 +300,6 @@ def _unsupported_params(request: ModelRequest) -> list[Unsupported]:
             request.param_names.get(name, name), UNSUPPORTED_PARAM, essential=PARAMS[name].essential
         )
         for name, value in request.params.items()
-        if name not in SUPPORTED_PARAMS or (name == "service_tier" and value not in SERVICE_TIERS)
+        if name not in (*SUPPORTED_PARAMS, *OWN_PARAM_FIELDS)
+        or (name == "service_tier" and value not in SERVICE_TIERS)
     ]

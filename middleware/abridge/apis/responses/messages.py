@@ -40,6 +40,7 @@ from abridge.core.model_request import (
     joined_text,
     normalized,
     unsupported_part,
+    without_marks,
 )
 from abridge.providers.profile import TAGS, Profile
 
@@ -296,7 +297,7 @@ class InputWriter:
         self.unsupported: list[Unsupported] = []  # what the items cannot express
 
     def write(self, messages: Iterable[Message]) -> None:
-        for client_message in normalized(messages):
+        for client_message in map(without_marks, normalized(messages)):
             if client_message.name:
                 error = "This model's API has no names for those who speak."
                 self.unsupported.append(
