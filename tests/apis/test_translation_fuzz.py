@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat import request as chat
 from abridge.apis.json import dumps
+from abridge.apis.messages import request as messages
 from abridge.apis.responses import request as responses
 from abridge.core.model_request import ModelRequest
 from abridge.errors import RequestError
@@ -59,6 +60,16 @@ KEYS = [
     "grammar",
     "allowed_tools",
     "effort",
+    "source",
+    "media_type",
+    "tool_use_id",
+    "tool_name",
+    "title",
+    "citations",
+    "cache_control",
+    "input_schema",
+    "budget_tokens",
+    "disable_parallel_tool_use",
 ]
 KINDS = [
     "message",
@@ -94,6 +105,20 @@ KINDS = [
     "required",
     "auto",
     "none",
+    "tool_use",
+    "tool_result",
+    "image",
+    "document",
+    "search_result",
+    "base64",
+    "url",
+    "content",
+    "enabled",
+    "adaptive",
+    "disabled",
+    "any",
+    "bash_20250124",
+    "computer_20250124",
 ]
 TOPS = {
     "chat": [
@@ -126,6 +151,23 @@ TOPS = {
         "metadata",
         "model",
     ],
+    "messages": [
+        "messages",
+        "system",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "output_format",
+        "reasoning",
+        "stream",
+        "stop_sequences",
+        "max_tokens",
+        "metadata",
+        "service_tier",
+        "container",
+        "model",
+    ],
 }
 
 plain = (
@@ -153,7 +195,12 @@ def bodies(api: str) -> st.SearchStrategy[Json]:
 
 
 @pytest.mark.parametrize(
-    ("api", "read"), [("chat", chat.read_request), ("responses", responses.read_request)]
+    ("api", "read"),
+    [
+        ("chat", chat.read_request),
+        ("responses", responses.read_request),
+        ("messages", messages.read_request),
+    ],
 )
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
@@ -165,7 +212,7 @@ def test_any_body_is_translated_or_refused(
     with suppress(RequestError):
         question = read(body)
         for profile in ("auto", "openai", "mistral", "litellm"):
-            for write in (chat.write_request, responses.write_request):
+            for write in (chat.write_request, responses.write_request, messages.write_request):
                 written = write(question, UpstreamOptions(PROFILES[profile]))
                 assert dumps(written.body)
                 assert all(left_out.message for left_out in written.unsupported)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat import request as chat
 from abridge.apis.json import dumps, loads
+from abridge.apis.messages import request as messages
 from abridge.apis.responses import request as responses
 from abridge.core.model_request import (
     SIGNATURE_PREFIX,
@@ -23,6 +24,7 @@ from abridge.core.model_request import (
     TextPart,
     ToolCallPart,
     ToolOutputPart,
+    joined_text,
     normalized,
 )
 from abridge.providers.catalog import PROFILES
@@ -140,3 +142,67 @@ def test_opaque_state_is_the_same_byte_for_byte(speeches: list[Message]) -> None
         return [part.state for part in parts if isinstance(part, ReasoningPart) and part.state]
 
     assert sealed(by_chat(by_responses(speeches))) == sealed(meaning_of(speeches))
+
+
+TAKING_ALL_THINKING = UpstreamOptions(PROFILES["deepseek"])
+"""A Messages upstream that refuses no thinking for want of a signature."""
+
+media = st.sampled_from(
+    [
+        ImagePart("https://example.com/a.png"),
+        ImagePart("data:image/png;base64,AA=="),
+        ImagePart(file_id="file_1"),
+        FilePart("data:application/pdf;base64,AA==", name="a.pdf"),
+        FilePart(url="https://example.com/a.pdf", name="a.pdf"),
+        FilePart(file_id="file_2"),
+    ]
+)
+
+
+@st.composite
+def anthropic_turns(draw: st.DrawFn) -> list[Message]:
+    """Draw a question, an answer, and the results of the answer's calls."""
+    thinking = st.builds(ReasoningPart, nonblank) | st.builds(ReasoningPart, state=nonblank)
+    said = st.lists(thinking | signed | st.builds(TextPart, nonblank), max_size=4)
+    ids = draw(st.lists(st.uuids().map(str), max_size=3, unique=True))
+    output = st.lists(st.builds(TextPart, nonblank) | media, max_size=3).map(tuple)
+    question = st.lists(st.builds(TextPart, nonblank) | media, min_size=1, max_size=3)
+    calls = [ToolCallPart(id_, "look", '{"at":1}') for id_ in ids]
+    turn = [
+        Message("user", list(draw(question))),
+        Message("assistant", [*draw(said), *calls, TextPart(draw(nonblank))]),
+    ]
+    outputs: list[MessagePart] = [
+        ToolOutputPart(id_, draw(output), failed=draw(st.booleans())) for id_ in ids
+    ]
+    return [*turn, Message("tool", outputs)] if outputs else turn
+
+
+def spoken(messages: list[Message]) -> list[tuple[str, MessagePart]]:
+    """Return who speaks each part: messages of one side may be one."""
+    return [
+        (message.role, part)
+        for message in normalized(messages)
+        for part in joined_text(message.parts)
+    ]
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(anthropic_turns(), min_size=1, max_size=3),
+    st.lists(st.builds(TextPart, nonblank), max_size=2),
+)
+def test_anthropics_messages_keep_their_meaning(
+    turns: list[list[Message]], instructions: list[TextPart]
+) -> None:
+    conversation = [message for turn in turns for message in turn]
+    request = ModelRequest("m", [Message("system", [*instructions]), *conversation])
+    written = messages.write_request(request, TAKING_ALL_THINKING)
+    assert not written.unsupported
+    returned = messages.read_request(sent(written.body)).messages
+    system = [message for message in returned if message.role == "system"]
+    prompt = "\n\n".join(part.text for part in instructions)
+    assert [part for message in system for part in message.parts] == (
+        [TextPart(prompt)] if prompt else []
+    )
+    assert spoken(returned[len(system) :]) == spoken(conversation)
