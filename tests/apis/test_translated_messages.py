@@ -378,7 +378,7 @@ class TestInstructions:
         assert written_messages == [
             {"role": "system", "content": "Be brief.\n\nBe kind."},
             HELLO,
-            {"role": "system", "content": "Be kind."},
+            {"role": "user", "content": "<system-reminder>\nBe kind.\n</system-reminder>"},
         ]
 
     def test_are_what_they_were_for_openai(self) -> None:

@@ -253,6 +253,38 @@ class TestMessages:
         ]
         assert roles == ["user", "system"]
 
+    def test_a_template_sees_later_instructions_as_the_users(self) -> None:
+        """Claude Code sends some, and some templates raise an error at any but the first."""
+        later = {"role": "system", "content": [text("Be brief."), text("Be kind.")]}
+        reminder = "<system-reminder>\nBe brief.\n\nBe kind.\n</system-reminder>"
+        assert chat_messages(HELLO, later, profile="vllm") == [
+            HELLO,
+            {"role": "user", "content": reminder},
+        ]
+        assert [message["role"] for message in chat_messages(HELLO, later, profile="openai")] == [
+            "user",
+            "system",
+        ]
+
+    BILLING = "x-anthropic-billing-header: cc_version=2.1.197.4cb; cch=6ea6a;"
+
+    @pytest.mark.parametrize(
+        ("system", "prompt"),
+        [
+            ([text(BILLING), text("Be brief.")], "Be brief."),
+            ([text(f"{BILLING}\nBe brief.", cache_control={})], "Be brief."),
+            (f"{BILLING}\nBe brief.", "Be brief."),
+            (f"Be brief.\n{BILLING}", f"Be brief.\n{BILLING}"),
+            ([text("Be brief."), text(BILLING)], f"Be brief.\n\n{BILLING}"),
+        ],
+    )
+    def test_a_line_for_anthropics_billing_is_left_out(self, system: Any, prompt: str) -> None:
+        assert chat_messages(system=system)[0] == {"role": "system", "content": prompt}
+
+    @pytest.mark.parametrize("system", [BILLING, [text(BILLING)], "", [], None])
+    def test_without_another_word_there_are_no_instructions(self, system: Any) -> None:
+        assert chat_messages(system=system) == [HELLO]
+
     def test_an_answer_that_is_begun_stays_the_last_message(self) -> None:
         assert chat_messages(HELLO, {"role": "assistant", "content": "{"})[-1] == {
             "role": "assistant",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, get_args
@@ -169,7 +170,7 @@ class MessageWriter:
         if not self._profile.cache_marks:
             ordered = [without_marks(message) for message in ordered]
         if "developer" not in self._profile.supports:
-            ordered = _merge_system_messages(ordered)
+            ordered = _place_instructions(ordered)
         for message in ordered:
             if message.role != "tool":
                 self._flush_tool_media()
@@ -236,18 +237,34 @@ class MessageWriter:
             self._tool_media = []
 
 
-def _merge_system_messages(messages: list[Message]) -> list[Message]:
-    """Merge the leading instructions: chat templates take one system message, at the start."""
+def _place_instructions(messages: list[Message]) -> list[Message]:
+    """Make the leading instructions one system message, and later ones the user's, marked as Claude
+    Code marks its own: chat templates take one system message, at the start, and some raise an
+    error at any other (QwenLM/Qwen3.8 issue 244)."""
     leading = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, messages))
+    others = [
+        _as_reminder(message) if message.role in INSTRUCTION_ROLES else message
+        for message in messages[len(leading) :]
+    ]
+    return [*_merge_system_messages(leading), *others]
+
+
+def _as_reminder(message: Message) -> Message:
+    text = "\n\n".join(_texts(message.parts, TextPart))
+    others = [part for part in message.parts if not isinstance(part, TextPart)]
+    reminder = TextPart(f"<system-reminder>\n{text}\n</system-reminder>")
+    return replace(message, role="user", parts=[reminder, *others])
+
+
+def _merge_system_messages(leading: list[Message]) -> list[Message]:
     parts = [part for message in leading for part in message.parts]
     if len(leading) < 2 and len(parts) < 2:
-        return messages
+        return leading
     others = [part for part in parts if not isinstance(part, TextPart)]
     texts = [part for part in parts if isinstance(part, TextPart)]
     if all(part.cache_control is None for part in texts):
         texts = [TextPart("\n\n".join(_texts(parts, TextPart)))]
-    merged = Message("system", [*texts, *others])
-    return [merged, *messages[len(leading) :]]
+    return [Message("system", [*texts, *others])]
 
 
 def _texts(parts: Sequence[MessagePart], kind: type[TextPart | RefusalPart]) -> list[str]:

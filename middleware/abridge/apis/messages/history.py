@@ -21,6 +21,7 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
+from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.profile import Profile
@@ -54,7 +55,7 @@ class MessagesHistory:
         self._is_translated = is_translated
         self._messages = objects(body.get("messages"))
         self._assistant_turns: dict[int, list[Turn]] = {}  # by the index of their message
-        self.turns = [Turn("system", _read_text(body.get("system")))]
+        self.turns = [Turn("system", _read_text(without_billing(body.get("system"))))]
         read_turns = _read_joined_turn if is_translated else _read_turns
         beside_results = "user" if is_translated else "tool"
         for index, message in enumerate(self._messages):

@@ -14,6 +14,7 @@ from abridge.apis.fields import invalid_value_error, iter_objects, require_list
 from abridge.apis.json import string
 from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT
 from abridge.apis.messages.parts import read_blocks, write_block
+from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -48,8 +49,8 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
 
     The results of tools in a user's message are a message of their own.
     """
-    if body.get("system"):
-        yield Message("system", read_blocks(body["system"], "system", names), param="system")
+    if prompt := without_billing(body.get("system")):
+        yield Message("system", read_blocks(prompt, "system", names), param="system")
     messages = require_list(body.get("messages"), "messages")
     for message, param in iter_objects(messages, "messages", dotted=True):
         role = string(message.get("role"))
