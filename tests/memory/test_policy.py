@@ -56,7 +56,7 @@ def rewrite(
     )
     rewriter.strip({SUMMARY}.__contains__)
     originals = []
-    for turn, _ in rewriter.find_missing():
+    for turn, *_ in rewriter.find_missing():
         raw = (known or {}).get(turn.calls[0].name if turn.calls else turn.text)
         original = (
             Original.from_reasoning([{"reasoning_content": raw}], raw, altered=altered)
@@ -214,7 +214,7 @@ class TestMissedInTranslation:
         rewriter.changes.add_stripped(stripped)
         original = Original.from_reasoning([{"reasoning_content": "raw"}], "raw", altered=True)
         return rewriter.restore(
-            [original if turn.text in known else None for turn, _ in rewriter.find_missing()]
+            [original if turn.text in known else None for turn, *_ in rewriter.find_missing()]
         ).missed
 
     SUMMED: ClassVar = {"type": "reasoning", "summary": [{"type": "summary_text", "text": SUMMARY}]}

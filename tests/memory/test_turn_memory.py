@@ -274,6 +274,57 @@ class TestChat:
         }
 
 
+class TestRenamedCalls:
+    """A client may give calls other ids, as agno does: then everything else has to be the same."""
+
+    def turn(self, number: int, name: str = "f", call_id: str = "") -> list[Any]:
+        identity = call_id or f"call_Ab3dEf6hIj{number}"
+        call = {"id": identity, "type": "function", "function": {"name": name, "arguments": "{}"}}
+        output = {"role": "tool", "tool_call_id": identity, "content": f"{number}"}
+        return [{"role": "assistant", "content": None, "tool_calls": [call]}, output]
+
+    def loop(self, rounds: int = 3) -> Upstream:
+        return answers(
+            *(
+                {**self.turn(number)[0], "reasoning": f"{THOUGHT} {number}"}
+                for number in range(rounds)
+            ),
+            {"content": "Done."},
+        )
+
+    async def last_request(self, *returned: list[Any], key: Any = KEY) -> list[Any]:
+        """Have three rounds of calls; return the reasoning upstream gets with what is returned."""
+        upstream = self.loop()
+        app, messages = make(upstream), [USER]
+        for number in range(3):
+            said = await say(app, messages)
+            messages += [said, self.turn(number)[1]]
+        await say(app, [USER, *(each for turn in returned for each in turn)], key)
+        sent = upstream.requests[3].json["messages"]
+        return [message.get("reasoning") for message in sent if message["role"] == "assistant"]
+
+    async def test_each_turn_gets_its_own_reasoning(self) -> None:
+        renamed = [self.turn(number, call_id=f"fc_{number}") for number in range(3)]
+        assert await self.last_request(*renamed) == [f"{THOUGHT} {number}" for number in range(3)]
+
+    async def test_a_turn_after_another_question_gets_none(self) -> None:
+        question = [{"role": "user", "content": "Something else"}]
+        assert await self.last_request(question, self.turn(0, call_id="fc_0")) == [None]
+
+    async def test_another_call_gets_none_nor_does_what_follows_it(self) -> None:
+        renamed = [self.turn(0, call_id="fc_0", name="g"), self.turn(1, call_id="fc_1")]
+        assert await self.last_request(*renamed) == [None, None]
+
+    async def test_outputs_that_changed_places_get_none(self) -> None:
+        one, other = self.turn(0, call_id="fc_0"), self.turn(1, call_id="fc_1")
+        assert await self.last_request([one[0], other[1]], [other[0], one[1]]) == [
+            *(f"{THOUGHT} 0", None)
+        ]
+
+    async def test_another_tenant_gets_none(self) -> None:
+        assert await self.last_request(self.turn(0, call_id="fc_0"), key=OTHER) == [None]
+
+
 class TestPromise10TenantsNeverMeet:
     @pytest.mark.parametrize(
         ("headers", "model"),

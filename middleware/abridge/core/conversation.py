@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeAlias
@@ -84,10 +84,14 @@ class Turn:
             return b"said " + self.text.encode(errors="surrogatepass")
         return b"called " + _encode_fields([part for call in self.canonical_calls for part in call])
 
-    def encode_canonical(self) -> bytes:
-        """Return everything in the turn except reasoning, as bytes."""
-        fields = self.role, self.text, self.answers_call
-        return _encode_fields([*fields, *(part for call in self.canonical_calls for part in call)])
+    def encode_canonical(self, number: Callable[[str], str] | None = None) -> bytes:
+        """Return everything in the turn except reasoning, as bytes. `number` returns what stands
+        for the id of a call."""
+        number = number or str
+        parts = [self.role, self.text, self.answers_call and number(self.answers_call)]
+        for call_id, name, arguments in self.canonical_calls:
+            parts += [number(call_id), name, arguments]
+        return _encode_fields(parts)
 
 
 def _encode_fields(fields: Sequence[str]) -> bytes:
@@ -112,22 +116,41 @@ class RecordedTurn:
 
 
 class PrefixDigest:
-    """A running digest over turns: the same for the same turns, however a client writes them."""
+    """A running digest over turns: the same for the same turns, however a client writes them.
+
+    A second one is the same whatever ids a client gives the calls: they are numbered as they come.
+    """
 
     def __init__(self) -> None:
         self._running = blake2b(digest_size=16)
+        self._numbered = blake2b(digest_size=16)
+        self._numbers: dict[str, str] = {}  # of calls, by id
 
     def add(self, turn: Turn) -> None:
         canonical = turn.encode_canonical()
-        self._running.update(len(canonical).to_bytes(8, "big") + canonical)
+        _update(self._running, canonical)
+        if turn.calls or turn.answers_call:
+            canonical = turn.encode_canonical(self._number)
+        _update(self._numbered, canonical)
 
     def digest(self) -> bytes:
         return self._running.digest()
 
+    def numbered_digest(self) -> bytes:
+        return self._numbered.digest()
+
     def extended_by(self, turns: Iterable[Turn]) -> PrefixDigest:
         """Return a copy of the prefix, extended by these turns."""
         extended = PrefixDigest()
-        extended._running = self._running.copy()
+        extended._running, extended._numbered = self._running.copy(), self._numbered.copy()
+        extended._numbers = dict(self._numbers)
         for turn in turns:
             extended.add(turn)
         return extended
+
+    def _number(self, call_id: str) -> str:
+        return self._numbers.setdefault(call_id, str(len(self._numbers)))
+
+
+def _update(digest: blake2b, canonical: bytes) -> None:
+    digest.update(len(canonical).to_bytes(8, "big") + canonical)

@@ -88,6 +88,9 @@ class TurnQuery(NamedTuple):
 
     turn: Turn
     prefix: bytes
+    numbered: bytes = b""
+    """The digest of both, whatever ids the client gave the calls: some rename them, such as agno.
+    Empty for a turn without calls."""
 
 
 @dataclass(slots=True)
@@ -104,6 +107,7 @@ class _AssistantTurn:
     is_expected: bool = False  # it had reasoning before it was translated
     has_raw: bool = False  # it has the model's reasoning, rather than a summary
     prefix: bytes = b""
+    numbered: bytes = b""  # see `TurnQuery`
 
 
 class HistoryRewriter:
@@ -172,11 +176,14 @@ class HistoryRewriter:
         """Return queries for the turns whose originals may be needed, in order."""
         assistants = iter(self._assistant_turns)
         for turn in self._history.turns:
-            if turn.role == "assistant":
-                next(assistants).prefix = self.prefix.digest()
+            before = self.prefix.digest()
             self.prefix.add(turn)
+            if turn.role == "assistant":
+                assistant = next(assistants)
+                assistant.prefix = before
+                assistant.numbered = self.prefix.numbered_digest() if turn.calls else b""
         self._queried = list(self._incomplete_turns())
-        return [TurnQuery(assistant.turn, assistant.prefix) for assistant in self._queried]
+        return [TurnQuery(each.turn, each.prefix, each.numbered) for each in self._queried]
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
         """Restore reasoning from the originals, one for each query of `find_missing`; drop what is

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.openai import MINT_MARK
 from abridge.config.settings import HistorySettings, Route
-from abridge.core.conversation import Turn
+from abridge.core.conversation import PrefixDigest, Turn
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.originals import Original, is_unique
 from abridge.memory.policy import TurnQuery
@@ -80,10 +80,18 @@ class ConversationOwner:
 
     def turn_key(self, key: Key, turn: Turn) -> bytes:
         """Return the store key of the turn's originals."""
-        owner_key = self._owner_keys.get(key.id) or self._owner_keys.setdefault(
+        owner_key = self._owner_key(key)
+        return blake2b(turn.encode_identity(), key=owner_key, digest_size=TURN_KEY_BYTES).digest()
+
+    def numbered_key(self, key: Key, numbered: bytes) -> bytes:
+        """Return the store key by which a turn is found whose calls have other ids by now."""
+        owner_key = self._owner_key(key)
+        return blake2b(b"numbered" + numbered, key=owner_key, digest_size=TURN_KEY_BYTES).digest()
+
+    def _owner_key(self, key: Key) -> bytes:
+        return self._owner_keys.get(key.id) or self._owner_keys.setdefault(
             key.id, self._derive_owner_key(key)
         )
-        return blake2b(turn.encode_identity(), key=owner_key, digest_size=TURN_KEY_BYTES).digest()
 
     def _derive_owner_key(self, key: Key) -> bytes:
         """Derive the key that all of this owner's turn keys are made with."""
@@ -202,20 +210,60 @@ class RouteMemory:
         keys = self.keyring.keys
         found = await store.recall(
             [
-                StoreQuery(owner.turn_key(key, turn), prefix, is_unique(turn))
-                for turn, prefix in queries
+                StoreQuery(owner.turn_key(key, query.turn), query.prefix, is_unique(query.turn))
+                for query in queries
                 for key in keys
             ]
         )
-        per_turn = (found[n : n + len(keys)] for n in range(0, len(found), len(keys)))
-        originals = (
-            next((value for value in values if value is not None), None) for values in per_turn
+        values = self._first_of_each(found)
+        renamed = [
+            index for index, query in enumerate(queries) if values[index] is None and query.numbered
+        ]
+        if renamed:
+            others = await self._look_up_renamed(store, owner, [queries[n] for n in renamed])
+            for index, value in zip(renamed, others, strict=True):
+                values[index] = value
+        return [Original.unpack(value) if value is not None else None for value in values]
+
+    async def _look_up_renamed(
+        self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
+    ) -> list[bytes | None]:
+        """Look up turns by the numbers of their calls: under these stands where to find them."""
+        places = self._first_of_each(
+            await store.get(
+                [
+                    owner.numbered_key(key, query.numbered)
+                    for query in queries
+                    for key in self.keyring.keys
+                ]
+            )
         )
-        return [Original.unpack(value) if value is not None else None for value in originals]
+        found = iter(
+            await store.recall(
+                [
+                    StoreQuery(place[:TURN_KEY_BYTES], place[TURN_KEY_BYTES:], unique=False)
+                    for place in places
+                    if place is not None
+                ]
+            )
+        )
+        return [None if place is None else next(found) for place in places]
+
+    def _first_of_each(self, found: Sequence[bytes | None]) -> list[bytes | None]:
+        """Return the first value found of each turn, of one result for each key."""
+        count = len(self.keyring.keys)
+        per_turn = (found[n : n + count] for n in range(0, len(found), count))
+        return [next((value for value in values if value is not None), None) for values in per_turn]
 
     async def remember(
-        self, owner: ConversationOwner, turn: Turn, prefix: bytes, original: Original
+        self, owner: ConversationOwner, turn: Turn, before: PrefixDigest, original: Original
     ) -> None:
-        if self.store is not None:
-            turn_key = owner.turn_key(self.keyring.primary, turn)
-            await self.store.remember(turn_key, prefix, original.pack())
+        """Remember a turn's original; `before` is the digest of what precedes the turn."""
+        if self.store is None:
+            return
+        key, prefix = self.keyring.primary, before.digest()
+        turn_key = owner.turn_key(key, turn)
+        await self.store.remember(turn_key, prefix, original.pack())
+        if turn.calls:
+            numbered = before.extended_by([turn]).numbered_digest()
+            await self.store.put({owner.numbered_key(key, numbered): turn_key + prefix})

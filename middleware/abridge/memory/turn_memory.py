@@ -160,9 +160,7 @@ class TurnMemory:
                         recorded.original, recorded.raw, altered=altered
                     )
                     remembering.append(
-                        self.route_memory.remember(
-                            self.owner, recorded.turn, prefix.digest(), original
-                        )
+                        self.route_memory.remember(self.owner, recorded.turn, prefix, original)
                     )
             await asyncio.gather(*remembering)
 
