@@ -1,8 +1,9 @@
-"""Clients that send back more or less of an answer, on either API."""
+"""Clients that send back more or less of an answer, on any API."""
 
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from tests.end_to_end.translation.test_translation import TOOLS
 from tests.end_to_end.translation.tool_loops import client_items, results
 from tests.end_to_end.translation.turn import PATHS
 from tests.support.asgi import Call, call
+from tests.support.messages_checker import check_message, check_messages
 
 Keep = Callable[[Json], Json]
 """Returns the part of an item or message that a client sends back; empty for none."""
@@ -27,6 +29,12 @@ NUMBERS = count()
 """Numbers that identify each request upstream."""
 
 STANDARD = ("role", "content", "tool_calls")
+
+THINKING = ("thinking", "redacted_thinking")
+
+THINKS = {"type": "enabled", "budget_tokens": 2000}
+
+LOOK = {"name": "look", "input_schema": {"type": "object"}}
 
 
 def _everything(each: Json) -> Json:
@@ -46,16 +54,20 @@ def _summaries(each: Json) -> Json:
     """Keep what Codex keeps, except sealed state."""
     if each.get("type") == "reasoning":
         return {"type": "reasoning", "summary": each["summary"]}
+    if each.get("type") in THINKING:
+        return {} if "data" in each else {**each, "signature": ""}
     if "role" in each and "type" not in each:
         return _message(each, (*STANDARD, "reasoning_content"))
     return each
 
 
 def _answers(each: Json) -> Json:
-    if each.get("type") == "reasoning":
+    if each.get("type") in ("reasoning", *THINKING):
         return {}
     if "role" in each and "type" not in each:
         return _message(each, STANDARD)
+    if each.get("type") == "tool_use":
+        return each
     return {key: value for key, value in each.items() if key not in ("id", "status")}
 
 
@@ -147,6 +159,10 @@ class Client:
         return reply
 
     def body(self) -> Json:
+        if self.api == "messages":
+            asked: Json = {"max_tokens": 4000, "thinking": THINKS, "tools": [LOOK]}
+            body = {"model": self.provider.model, "stream": self.stream, **asked, **self.more}
+            return {**body, "messages": self.history}
         shown: Json = {"reasoning": {"summary": "auto"}, "tools": TOOLS[self.api]}
         body = {"model": self.provider.model, "stream": self.stream, **shown, **self.more}
         if self.api == "chat":
@@ -156,12 +172,23 @@ class Client:
 
     def take(self, reply: Call) -> bool:
         """Add an answer to the history; return whether it has calls."""
+        self.serials.append(int(reply.headers[SERIAL]))
+        if self.api == "messages":
+            content = self.read_content(reply)
+            outputs = [_result(block["id"]) for block in content if block["type"] == "tool_use"]
+            self.history.append({"role": "assistant", "content": content})
+            self.history += [{"role": "user", "content": outputs}] if outputs else []
+            return bool(outputs)
         items = deepcopy(client_items(self.api, reply, stream=self.stream))
         returned = [item for each in items if (item := KINDS[self.keeps](each))]
         outputs = results(returned)
         self.history += [*returned, *outputs]
-        self.serials.append(int(reply.headers[SERIAL]))
         return bool(outputs)
+
+    def read_content(self, reply: Call) -> list[Json]:
+        """Return the blocks of a message that the client sends back."""
+        whole = check_messages(reply.data).message if self.stream else check_message(reply.json)
+        return [item for each in whole["content"] if (item := KINDS[self.keeps](deepcopy(each)))]
 
     def edit(self, old: str, new: str) -> None:
         """Replace text throughout the history."""
@@ -188,6 +215,12 @@ def _plain(turn: list[Json]) -> Plain:
     text, calls = "", []
     for item in turn:
         content = item.get("content") or ""
+        if item.get("role") == "assistant" and isinstance(content, list):
+            calls += [
+                (_upstream_id(block["id"]), block["name"], block["input"])
+                for block in content
+                if block["type"] == "tool_use"
+            ]
         if item.get("role") == "assistant":
             text += INLINE.sub("", text_of(content), count=1)
         if item.get("type") == "function_call":
@@ -196,3 +229,13 @@ def _plain(turn: list[Json]) -> Plain:
             called = made["function"]
             calls.append((made["id"], called["name"], json.loads(called["arguments"])))
     return text, calls
+
+
+def _result(call_id: str) -> Json:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": "None."}
+
+
+def _upstream_id(call_id: str) -> str:
+    """Return upstream's id for one that had to be written in other characters for the client."""
+    encoded = call_id.removeprefix("toolu_b64_")
+    return call_id if encoded == call_id else urlsafe_b64decode(f"{encoded}==").decode()

@@ -16,12 +16,17 @@ from tests.end_to_end.histories.provider import Provider
 from tests.end_to_end.histories.providers import PROVIDERS
 from tests.end_to_end.histories.stage import stage
 
-APIS = ("chat", "responses")
-EXPOSED = {"chat": ("auto", "both", "summary"), "responses": ("auto", "summary")}
+APIS = ("chat", "responses", "messages")
+EXPOSED = {
+    "chat": ("auto", "both", "summary"),
+    "responses": ("auto", "summary"),
+    "messages": ("auto", "both", "summary"),
+}
 """On Responses, `auto` shows both."""
 KEEPS = {
     "chat": [keeps for keeps in KINDS if keeps != "keeps standard fields"],
     "responses": list(KINDS),
+    "messages": [keeps for keeps in KINDS if keeps != "keeps standard fields"],
 }
 """On Chat Completions, the standard fields are the answer."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from io import StringIO
 
 from abridge.apis.display import Envelope, SealEnvelope
+from abridge.apis.messages.calls import upstream_call_id
 from abridge.apis.places import place_after_call
 from abridge.core.conversation import Json
 from abridge.core.events import Event, ProviderState, ReasoningDelta
@@ -32,7 +33,7 @@ class EnvelopeSealer:
 
     def note_call(self, call_id: str) -> None:
         """Take a call of the message, by the id that the client gets."""
-        self._place = place_after_call(call_id) or self._place
+        self._place = place_after_call(upstream_call_id(call_id)) or self._place
 
     def seal(self, blocks: list[Json] | None) -> str:
         """Return the signature of a block that stands for these of upstream's.

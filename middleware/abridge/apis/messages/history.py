@@ -22,6 +22,7 @@ from abridge.apis.display import OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.messages.system_prompt import without_billing
+from abridge.apis.messages.calls import upstream_call_id
 from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.profile import Profile
@@ -184,7 +185,7 @@ def _track(tracker: PlaceTracker, message: Json, block: Json) -> None:
     """Take a block of a conversation. What stands beside tool results is no question of its own:
     clients add notes there."""
     if _is_call(block) or block.get("type") == TOOL_RESULT:
-        tracker.add_call(string(block.get("id")) or string(block.get("tool_use_id")))
+        tracker.add_call(_call_id(block))
     elif message.get("role") == "assistant":
         tracker.add_answer()
     elif block.get("type") == "text" and not _has_results(message):
@@ -238,8 +239,8 @@ def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
     for block in blocks:
         if block.get("type") == TOOL_RESULT:
-            call_id, output = string(block.get("tool_use_id")), _read_text(block.get("content"))
-            yield Turn("tool", output, answers_call=call_id, items=[message])
+            output = _read_text(block.get("content"))
+            yield Turn("tool", output, answers_call=_call_id(block), items=[message])
     others = [block for block in blocks if block.get("type") != TOOL_RESULT]
     if others or not blocks:
         role = beside_results if len(others) < len(blocks) else role
@@ -316,6 +317,11 @@ def _is_call(block: Json) -> bool:
     return block.get("type") == TOOL_USE
 
 
+def _call_id(block: Json) -> str:
+    """Return the id of a call or a result, as upstream has it."""
+    return upstream_call_id(string(block.get("id" if _is_call(block) else "tool_use_id")))
+
+
 def _has_results(message: Json) -> bool:
     return any(block.get("type") == TOOL_RESULT for block in objects(message.get("content")))
 
@@ -347,7 +353,7 @@ def _read_call(block: Json) -> ToolCall:
     arguments = (
         input_value if isinstance(input_value, str) else json.dumps(input_value, sort_keys=True)
     )
-    return ToolCall(string(block.get("id")), string(block.get("name")), arguments)
+    return ToolCall(_call_id(block), string(block.get("name")), arguments)
 
 
 def _read_text(content: Any) -> str:
