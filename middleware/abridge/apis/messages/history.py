@@ -21,8 +21,8 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
-from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.messages.calls import upstream_call_id
+from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.profile import Profile
