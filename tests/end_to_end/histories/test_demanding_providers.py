@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.histories.assertions import assert_due, assert_safe, demanded, everything
-from tests.end_to_end.histories.clients import KINDS, Client
+from tests.end_to_end.histories.clients import KINDS, THINKS, Client
 from tests.end_to_end.histories.providers import PROVIDERS
 from tests.end_to_end.histories.stage import stage
 
-APIS = pytest.mark.parametrize("api", ["chat", "responses"])
+APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 STRICT = pytest.mark.parametrize("name", [n for n, kind in PROVIDERS.items() if kind.demands])
 EVEN_EMPTY = pytest.mark.parametrize("name", ["deepseek", "kimi"])
@@ -20,6 +20,7 @@ EVEN_EMPTY = pytest.mark.parametrize("name", ["deepseek", "kimi"])
 SHOWN = [
     *(("chat", expose) for expose in ("auto", "both", "summary", "raw", "none")),
     *(("responses", expose) for expose in ("auto", "summary", "raw", "none")),
+    *(("messages", expose) for expose in ("auto", "both", "summary", "raw", "none")),
 ]
 """On Responses, `auto` shows both."""
 
@@ -63,6 +64,8 @@ def thinking(api: str) -> dict[str, Any]:
     """Return fields that request reasoning without a summary."""
     if api == "responses":
         return {"reasoning": {"effort": "medium"}}
+    if api == "messages":
+        return {"thinking": {**THINKS, "display": "omitted"}}
     return {"reasoning_effort": "medium", "reasoning": None}
 
 

@@ -12,7 +12,7 @@ from tests.end_to_end.histories.provider import Entry
 from tests.end_to_end.histories.providers import PROVIDERS
 from tests.end_to_end.histories.stage import stage
 
-APIS = pytest.mark.parametrize("api", ["chat", "responses"])
+APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 ALTERED = [name for name, kind in PROVIDERS.items() if not kind.seals]
 EACH = pytest.mark.parametrize("name", ALTERED)

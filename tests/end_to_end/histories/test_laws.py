@@ -34,7 +34,7 @@ class Step:
 
 PEOPLE = st.lists(
     st.tuples(
-        st.sampled_from(["chat", "responses"]),
+        st.sampled_from(["chat", "responses", "messages"]),
         st.sampled_from(list(KINDS)),
         st.booleans(),
         TENANTS,

@@ -11,9 +11,10 @@ from tests.end_to_end.histories.clients import Client, Refused
 from tests.end_to_end.histories.providers import PROVIDERS
 from tests.end_to_end.histories.stage import stage
 
-APIS = pytest.mark.parametrize("api", ["chat", "responses"])
+APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 SHOWN = pytest.mark.parametrize(
-    ("api", "expose"), [("chat", "auto"), ("chat", "both"), ("responses", "auto")]
+    ("api", "expose"),
+    [("chat", "auto"), ("chat", "both"), ("responses", "auto"), ("messages", "auto")],
 )
 EACH = pytest.mark.parametrize("name", PROVIDERS)
 KEEPS = pytest.mark.parametrize("keeps", ["keeps everything", "keeps answers"])
