@@ -9,7 +9,8 @@ from abridge.config.exposure import hides_raw, shows_both_without_store
 from abridge.config.settings import Settings
 from abridge.core.language import AUTO, REASONING
 from abridge.http.hosts import is_loopback_name
-from abridge.providers.catalog import PROFILES, is_reasoning_model
+from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import is_reasoning_model
 
 
 def settings_warnings(settings: Settings) -> Iterator[str]:

@@ -7,7 +7,6 @@ recognized from the response, and learns the rest (`providers/learned.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, get_args
 
@@ -427,30 +426,3 @@ TEXT_FIELDS: tuple[str, ...] = tuple(
 """The fields of a chat message in which some provider puts its reasoning as text. They are looked
 for in every answer, whatever its provider.
 """
-
-REASONING_MODELS = (
-    "*qwen3*",
-    "qwq*",
-    "*deepseek-r*",
-    "*deepseek-v[3-9]*",
-    "*glm-4.[5-9]*",
-    "*glm-[5-9]*",
-    "*kimi-k*",
-    "*minimax-m*",
-    "*magistral*",
-    "*gpt-oss*",
-    "gpt-5*",
-    "o[1-9]*",
-    "*thinking*",
-    "*reason*",
-    "*-r1*",
-)
-"""Models that reason unless asked not to, by the usual form of their names (the model cards of
-their makers). `instruct` in a name means that it does not.
-"""
-
-
-def is_reasoning_model(model: str) -> bool:
-    """Return whether a model's name says that it reasons by default."""
-    name = model.casefold().rpartition("/")[2]
-    return "instruct" not in name and any(fnmatchcase(name, glob) for glob in REASONING_MODELS)

@@ -127,6 +127,27 @@ DERIVED_MODELS = ("*distill*", "*gguf*", "*@preset*")
 """Globs of names that bear another model's, which does not answer: OpenRouter's presets name one of
 their own."""
 
+REASONING_MODELS = (
+    "*qwen3*",
+    "qwq*",
+    "*deepseek-r*",
+    "*deepseek-v[3-9]*",
+    "*glm-4.[5-9]*",
+    "*glm-[5-9]*",
+    "*kimi-k*",
+    "*minimax-m*",
+    "*magistral*",
+    "*gpt-oss*",
+    "gpt-5*",
+    "o[1-9]*",
+    "*thinking*",
+    "*reason*",
+    "*-r1*",
+)
+"""Models that reason unless asked not to, by the usual form of their names (the model cards of
+their makers). `instruct` in a name means that it does not.
+"""
+
 FULL_THINKING_HEADER = b"anthropic-beta"
 
 FULL_THINKING = b"full-thinking"
@@ -230,6 +251,12 @@ class Profile:
             for field in rejected.fields
         )
         return tuple(field for field in fields if _drop_field(body, field.split(".")))
+
+
+def is_reasoning_model(model: str) -> bool:
+    """Return whether a model's name says that it reasons by default."""
+    name = model.casefold().rpartition("/")[2]
+    return "instruct" not in name and _matches_any(name, REASONING_MODELS)
 
 
 def asks_to_think(body: Json) -> bool | None:
