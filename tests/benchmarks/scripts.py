@@ -15,6 +15,7 @@ from itertools import count, groupby
 from typing import Any
 
 from abridge.core.segmenter import Segmenter
+from tests.apis.messages import scripts as messages
 from tests.support.streams import (
     CHAT_USAGE,
     chunk,
@@ -79,8 +80,12 @@ def reasoning(scenario: str) -> str:
 def _live(api: str, thought: str) -> Script:
     """Return a hundred tokens a second; the answer's first is stamped."""
     frames = _frames(api, thought, (ANSWER * 10)[:800], size=4)
-    needle = b"output_text.delta" if api == "responses" else b'"content":"T'
-    first = next(place for place, frame in enumerate(frames) if needle in frame)
+    needles = {
+        "chat": b'"content":"T',
+        "responses": b"output_text.delta",
+        "messages": b"text_delta",
+    }
+    first = next(place for place, frame in enumerate(frames) if needles[api] in frame)
     frames[first] = _stamped(frames[first])
     return _stream(frames, 0.0, 0.01 * (len(frames) - 1))
 
@@ -101,7 +106,8 @@ def _stream(frames: Sequence[bytes], wait: float, last: float) -> Script:
 
 
 def _frames(api: str, thought: str, answer: str, size: int) -> list[bytes]:
-    return (_chat if api == "chat" else _responses)(thought, answer, size)
+    write = {"chat": _chat, "responses": _responses, "messages": _messages}[api]
+    return write(thought, answer, size)
 
 
 def _chat(thought: str, answer: str, size: int) -> list[bytes]:
@@ -121,6 +127,16 @@ def _responses(thought: str, answer: str, size: int) -> list[bytes]:
         _frame({**event, "sequence_number": next(number)}, event["type"])
         for event in _resized(payloads, texts, size)
     ]
+
+
+def _messages(thought: str, answer: str, size: int) -> list[bytes]:
+    frames = [messages.begin(), messages.start(0, messages.thinking("", ""))]
+    frames += [messages.delta(0, "thinking", thinking=piece) for piece in pieces(thought, size)]
+    frames += [messages.delta(0, "signature", signature="c2ln" * 40), messages.stop(0)]
+    frames.append(messages.start(1, messages.text("")))
+    frames += [messages.delta(1, "text", text=piece) for piece in pieces(answer, size)]
+    payloads = map(_payload, [*frames, messages.stop(1), *messages.finish()])
+    return [_frame(event, event["type"]) for event in payloads]
 
 
 def _resized(

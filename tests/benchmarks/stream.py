@@ -1,5 +1,5 @@
 """Four hundred events, one every 5 ms or all at once: the cost of rewriting them, of translating
-them from an upstream that speaks the other API, and of hiding their reasoning."""
+them from an upstream that speaks another API, and of hiding their reasoning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.benchmarks.turns import APIS, ENGAGED, PATHS, body
 
 WAYS = {"passed": {}, "rewritten": ENGAGED, "bridged": ENGAGED, "hidden": {}}
 HIDING = {"ABRIDGE_REASONING__EXPOSE": "none"}
-OTHER = {"chat": "responses", "responses": "chat"}
+OTHER = {"chat": "responses", "responses": "chat", "messages": "chat"}
 STREAMS = 32
 
 
@@ -98,7 +98,7 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
             label = f"{name}, {words}"
             yield Finding(f"{label}: passed through, CPU an event", passed, "µs")
             yield Finding(f"{label}: rewritten", rewritten, "µs", most)
-            yield Finding(f"{label}: bridged from the other API", bridged, "µs")
+            yield Finding(f"{label}: bridged from another API", bridged, "µs")
             yield Finding(f"{label}: hidden, without a summary", hidden, "µs")
             if pace == "paced":
                 yield Finding(

@@ -1,9 +1,9 @@
 """An estimate of a request's input tokens, where nothing at hand counts them.
 
-The rule, which README.md repeats: a token for four characters of text, for 1.6 Chinese, Japanese or
-Korean ones, and for three of JSON (tools, and the input of their calls); 1,600 for an image; of a
-document in base64 one for 32 characters, and 1,500 at least; 4 for each message and each tool.
-Thinking of earlier turns counts nothing: most models' templates leave it out.
+The rule, which docs/messages.md repeats: a token for four characters of text, for 1.6 Chinese,
+Japanese or Korean ones, and for three of JSON (tools, and the input of their calls); 1,600 for an
+image; of a document in base64 one for 32 characters, and 1,500 at least; 4 for each message and
+each tool. Thinking of earlier turns counts nothing: most models' templates leave it out.
 """
 
 from __future__ import annotations
