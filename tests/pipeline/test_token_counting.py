@@ -109,6 +109,71 @@ async def test_the_profiles_server_counts_where_upstream_speaks_chat() -> None:
     assert [request.path for request in upstream.requests] == [PATH]
 
 
+CONVERSATION: dict[str, Any] = {
+    "model": "m",
+    "system": "Be brief.",
+    "messages": [
+        {"role": "user", "content": "Look."},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "Sky."}],
+        },
+    ],
+    "tools": [{"name": "look", "input_schema": {"type": "object", "properties": {}}}],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_vllms_tokenizer_counts_the_translated_request(form: Form) -> None:
+    upstream = Upstream(Answer.json({"count": 21, "max_model_len": 4096, "tokens": [1, 2]}))
+    entry = {"api": "chat", "profile": "vllm"}
+    answer = await count(upstream, form, body=CONVERSATION, upstreams=[entry])
+    assert answer.json == {"input_tokens": 21}
+    (request,) = upstream.requests
+    assert request.path == f"{PREFIX[form] if form == 'mounted' else ''}/tokenize"
+    roles = [message["role"] for message in request.json["messages"]]
+    assert roles == ["system", "user", "assistant", "tool"]
+    assert request.json["tools"][0]["function"]["name"] == "look"
+    assert set(request.json) == {"model", "messages", "tools", "add_generation_prompt"}
+
+
+async def test_openais_endpoint_counts_the_translated_request() -> None:
+    upstream = Upstream(Answer.json({"object": "response.input_tokens", "input_tokens": 22}))
+    entry = {"api": "responses", "profile": "openai"}
+    answer = await count(upstream, body=CONVERSATION, upstreams=[entry])
+    assert answer.json == {"input_tokens": 22}
+    (request,) = upstream.requests
+    assert request.path == "/v1/responses/input_tokens"
+    assert [item.get("role") for item in request.json["input"][:2]] == ["system", "user"]
+    assert not {"store", "stream", "max_output_tokens", "include"} & set(request.json)
+
+
+async def test_a_tokenizer_that_is_not_there_leaves_an_estimate() -> None:
+    upstream = Upstream(NOT_FOUND)
+    entry = {"api": "chat", "profile": "vllm"}
+    assert_estimated(await count(upstream, upstreams=[entry]))
+    assert [request.path for request in upstream.requests] == ["/tokenize"]
+
+
+async def test_a_name_that_clients_say_is_upstreams_own_in_the_count() -> None:
+    upstream = Upstream(COUNTED)
+    await count(upstream, upstreams=[{"api": "messages", "rename": {"m": "their-m"}}])
+    assert upstream.requests[0].json["model"] == "their-m"
+
+
+async def test_what_abridge_put_into_the_history_is_not_counted() -> None:
+    upstream = Upstream(COUNTED)
+    thought = {"type": "thinking", "thinking": "x", "signature": "", "summary_error": {"code": "x"}}
+    said = {"role": "assistant", "content": [thought, {"type": "text", "text": "Hi."}]}
+    body = {**REQUEST, "messages": [*REQUEST["messages"], said, *REQUEST["messages"]]}
+    assert (await count(upstream, body=body)).status == 200
+    assert b"summary_error" not in upstream.requests[0].body
+
+
 @pytest.mark.parametrize("api", ["chat", "responses"])
 async def test_an_upstream_that_can_count_nothing_is_not_asked(api: str) -> None:
     upstream = Upstream(COUNTED)

@@ -81,14 +81,14 @@ class TokenCounting:
 
     async def _ask(self, counter: TokenCounter, request: ApiRequest) -> _Answer | None:
         """Have an endpoint count. Return None if there is no such endpoint."""
-        api, model = UPSTREAM_APIS[counter.api], request.model
+        api = UPSTREAM_APIS[counter.api]
         prepared = await self._preparation.prepare(request, api, engaged=True)
         scope, buffered = prepared.scope, prepared.buffered
         if prepared.translated:
             body = await request.work.run(_written_body, counter, prepared.body)
             scope, buffered = _counter_scope(scope, counter, body), buffered.with_body(body)
         answer = _Answer(counter)
-        trial = EndpointTrial(self._app, model, last=False)
+        trial = EndpointTrial(self._app, prepared.model, last=False)
         try:
             await trial(scope, receive_until(answer.ended, buffered.receive), answer.take)
         except (EndpointMissing, UpstreamBroken):
