@@ -55,3 +55,9 @@ def test_anything_else_is_left_as_it_is(body: bytes) -> None:
 def test_the_registry_row_translates_errors() -> None:
     assert (MESSAGES.name, MESSAGES.path) == ("messages", "/messages")
     assert MESSAGES.upstream.headers == {"anthropic-version": "2023-06-01"}
+
+
+def test_a_refused_thread_is_told_as_clients_know_it() -> None:
+    body = MESSAGES.write_error("No.", kind="invalid_request_error", param="thread")
+    assert body["error"]["details"] == {"error_code": "thread_unsupported_request"}
+    assert "details" not in MESSAGES.write_error("No.", param="messages")["error"]

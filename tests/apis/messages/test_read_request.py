@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from abridge.apis.messages.request import REQUEST_SHAPE, read_request
+from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.tools import FAILED_NOTE
 from abridge.core.model_request import (
     FilePart,
@@ -673,3 +676,16 @@ class TestParams:
 def test_an_unknown_block_is_kept_for_whoever_asks() -> None:
     (message,) = read(user({"type": "a block of tomorrow", "of": 1}))
     assert message.parts == [UnknownPart({"type": "a block of tomorrow", "of": 1})]
+
+
+@pytest.mark.parametrize(
+    "read", [read_request, lambda body: rebuild(body, REQUEST_SHAPE, DropCount())]
+)
+def test_a_thread_is_refused_where_upstream_would_not_hear_of_it(
+    read: Callable[[dict[str, Any]], object],
+) -> None:
+    body = {"model": "m", "messages": [], "thread": {"type": "create"}}
+    with pytest.raises(RequestError) as refused:
+        read(body)
+    assert refused.value.param == "thread"
+    read({**body, "thread": None})

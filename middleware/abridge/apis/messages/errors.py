@@ -51,6 +51,12 @@ TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
 )
 """Anthropic's error type for a status (Anthropic API reference, Errors)."""
 
+DETAILS_BY_PARAM: Mapping[str | None, Json] = MappingProxyType(
+    {"thread": {"error_code": "thread_unsupported_request"}}
+)
+"""What an error says beside its message, by the field at fault. Anthropic's clients then send the
+whole conversation instead (`ThreadUnsupportedRequestErrorDetails` of anthropic-sdk-python)."""
+
 SPECIFIC_TYPES = frozenset({*TYPES_BY_STATUS.values(), *CLIENT_ERROR_TYPES})
 """Types that say what is wrong, whichever API they were told in."""
 
@@ -70,7 +76,9 @@ def error_body(
     """
     if param is not None and param not in message:
         message = f"{param}: {message}"
-    error = {"type": _error_type(kind, code, status), "message": message}
+    error: Json = {"type": _error_type(kind, code, status), "message": message}
+    if param in DETAILS_BY_PARAM:
+        error["details"] = DETAILS_BY_PARAM[param]
     return {"type": "error", "error": error}
 
 

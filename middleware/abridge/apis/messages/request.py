@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 from types import MappingProxyType
+from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.fields import invalid_value_error, read_flag, require_object, require_string
@@ -15,10 +16,11 @@ from abridge.apis.messages.tools import ToolOffer, read_tool_choice, read_tools
 from abridge.apis.openai import read_schema
 from abridge.apis.params import PARAMS, read_extra, read_params, set_nested
 from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation
-from abridge.apis.shapes import fields
+from abridge.apis.shapes import DropCount, fields
 from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, Unsupported
+from abridge.errors import RequestError
 from abridge.providers.claude import ModelCapabilities, find_capabilities
 
 OWN_PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
@@ -110,13 +112,24 @@ SCHEMA_REQUIRED = "This upstream gives JSON by a schema only."
 
 NO_STRUCTURED_OUTPUTS = "This model has no structured outputs."
 
+THREAD_UNAVAILABLE = "Threads are not available here; send the whole conversation."
+
 BLANK_STOP = "This upstream takes no stop sequence that is blank."
+
+
+def refuse_thread(thread: Any, _: DropCount | None = None) -> Any:
+    """The shape of `thread`, whatever the settings say of what upstream lacks: without it the next
+    request, which has its new messages alone, would mean something else. Raises RequestError."""
+    if thread is not None:
+        raise RequestError(THREAD_UNAVAILABLE, param="thread", code="unsupported_parameter")
+    return None
 
 
 REQUEST_SHAPE = fields(
     {
         # the conversation, and what the model may call
         "messages": conversation,
+        "thread": refuse_thread,
         **allow("model", "system", "tools", "tool_choice", "mcp_servers", "container"),
         **allow("cache_control", "context_management", "compaction"),
         # the answer's form and length
@@ -134,6 +147,7 @@ and those of other servers."""
 
 def read_request(body: Json) -> ModelRequest:
     """Read a client's request. Raises RequestError if it is invalid."""
+    refuse_thread(body.get("thread"))
     names = ToolNames()
     tools = list(read_tools(body, names))
     request = ModelRequest(
