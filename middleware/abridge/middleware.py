@@ -36,6 +36,7 @@ from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.model_lists import ModelLists, wants_anthropics_shape
+from abridge.pipeline.renaming import rename_unread
 from abridge.pipeline.request import (
     SUMMARY_HEADER,
     ApiRequest,
@@ -114,6 +115,7 @@ class AbridgeMiddleware:
             transport=transport,
             tracing=self._tracing,
         )
+        self._names_matter = len(self._routes) > 1 or any(route.renames for route in self._routes)
         self._hides_raw = any(map(hides_raw, self._routes))
         self._open_paths = open_paths(self.settings)
         self._shared_paths = {
@@ -219,13 +221,19 @@ class AbridgeMiddleware:
             await self._dispatcher.dispatch(request, receive, send)
         else:
             model = None
-            if body is not None and len(self._routes) > 1:
+            if body is not None and self._names_matter:
                 model = await read_model(body, work, limits, reserve)
             route = self._route_for(model)
             if api is not None:
                 Record.get(scope).note_target(api.name, route.upstream.name, model)
+            app: ASGIApp = self._unread_app
             scope = self._scope_unread(scope, route)
-            await pass_on(self._unread_app, scope, buffered.receive, send)
+            if body is not None and model and route.renames:
+                app, scope, renamed = await work.run(
+                    rename_unread, app, scope, body, model, int(limits.event)
+                )
+                buffered = buffered if renamed is body else buffered.with_body(renamed)
+            await pass_on(app, scope, buffered.receive, send)
             if buffered.client_left:
                 Record.get(scope).outcome = "left"
 
@@ -266,9 +274,10 @@ class AbridgeMiddleware:
         return route
 
     def _is_routed_by_body(self, scope: Scope) -> bool:
-        """Return whether the upstream can only be chosen by the model named in the body."""
+        """Return whether the upstream can only be chosen by the model named in the body, or that
+        may have another name there."""
         content_type = get_header(scope["headers"], b"content-type")
-        return len(self._routes) > 1 and content_type.startswith(b"application/json")
+        return self._names_matter and content_type.startswith(b"application/json")
 
     async def _decoded_body(self, scope: Scope, buffered: BufferedBody) -> bytes | None:
         """Return the body without its content encoding; None if it is unknown and not needed."""

@@ -194,3 +194,52 @@ async def test_what_is_longer_than_an_event_may_be_passes_as_it_is() -> None:
 async def test_what_is_encoded_or_no_json_passes_as_it_is(headers: dict[str, str]) -> None:
     answer = await renamed([EVENT], **headers)
     assert (answer.data, answer.headers["etag"]) == (EVENT, "x")
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/completions"])
+async def test_other_endpoints_hear_upstreams_name(form: Form, path: str) -> None:
+    whole = Answer.json({"model": "up/m", "data": [{"model": "up/m"}]})
+    upstream = Upstream(whole)
+    app = build_app(form, upstream, upstreams=[UPSTREAM])
+    body = b'{ "input": {"model": "say-m"}, "model": "say-m" }'
+    answer = await call(app, PREFIXES[form] + path, body, {"accept-encoding": "gzip"})
+    (request,) = upstream.requests
+    assert request.body == b'{ "input": {"model": "say-m"}, "model": "up/m" }'
+    assert request.header("content-length") == str(len(request.body))
+    assert request.header("accept-encoding") in (None, "identity")
+    assert answer.json == {"model": "say-m", "data": [{"model": "up/m"}]}
+
+
+async def test_other_requests_pass_byte_for_byte() -> None:
+    upstream = Upstream(Answer.json({"model": "up/m"}))
+    app = build_app("mounted", upstream, upstreams=[{"rename": UPSTREAM["rename"]}])
+    for body in (b'{ "model": "up/m" }', b'{"model": 1}', b"[]", b"no JSON"):
+        answer = await call(app, "/v1/embeddings", body)
+        assert (upstream.requests[-1].body, answer.json) == (body, {"model": "up/m"})
+
+
+@pytest.mark.parametrize("headers", [{}, {"anthropic-version": "2023-06-01"}])
+async def test_a_model_is_described_under_the_clients_name(
+    form: Form, headers: dict[str, str]
+) -> None:
+    upstream = Upstream(Answer.json({"id": "up/m", "object": "model"}))
+    app = build_app(form, upstream, upstreams=[UPSTREAM])
+    path = PREFIXES[form] + "/v1/models/say-m"
+    answer = await call(app, path, b"", headers, method="GET")
+    assert upstream.requests[0].path == "/v1/models/up/m"
+    assert answer.json["id"] == "say-m"
+
+
+@pytest.mark.parametrize("name", ["x-../../files/f", "x-..", "x-./f", "x-%2e%2e/f", "x-a/../b"])
+async def test_no_name_leads_to_another_path(name: str) -> None:
+    upstream = Upstream(Answer.json({"id": "f"}))
+    app = build_app("mounted", upstream, upstreams=[{"rename": {"x-*": "{}"}}])
+    await call(app, f"/v1/models/{name}", b"", method="GET")
+    assert upstream.requests[0].path == f"/v1/models/{name}"
+
+
+async def test_a_list_has_each_model_once_under_the_clients_names() -> None:
+    models = [{"id": "up/a", "x": 1}, {"id": "say-a"}, {"id": "b"}, {"id": "b"}]
+    app = build_app("sidecar", Upstream(Answer.json({"data": models})), upstreams=[UPSTREAM])
+    answer = await call(app, "/v1/models", b"", method="GET")
+    assert answer.json["data"] == [{"id": "say-a", "x": 1}, {"id": "b"}]

@@ -45,6 +45,9 @@ class ModelRenames:
                 raise ValueError(f"{glob!r}: {problem}")
         return cls(tuple(table.items()))
 
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
     def to_upstream(self, name: str) -> str:
         """Return upstream's name for a client's: by the first rule that matches, else the same."""
         for glob, target in self.rules:

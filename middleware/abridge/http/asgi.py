@@ -143,6 +143,26 @@ def with_header_list(start: Message) -> Message:
     return {**start, "headers": list(start.get("headers") or ())}
 
 
+def scope_for_body(scope: Scope, body: bytes, dropped: Iterable[bytes] = BODY_HEADERS) -> Scope:
+    """Return the scope of a request with another body, or with its own in one piece. `dropped` are
+    the headers that no longer hold."""
+    length = (b"content-length", str(len(body)).encode())
+    return {**scope, "headers": [*drop_headers(scope["headers"], dropped), length]}
+
+
+def scope_of_read_answer(scope: Scope) -> Scope:
+    """Return the scope of a request the answer to which is read: nothing in it lets that go out
+    unread or compressed."""
+    extensions = scope.get("extensions") or {}
+    return {
+        **scope,
+        "headers": drop_headers(scope["headers"], (b"accept-encoding",)),
+        "extensions": {
+            key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS
+        },
+    }
+
+
 def adding_headers(headers: Iterable[tuple[bytes, bytes]], send: Send) -> Send:
     """Return a `send` that adds these headers to a response."""
 

@@ -6,6 +6,7 @@ other's is written in the client's; what is in the client's shape already passes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +17,7 @@ from abridge.apis.credentials import Header
 from abridge.apis.json import objects, string
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import MODELS_PATH, model_in_path
-from abridge.config.settings import Settings
+from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
 from abridge.http.asgi import decoded_path, drop_headers, get_header
 from abridge.stored_responses.rewriting import RewritingApp
@@ -29,6 +30,10 @@ VERSION = [(key.encode(), value.encode()) for key, value in MESSAGES.upstream.he
 
 CONDITIONAL_HEADERS = (b"if-none-match", b"if-modified-since")
 """Request headers that could lead to an answer without a body, for one in another shape."""
+
+
+_PLAIN_NAME = re.compile(r"(?!\.{1,2}(/|$))[\w.:@+ -]+(/(?!\.{1,2}(/|$))[\w.:@+ -]+)*")
+"""A model's name that is as many segments of a path as it has, none of them dots alone."""
 
 
 def wants_anthropics_shape(headers: Iterable[Header]) -> bool:
@@ -50,12 +55,19 @@ class ModelLists:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         anthropic = wants_anthropics_shape(scope["headers"])
-        if not (_is_about_models(scope) and (anthropic or self._may_be_anthropics)):
+        model, name = _model_names(scope)
+        shape_matters = anthropic or self._may_be_anthropics
+        if not (_is_about_models(scope) and (shape_matters or name != model)):
             await self._app(scope, receive, send)
             return
+        if name != model:
+            scope = {**scope, "path": str(scope["path"]).rstrip("/").removesuffix(model) + name}
+            scope.pop("raw_path", None)
 
         async def rewrite(body: Json) -> Json | None:
-            return rewrite_models(body, anthropic=anthropic)
+            rewritten = rewrite_models(body, anthropic=anthropic) if shape_matters else None
+            described = body if rewritten is None else rewritten
+            return {**described, "id": model} if described.get("id") == name != model else rewritten
 
         rewriting = RewritingApp(
             self._ask, rewrite, self._limit, hide_unread=False, hides_raw=False
@@ -69,6 +81,14 @@ class ModelLists:
         if self._may_be_anthropics:
             headers += [header for header in VERSION if not get_header(headers, header[0])]
         await self._app({**scope, "headers": headers}, receive, send)
+
+
+def _model_names(scope: Scope) -> tuple[str, str]:
+    """Return the model that the path names, as the client says it and as upstream does. One that
+    could lead to another path than that of a model keeps its name."""
+    model, route = model_in_path(decoded_path(scope)) or "", scope[ROUTE]
+    name = route.renames.to_upstream(model)
+    return model, name if _PLAIN_NAME.fullmatch(name) else model
 
 
 def _is_about_models(scope: Scope) -> bool:

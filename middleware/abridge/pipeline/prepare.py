@@ -17,10 +17,10 @@ from abridge.core.language import REASONING
 from abridge.errors import RequestError
 from abridge.http.asgi import (
     BODY_HEADERS,
-    BYPASSING_EXTENSIONS,
     FRAMING_HEADERS,
-    drop_headers,
     get_header,
+    scope_for_body,
+    scope_of_read_answer,
 )
 from abridge.memory.registry import MemoryRegistry
 from abridge.memory.turn_memory import TurnMemory
@@ -187,15 +187,8 @@ def _app_scope(draft: RequestDraft, body: bytes, *, is_read: bool) -> Scope:
     It describes the body that the application receives; where the response `is_read`, nothing in it
     lets that go out unread or compressed.
     """
-    scope, headers = dict(draft.scope), draft.scope["headers"]
+    scope, headers = draft.scope, draft.scope["headers"]
     if draft.changed or is_read:
-        length = (b"content-length", str(len(body)).encode())
         replaced = draft.changed or get_header(headers, b"content-encoding")
-        headers = [*drop_headers(headers, BODY_HEADERS if replaced else FRAMING_HEADERS), length]
-    if is_read:
-        headers = drop_headers(headers, (b"accept-encoding",))
-        extensions = scope.get("extensions") or {}
-        scope["extensions"] = {
-            key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS
-        }
-    return {**scope, "headers": headers}
+        scope = scope_for_body(scope, body, BODY_HEADERS if replaced else FRAMING_HEADERS)
+    return scope_of_read_answer(scope) if is_read else scope

@@ -13,11 +13,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.json import string
 from abridge.apis.model_names import AnsweredNames, ModelRenames
+from abridge.config.settings import ROUTE, Route
 from abridge.core.conversation import Json
 from abridge.http.asgi import (
     BODY_HEADERS,
     drop_headers,
     get_header,
+    scope_for_body,
+    scope_of_read_answer,
     with_header_list,
     without_trailers,
 )
@@ -42,6 +45,20 @@ def rename_models(body: Json, renames: ModelRenames) -> dict[str, str]:
     if isinstance(body.get("models"), list):
         body["models"] = [rename(name) for name in body["models"]]
     return renamed
+
+
+def rename_unread(
+    app: ASGIApp, scope: Scope, body: bytes, model: str, limit: int
+) -> tuple[ASGIApp, Scope, bytes]:
+    """Return the application, scope and body for a request that is passed on unread but for its
+    model: with upstream's name of that, and with the client's in the answer."""
+    route: Route = scope[ROUTE]
+    name = route.renames.to_upstream(model)
+    if name == model:
+        return app, scope, body
+    body = AnsweredNames({model: name}).replace_in_text(body)
+    scope = scope_of_read_answer(scope_for_body(scope, body))
+    return RenamingApp(app, {name: model}, limit), scope, body
 
 
 class RenamingApp:

@@ -168,7 +168,7 @@ class Proxy:
     async def _call_upstream(
         self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
     ) -> httpx.Response:
-        if is_models_request(scope) and (len(self._targets) > 1 or target.renames.rules):
+        if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
             return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
             if scope.get(FAILS_OVER) and isinstance(body, bytes):

@@ -17,13 +17,13 @@ from abridge.core.events import ErrorDetail
 from abridge.errors import UpstreamBroken
 from abridge.http.asgi import (
     BODY_HEADERS,
-    BYPASSING_EXTENSIONS,
     TRAILERS,
     Inflater,
     can_inflate,
     drop_headers,
     get_header,
     json_start,
+    scope_of_read_answer,
     with_header_list,
     without_trailers,
 )
@@ -48,16 +48,8 @@ class RewritingApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _BufferedAnswer(self, send)
-        extensions = scope.get("extensions") or {}
-        inner_scope = {
-            **scope,
-            "headers": drop_headers(scope["headers"], (b"accept-encoding",)),
-            "extensions": {
-                key: extensions[key] for key in extensions if key not in BYPASSING_EXTENSIONS
-            },
-        }
         try:
-            await self.app(inner_scope, receive, answer.send)
+            await self.app(scope_of_read_answer(scope), receive, answer.send)
         except UpstreamBroken as error:
             if answer.passing:
                 raise
