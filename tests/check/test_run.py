@@ -71,7 +71,14 @@ class TestEffective:
                 "server": {"admin_port": 1},
                 "summary": {"max_overhead": 0.5},
                 "summarizer": {"extra_body": {"a": [1, {"b": None, "c": "d"}], "top k": 3.5}},
-                "upstreams": [{"base_url": "http://u/v1", "models": ["a*"], "usage": {}}],
+                "upstreams": [
+                    {
+                        "base_url": "http://u/v1",
+                        "models": ["a*"],
+                        "usage": {},
+                        "rename": {"a*": "b/{}"},
+                    }
+                ],
             }
         )
         again = Settings.model_validate(tomllib.loads("\n".join(effective_toml(settings, {}))))
@@ -153,6 +160,14 @@ class TestReaching:
         assert "thinker-1, other" in upstream.text
         assert about(findings, "summarizer").grade == "ok"
 
+    async def test_the_names_that_clients_say_are_listed(self) -> None:
+        rename = {"say-*": "up-{}", "mine": "other", "yours": "none"}
+        findings = await findings_for(Server(models=MODELS), {"upstream": {"rename": rename}})
+        texts = [finding.text for finding in findings if "upstream" in finding.subject]
+        assert "say-* = up-{}, mine = other, yours = none" in texts[1]
+        assert texts[2] == "rename: it does not list none among its models"
+        assert [finding.grade for finding in findings[1:3]] == ["ok", "note"]
+
     async def test_an_unreachable_server_is_a_fault(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as unused:
             port = unused.getsockname()[1]
@@ -208,6 +223,14 @@ class TestProbing:
         chat = about(findings, "Chat Completions").text
         assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
         assert "reasoning in items of its own" in about(findings, "Responses").text
+
+    @pytest.mark.parametrize("model", [None, "say-1"])
+    async def test_a_model_is_probed_by_upstreams_name(self, model: str | None) -> None:
+        server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
+        upstream = {"rename": {"say-*": "thinker-{}"}, "models": ["say-*"], "api": "chat"}
+        await findings_for(server, {"upstream": upstream}, probing=True, model=model)
+        asked = server.apps["completions"].requests
+        assert {request.json["model"] for request in asked} == {"thinker-1"}
 
     async def test_an_upstream_with_one_api(self) -> None:
         frames = chat_stream(THOUGHT, "9.9", field="reasoning")

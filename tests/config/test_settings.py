@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -496,3 +498,35 @@ class TestSecrets:
         with pytest.raises(SettingsError) as caught:
             read_secret("sk-pasted-by-mistake", "x", {})
         assert "sk-pasted" not in str(caught.value)
+
+
+class TestNamesAndLimits:
+    @pytest.mark.parametrize(
+        ("upstream", "words"),
+        [
+            ({"rename": {"a": "b-{}"}}, "'a': must hold one *"),
+            ({"rename": {"a*": "{}{}"}}, "can stand once"),
+            ({"rename": {"a*": ""}}, "both names must be given"),
+            ({"effort_max": "most"}, "effort_max"),
+            ({"budget_max": 1000}, "budget_max"),
+            ({"effort": "high", "effort_max": "low"}, "effort: must not be above effort_max"),
+            ({"name": "a", "fallback": "a"}, "must name another upstream, not 'a'"),
+            ({"name": "a", "fallback": "b"}, "must name another upstream, not 'b'"),
+        ],
+    )
+    def test_what_cannot_be_is_refused_at_start(self, upstream: dict[str, Any], words: str) -> None:
+        assert words in refused(upstreams=[{"base_url": U, **upstream}])
+
+    def test_a_fallback_needs_the_proxy(self) -> None:
+        upstreams = [{"name": "a", "fallback": "b"}, {"name": "b"}]
+        assert "needs upstreams with a base_url" in refused(upstreams=upstreams)
+
+    def test_the_example_of_the_documentation_is_valid(self) -> None:
+        page = Path(__file__).parents[2] / "docs" / "routing.md"
+        (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        settings = Settings.model_validate(tomllib.loads(example))
+        main, spare = settings.routes
+        assert settings.fallback_of(main) is spare
+        assert settings.fallback_of(spare) is None
+        assert spare.renames.to_upstream("claude-opus") == "anthropic/claude-opus"
+        assert spare.renames.to_upstream("gpt") == "openai/gpt-oss-120b"

@@ -322,21 +322,6 @@ async def test_what_refers_to_an_upstreams_own_objects_stays_with_it(more: dict[
         assert served.second.connections == 0
 
 
-@pytest.mark.parametrize(
-    ("upstreams", "problem"),
-    [
-        ([{"name": "a", "fallback": "a", "base_url": "http://a"}], "must name another"),
-        ([{"name": "a", "fallback": "b", "base_url": "http://a"}], "must name another"),
-        ([{"name": "a", "fallback": "b"}, {"name": "b"}], "needs upstreams with a base_url"),
-    ],
-)
-def test_a_fallback_that_cannot_be_asked_is_refused(
-    upstreams: list[dict[str, Any]], problem: str
-) -> None:
-    with pytest.raises(ValueError, match=problem):
-        Settings.model_validate({"upstreams": upstreams})
-
-
 async def test_a_failure_is_logged_in_one_line_without_a_word_of_the_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

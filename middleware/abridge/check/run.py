@@ -10,6 +10,7 @@ import httpx
 
 from abridge.apis.api import UpstreamApi
 from abridge.apis.credentials import Header, credential_header
+from abridge.apis.model_names import MATCHED
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.check.probe import Probe, compare_apis
 from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
@@ -83,6 +84,8 @@ class Check:
         if names_model and reached.answers and not reached.is_reachable:
             reached = replace(reached, finding=replace(reached.finding, grade="note"))
         yield reached.finding
+        for finding in _describe_names(route, reached, subject):
+            yield finding
         if self.probing and reached.is_reachable:
             async for finding in self._probe_upstream(
                 route, target, self._model_to_probe(route, reached), subject
@@ -121,13 +124,31 @@ class Check:
         return CheckTarget.with_key(url, transport, variable, setting, make_header)
 
     def _model_to_probe(self, route: Route, reached: ReachResult) -> str | None:
-        """Return a model to probe an upstream with: one that would be routed there."""
+        """Return a model to probe an upstream with, by upstream's name: one that would be routed
+        there."""
+        globs, renames = route.upstream.models, route.renames
         if self.model is not None and self.settings.find_route(self.model) is route:
-            return self.model
-        globs = route.upstream.models
-        literal = [glob for glob in globs if not set(glob) & set("*?[")]
-        listed = [model for model in reached.models or [] if _matches(model, globs)]
+            return renames.to_upstream(self.model)
+        literal = [renames.to_upstream(glob) for glob in globs if not set(glob) & set("*?[")]
+        listed = [
+            model
+            for model in reached.models or []
+            if any(_matches(name, globs) for name in renames.to_client(model))
+        ]
         return next(iter(literal + listed), None)
+
+
+def _describe_names(route: Route, reached: ReachResult, subject: str) -> Iterator[Finding]:
+    """Yield what clients call the upstream's models, and the names that it does not list."""
+    rules = route.renames.rules
+    if rules:
+        named = ", ".join(f"{glob} = {name}" for glob, name in rules)
+        yield Finding(subject, f"has other names for the models that clients name: {named}")
+    known = reached.models or []
+    missing = [name for _, name in rules if MATCHED not in name and name not in known]
+    if missing and known:
+        listed = ", ".join(dict.fromkeys(missing))
+        yield Finding(subject, f"rename: it does not list {listed} among its models", "note")
 
 
 def _apis_to_probe(route: Route) -> Sequence[UpstreamApi]:
