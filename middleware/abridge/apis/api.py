@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
+from urllib.parse import quote
 
 from abridge.apis.display import Display, OpenEnvelope
 from abridge.apis.shapes import Shape
@@ -173,7 +174,9 @@ class UpstreamApi:
     """An API that an upstream may speak, whatever its clients speak."""
 
     name: ApiName
-    path: str  # end of its endpoint's path
+    path: str
+    """End of its endpoint's path. `{model}` stands for the model's name; a query takes the place of
+    the client's."""
     translating_reader: Callable[[Profile, Display, int], Reader]
     """Makes a Reader of translated events. The number limits the characters that it keeps."""
     history: Callable[[Json], History]
@@ -193,6 +196,19 @@ class UpstreamApi:
     stores_responses: bool = False  # its answers are stored and may be referred to
     requires_reasoning: bool = False
     """It refuses calls, while they are answered, without the reasoning before them."""
+    stream_path: str = ""  # as `path`, for an answer that streams, if that is another
+
+    @property
+    def names_model_in_path(self) -> bool:
+        """Return whether the model is in the path, and not in the body."""
+        return "{model}" in self.path
+
+    def endpoint(self, model: str, *, stream: bool) -> str:
+        """Return the path, percent-encoded, and the query for a request. Of a model's name only
+        what follows the last slash goes into a path, so that no name leads anywhere else."""
+        path = self.stream_path if stream and self.stream_path else self.path
+        name = quote(model.rpartition("/")[2], safe="", errors="replace")
+        return path.replace("{model}", name)
 
 
 @dataclass(slots=True, frozen=True)

@@ -30,7 +30,7 @@ def translate_error(
     request as upstream's does, else by `request_id`."""
     if upstream.read_error is api.upstream.read_error:
         return body
-    error = upstream.read_error(parse_object(body) or {})
+    error = upstream.read_error(parse_object(_without_list(body)) or {})
     if error is None:
         return body
     written = api.write_error(
@@ -38,3 +38,9 @@ def translate_error(
     )
     request_id = error.request_id or request_id
     return dumps({**written, **({"request_id": request_id} if request_id else {})})
+
+
+def _without_list(body: bytes) -> bytes:
+    """Return the only entry of a list: Google wraps the errors of some streams in one."""
+    stripped = body.strip()
+    return stripped[1:-1] if stripped[:1] == b"[" and stripped[-1:] == b"]" else body

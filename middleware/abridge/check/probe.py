@@ -52,12 +52,17 @@ REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
         "messages": [{"role": "user", "content": QUESTION}],
         "max_tokens": MAX_TOKENS,
     },
+    "gemini": lambda _: {
+        "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
+        "generationConfig": {"maxOutputTokens": MAX_TOKENS},
+    },
 }
 
 API_NAMES: Mapping[str, str] = {
     "chat": "Chat Completions",
     "responses": "Responses",
     "messages": "Messages",
+    "gemini": "Gemini",
 }
 
 
@@ -115,7 +120,8 @@ class Probe:
 
     async def ask(self, api: UpstreamApi) -> ProbeReport:
         """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
-        body = {"model": self.model, "stream": True, **REQUEST_BODIES[api.name](self.profile)}
+        addressed = {} if api.names_model_in_path else {"model": self.model, "stream": True}
+        body = {**addressed, **REQUEST_BODIES[api.name](self.profile)}
         for client_api in [row for row in APIS if row.upstream is api]:
             self.defaults.fill(body, client_api, self.profile)
         self.profile.drop_rejected(body, self.model)
@@ -127,8 +133,9 @@ class Probe:
     async def _send(self, api: UpstreamApi, body: Json, result: _ProbeResult) -> Finding:
         subject = f"{self.subject}, {API_NAMES[api.name]}"
         reader = api.translating_reader(self.profile, Display(), MAX_TOKENS * 64)
+        path = api.endpoint(self.model, stream=True)
         try:
-            async with self.target.send_request(api.path, body, api.headers) as response:
+            async with self.target.send_request(path, body, api.headers) as response:
                 content_type = response.headers.get("content-type", "")
                 streams = content_type.startswith("text/event-stream")
                 if response.status_code == 200:

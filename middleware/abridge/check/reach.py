@@ -158,7 +158,10 @@ async def reach(target: CheckTarget, subject: str) -> ReachResult:
 
 def _models_result(subject: str, url: str, body: bytes) -> ReachResult:
     listing = parse_object(body) or {}
-    models = [string(model.get("id")) for model in objects(listing.get("data"))]
+    models = [string(model.get("id")) for model in objects(listing.get("data"))] + [
+        string(model.get("name")).removeprefix("models/")  # as Gemini lists them
+        for model in objects(listing.get("models"))
+    ]
     names = ", ".join(models[:MAX_LISTED_MODELS]) + (
         ", …" if len(models) > MAX_LISTED_MODELS else ""
     )

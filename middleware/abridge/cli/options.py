@@ -25,7 +25,7 @@ SETTING_OPTIONS = (
     click.option(
         "--api",
         metavar="NAME",
-        help="Its API: same (as the client's), auto, chat, responses or messages.  [same]",
+        help="Its API: same (as the client's), auto, chat, responses, messages or gemini.  [same]",
     ),
     click.option(
         "--config",

@@ -25,7 +25,7 @@ class UpstreamSettings(Table):
     fallback: str | None = None
     """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
     503 or 529. A request moves on once at most."""
-    api: Literal["same", "auto", "chat", "responses", "messages"] = "same"
+    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = "same"
     """The API it speaks: `same` is the client's; `auto` the client's, unless upstream turns out not
     to have it."""
     profile: ProfileName = "auto"

@@ -143,6 +143,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
     """Encode the draft that the last step made. Raises NestedTooDeep."""
     request, echo = context.request, draft.echo
     body = dumps(draft.body) if draft.changed else request.decoded
+    named = {"model": context.model, **draft.body}  # an API may have the model in its path
     echoed = {name: draft.body[name] for name in request.api.echoed_fields if name in draft.body}
     if echo is not None or context.hides_raw:
         _check_repeatable(echoed if echo is None else echo.body)
@@ -151,10 +152,10 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         scope=_app_scope(draft, body, is_read=context.engaged or bool(draft.renamed)),
         body=body,
         changed=draft.changed,
-        model=string(draft.body.get("model")),
+        model=string(named.get("model")),
         renamed=draft.renamed,
         lowered=draft.lowered,
-        models=_named_models(draft.body),
+        models=_named_models(named),
         upstream=context.upstream,
         profile=context.profile,
         turn_memory=context.turn_memory,

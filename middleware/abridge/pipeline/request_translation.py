@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from time import time
+from urllib.parse import unquote
 
 from starlette.types import Scope
 
@@ -29,6 +30,7 @@ class Translation:
     body: Json
     echo: RequestEcho  # what the answer repeats of the request
     dropped: tuple[str, ...]  # fields upstream's API cannot carry, not essential
+    endpoint: str  # the end of upstream's path, percent-encoded, and its query if it has one
 
 
 def translate_body(
@@ -51,19 +53,22 @@ def translate_body(
         translated.body,
         RequestEcho(repeated, translated.tools, time),
         tuple(unsupported.param for unsupported in translated.unsupported),
+        upstream.endpoint(model_request.model, stream=model_request.stream),
     )
 
 
-def scope_for_upstream(scope: Scope, api: Api, upstream: UpstreamApi, profile: Profile) -> Scope:
-    """Return the client's scope with upstream's endpoint and headers."""
+def scope_for_upstream(
+    scope: Scope, api: Api, upstream: UpstreamApi, endpoint: str, profile: Profile
+) -> Scope:
+    """Return the client's scope with upstream's endpoint and headers. An endpoint's own query takes
+    the place of the client's."""
     path = str(scope["path"]).rstrip("/")
     root = str(scope.get("root_path", "")).rstrip("/")
     base = path.removesuffix(api.path) if path.endswith(api.path) else f"{root}/v1"
-    upstream_scope = {**scope, "path": base + upstream.path}
+    own_path, _, own_query = endpoint.partition("?")
+    query = own_query.encode() or _without(api.upstream.query_names, scope.get("query_string", b""))
+    upstream_scope = {**scope, "path": base + unquote(own_path), "query_string": query}
     upstream_scope["headers"] = _upstream_headers(scope["headers"], api, upstream, profile)
-    upstream_scope["query_string"] = _without(
-        api.upstream.query_names, scope.get("query_string", b"")
-    )
     upstream_scope.pop("raw_path", None)
     return upstream_scope
 

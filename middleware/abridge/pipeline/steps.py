@@ -316,7 +316,7 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
     return replace(
         draft,
         body=translation.body,
-        scope=scope_for_upstream(draft.scope, api, upstream, context.profile),
+        scope=scope_for_upstream(draft.scope, api, upstream, translation.endpoint, context.profile),
         changed=True,
         echo=echo,
         dropped_fields=draft.dropped_fields + len(translation.dropped),

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, get_args
 
+from abridge.providers.claude import CLAUDE_SUMMARIES
+from abridge.providers.gemini import GEMINI_SUMMARIES
 from abridge.providers.profile import (
     TAGS,
     ApiName,
@@ -57,31 +59,8 @@ _OPENAI_COLUMNS: Mapping[str, Any] = MappingProxyType(
 )
 """OpenAI's own APIs."""
 
-_CLAUDE_SUMMARIES = (
-    "claude-opus-[4-9]*",
-    "claude-sonnet-[4-9]*",
-    "claude-haiku-[4-9]*",
-    "claude-fable-*",
-    "claude-mythos-*",
-)
-"""Since Claude 4, thinking is a summary (docs.aws.amazon.com: bedrock
-claude-messages-thinking-differences; platform.claude.com: build-with-claude/thinking). Claude 3.7
-returns all of it.
-"""
-
-_BEDROCK_SUMMARIES = tuple(f"*anthropic.{model}" for model in _CLAUDE_SUMMARIES)
+_BEDROCK_SUMMARIES = tuple(f"*anthropic.{model}" for model in CLAUDE_SUMMARIES)
 """The same as Bedrock names them: `us.anthropic.claude-…`."""
-
-_GEMINI_SUMMARIES = (
-    "gemini-2.5-*",
-    "gemini-[3-9]*",
-    "gemini-pro-latest",
-    "gemini-flash-latest",
-    "gemini-flash-lite-latest",
-)
-"""Thoughts are summaries, "synthesized versions of the model's raw thoughts" (ai.google.dev:
-gemini-api/docs/thinking; firebase.google.com: docs/ai-logic/thinking).
-"""
 
 _OPENAI_REJECTS = (
     # learn.microsoft.com: foundry/openai/how-to/reasoning, "not supported"; vercel/ai
@@ -102,7 +81,7 @@ _ROWS = (
     Profile(
         "auto",
         apis=ALL_APIS,
-        summarized_models=(*_CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *_GEMINI_SUMMARIES),
+        summarized_models=(*CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *GEMINI_SUMMARIES),
         learns=True,
         telemetry_name="openai",  # their APIs, whoever serves them
         source="what can be told by looking",
@@ -110,7 +89,7 @@ _ROWS = (
     Profile(
         "anthropic",
         reasoning_in=(),  # on its chat endpoint, which is meant for testing
-        summarized_models=_CLAUDE_SUMMARIES,
+        summarized_models=CLAUDE_SUMMARIES,
         returns=ReasoningReturn("nothing"),
         rejects=(
             # platform.claude.com: migration guide; aido release 1.4.2
@@ -130,7 +109,7 @@ _ROWS = (
     Profile(
         "azure",
         reasoning_in=IN_REASONING_CONTENT,  # for models that are not OpenAI's: recorded
-        summarized_models=_CLAUDE_SUMMARIES,
+        summarized_models=CLAUDE_SUMMARIES,
         max_tokens_field="max_completion_tokens",
         thinking_off=_EFFORT_OFF,
         rejects=_OPENAI_REJECTS,
@@ -184,12 +163,25 @@ _ROWS = (
     Profile(
         "gemini",
         reasoning_in=("tags",),
-        summarized_models=_GEMINI_SUMMARIES,
+        summarized_models=GEMINI_SUMMARIES,
         returns=ReasoningReturn("extra_content", required_on_calls=True),
         thinking_off=_EFFORT_OFF,
         telemetry_name="gcp.gemini",
         parses_text=True,
         source="ai.google.dev: gemini-api/docs/openai, docs/thought-signatures",
+    ),
+    Profile(
+        "gemini-native",
+        reasoning_in=(),  # on Gemini's own API thoughts are parts of their own
+        tags=(),
+        summarized_models=GEMINI_SUMMARIES,
+        returns=ReasoningReturn("nothing"),  # of its own API, on which calls come with signatures
+        apis=("gemini",),
+        key_header="x-goog-api-key",
+        telemetry_name="gcp.gemini",
+        parses_text=True,
+        makes_summaries=True,
+        source="ai.google.dev: api/generate-content, gemini-api/docs/thinking",
     ),
     Profile(
         "groq",
@@ -212,7 +204,7 @@ _ROWS = (
     Profile(
         "litellm",
         reasoning_in=("thinking_blocks", "reasoning_content", "tags"),
-        summarized_models=(*_CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *_GEMINI_SUMMARIES),
+        summarized_models=(*CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *GEMINI_SUMMARIES),
         returns=ReasoningReturn("thinking_blocks"),
         cache_marks=True,  # completion/prompt_caching
         apis=ALL_APIS,
@@ -301,7 +293,7 @@ _ROWS = (
     Profile(
         "openrouter",
         reasoning_in=("reasoning_details", "reasoning"),
-        summarized_models=(*_CLAUDE_SUMMARIES, *_GEMINI_SUMMARIES),
+        summarized_models=(*CLAUDE_SUMMARIES, *GEMINI_SUMMARIES),
         returns=ReasoningReturn("reasoning_details"),
         budget_field="reasoning.max_tokens",
         cache_marks=True,  # guides/best-practices/prompt-caching

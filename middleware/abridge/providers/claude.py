@@ -15,6 +15,18 @@ from abridge.providers.profile import StructuredOutputs
 
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
+CLAUDE_SUMMARIES = (
+    "claude-opus-[4-9]*",
+    "claude-sonnet-[4-9]*",
+    "claude-haiku-[4-9]*",
+    "claude-fable-*",
+    "claude-mythos-*",
+)
+"""Since Claude 4, thinking is a summary (docs.aws.amazon.com: bedrock
+claude-messages-thinking-differences; platform.claude.com: build-with-claude/thinking). Claude 3.7
+returns all of it.
+"""
+
 
 @dataclass(slots=True, frozen=True)
 class ModelCapabilities:

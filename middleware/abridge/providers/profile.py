@@ -23,7 +23,7 @@ class Tag:
     separator: str = "\n"  # goes between blocks that follow each other
 
 
-ApiName: TypeAlias = Literal["chat", "responses", "messages"]
+ApiName: TypeAlias = Literal["chat", "responses", "messages", "gemini"]
 
 TokenCounterName: TypeAlias = Literal["messages", "responses", "tokenize"]
 """An endpoint that counts a request's tokens: that of Messages, that of Responses, or vLLM's

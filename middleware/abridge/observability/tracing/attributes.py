@@ -73,7 +73,7 @@ class ModelServer:
 
 def _provider_name(settings: UpstreamSettings | SummarizerSettings) -> str:
     profile = PROFILES[settings.profile]
-    if profile.learns and settings.api == "messages":  # the provider whose first API it is
+    if profile.learns and settings.api in ("messages", "gemini"):  # whose first API it is
         profile = next(row for row in PROFILES.values() if row.apis[0] == settings.api)
     return profile.telemetry_name or profile.name
 

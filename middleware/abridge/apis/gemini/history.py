@@ -1,0 +1,155 @@
+"""Read the turns of a request for Gemini, and restore the model's own parts in them.
+
+A content of the model's is one turn. A content of the user's may be several: each result of a call,
+then the user's own parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+
+from abridge.apis.api import Placement
+from abridge.apis.display import OpenEnvelope
+from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, thought_text
+from abridge.apis.json import as_object, dumps, objects, string
+from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
+from abridge.providers.profile import Profile
+
+
+class GeminiHistory:
+    """See `History`."""
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+        instruction = as_object(body.get("systemInstruction"))
+        self.turns = [Turn("system", _read_text(objects(instruction.get("parts"))))]
+        for content in objects(body.get("contents")):
+            self.turns += _read_turns(content)
+
+    def strip(self, turn: Turn, is_summary: Callable[[str], bool]) -> tuple[int, bool]:
+        parts = objects(turn.items[0].get("parts"))
+        remaining = [part for part in parts if not is_summary(thought_text(part))]
+        if len(remaining) < len(parts):
+            turn.items[0]["parts"] = remaining
+        return len(parts) - len(remaining), any(thought_text(part).strip() for part in remaining)
+
+    def strip_attribution(self, turn: Turn) -> int:  # noqa: ARG002 -- no client speaks this API
+        return 0
+
+    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:  # noqa: ARG002 -- same
+        """Return False: no client speaks this API, so it holds no envelope."""
+        return False
+
+    def restore(self, turn: Turn, original: list[Json]) -> None:
+        """Put the original in the place of the parts, or, if the answer was edited since, its
+        thoughts before them. Its signatures go to the calls that they were made for."""
+        content = turn.items[0]
+        parts = _answer(objects(content.get("parts")))
+        signed = _sign_calls(filter(is_call, parts), filter(is_call, original))
+        if _is_same_answer(original, parts):
+            calls = iter(signed)
+            content["parts"] = [next(calls) if is_call(part) else part for part in original]
+            return
+        calls = iter(signed)
+        answer = (next(calls) if is_call(part) else part for part in parts)
+        content["parts"] = [*filter(is_thought, original), *answer]
+
+    def drop_reasoning(self, turn: Turn) -> bool:
+        parts = objects(turn.items[0].get("parts"))
+        remaining = [_unsigned(part) for part in _answer(parts)]
+        if remaining != parts:
+            turn.items[0]["parts"] = remaining
+        return remaining != parts
+
+    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- only one place
+        return "unchanged"
+
+    def next_place(self) -> None:
+        return None
+
+    def body(self) -> Json:
+        return self._body
+
+
+def record_turn(parts: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:
+    """Return the turn that an answer's parts make, if they hold reasoning or signatures.
+
+    The original is the whole answer, since signatures belong to single parts of it: Google asks for
+    the parts as they were (ai.google.dev: gemini-api/docs/thinking).
+    """
+    if not any(is_thought(part) or signature_of(part) for part in parts):
+        return []
+    turn = _model_turn({}, _answer(parts))
+    return [RecordedTurn(turn, "".join(map(thought_text, parts)), parts, keys)]
+
+
+def _read_turns(content: Json) -> Iterator[Turn]:
+    parts = objects(content.get("parts"))
+    if content.get("role") == "model":
+        yield _model_turn(content, _answer(parts))
+        return
+    results = [part for part in parts if isinstance(part.get("functionResponse"), dict)]
+    for part in results:
+        result = part["functionResponse"]
+        call = string(result.get("id")) or string(result.get("name"))
+        yield Turn("tool", _text_of_json(result.get("response")), answers_call=call, items=[part])
+    if not results:
+        yield Turn("user", _read_text(parts), items=[content])
+
+
+def _model_turn(content: Json, answer: list[Json]) -> Turn:
+    parts = objects(content.get("parts"))
+    texts = [text for text in map(thought_text, parts) if text]
+    return Turn(
+        role="assistant",
+        text=_read_text([part for part in answer if not is_call(part)]),
+        calls=tuple(map(_read_call, filter(is_call, answer))),
+        reasoning_texts=tuple(dict.fromkeys(["".join(texts), *texts])) if texts else (),
+        has_opaque_state=any(map(signature_of, parts)),
+        items=[content],
+    )
+
+
+def _answer(parts: list[Json]) -> list[Json]:
+    """Return the parts without thoughts."""
+    return [part for part in parts if not is_thought(part)]
+
+
+def _is_same_answer(original: list[Json], current: list[Json]) -> bool:
+    before, now = _model_turn({}, _answer(original)), _model_turn({}, current)
+    return before.encode_canonical() == now.encode_canonical()
+
+
+def _sign_calls(calls: Iterable[Json], originals: Iterable[Json]) -> list[Json]:
+    """Return the calls, each as it was if it was signed."""
+    return [
+        original if original is not None and signature_of(original) else call
+        for call, original in zip_longest(calls, originals)
+        if call is not None
+    ]
+
+
+def _unsigned(part: Json) -> Json:
+    """Return a part without a signature of the model's."""
+    if not signature_of(part):
+        return part
+    return {key: value for key, value in part.items() if key != "thoughtSignature"}
+
+
+def _read_call(part: Json) -> ToolCall:
+    call = call_of(part)
+    return ToolCall(
+        string(call.get("id")), string(call.get("name")), _text_of_json(call.get("args") or {})
+    )
+
+
+def _read_text(parts: list[Json]) -> str:
+    """Return the text of parts; parts without text as JSON."""
+    texts = "".join(string(part.get("text")) for part in parts)
+    others = [_text_of_json(part) for part in parts if "text" not in part]
+    return "\n".join([texts, *others])
+
+
+def _text_of_json(value: object) -> str:
+    return dumps(value).decode()

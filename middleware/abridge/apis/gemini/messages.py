@@ -1,0 +1,204 @@
+"""Write a request's messages as contents: the user's, the model's, and the results of calls.
+
+Each content is a list of parts. A result names the function whose call it answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count
+from mimetypes import guess_type
+
+from abridge.apis.gemini.reasoning import NO_SIGNATURE, is_call, read_state
+from abridge.apis.json import loads_exact, parse_object
+from abridge.apis.tools import wrap_free_text
+from abridge.core.conversation import Json
+from abridge.core.model_request import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    Message,
+    MessagePart,
+    ReasoningPart,
+    RefusalPart,
+    TextPart,
+    ToolCallPart,
+    ToolOutputPart,
+    Unsupported,
+    normalized,
+    unknown_parts,
+    unsupported_part,
+)
+from abridge.providers.gemini import GeminiCapabilities
+
+INSTRUCTION_ROLES = ("system", "developer")
+
+MADE_ID = "gemini_call_"
+"""Begins the id of a call to which the model gave none. It is not sent back."""
+
+NO_MESSAGES = "There is nothing in it that this upstream could answer."
+
+FOREIGN_REASONING = "Reasoning is of use only to the API that it came from."
+
+_DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
+
+_PDF_BASE64_START = "JVBERi0"  # %PDF-
+
+_REMOTE = ("http://", "https://", "gs://")
+
+
+class ContentsBuilder:
+    """Take a request's messages in order. Instructions become the system instruction, wherever in
+    the conversation they stand."""
+
+    def __init__(
+        self, messages: Sequence[Message], capabilities: GeminiCapabilities, param: str
+    ) -> None:
+        self.contents: list[Json] = []
+        self.unsupported: list[Unsupported] = unknown_parts(messages)
+        self._capabilities = capabilities
+        self._param = param
+        self._instructions: list[str] = []
+        self._names: dict[str, str] = {}  # of the functions called, by call id
+        for message in normalized(messages):
+            self._add(message)
+        if not self.contents and self._instructions:  # Gemini requires a content
+            self._append("user", [{"text": "\n\n".join(self._instructions)}])
+            self._instructions = []
+        if not self.contents and not self.unsupported:
+            self.unsupported.append(Unsupported(param, NO_MESSAGES, essential=True))
+        if capabilities.needs_signatures:
+            _fill_signatures(self.contents)
+
+    @property
+    def system_instruction(self) -> Json | None:
+        text = "\n\n".join(self._instructions)
+        return {"parts": [{"text": text}]} if text else None
+
+    def _add(self, message: Message) -> None:
+        if message.role in INSTRUCTION_ROLES:
+            texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+            self._instructions += filter(str.strip, texts)
+            others = [part for part in message.parts if not isinstance(part, TextPart)]
+            self.unsupported += map(unsupported_part, others)
+        elif message.role == "assistant":
+            self._append("model", list(self._write_answer(message.parts)))
+        else:
+            self._append("user", [each for part in message.parts for each in self._write(part)])
+
+    def _append(self, role: str, parts: list[Json]) -> None:
+        if parts:
+            self.contents.append({"role": role, "parts": parts})
+
+    def _write_answer(self, parts: Sequence[MessagePart]) -> Iterator[Json]:
+        """Write what the assistant said. A signature goes to the call that it came with."""
+        reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
+        signatures = dict(filter(None, (read_state(part.state) for part in reasoning)))
+        yield from self._write_reasoning(reasoning, is_own=bool(signatures))
+        calls = count()
+        for part in parts:
+            if isinstance(part, ToolCallPart):
+                signature = signatures.get(next(calls))
+                signed = {"thoughtSignature": signature} if signature else {}
+                yield {"functionCall": self._write_call(part), **signed}
+            elif not isinstance(part, ReasoningPart):
+                yield from self._write(part)
+
+    def _write_reasoning(self, reasoning: list[ReasoningPart], *, is_own: bool) -> Iterator[Json]:
+        """Write the thoughts of an answer that a signature of the model's came with."""
+        for part in reasoning:
+            if is_own and part.text.strip():
+                yield {"text": part.text, "thought": True}
+            elif not is_own and (part.text.strip() or part.state):
+                param = part.param or self._param
+                self.unsupported.append(Unsupported(param, FOREIGN_REASONING, essential=False))
+
+    def _write_call(self, call: ToolCallPart) -> Json:
+        self._names[call.id] = call.name
+        return {**_write_id(call.id), "name": call.name, "args": _write_arguments(call)}
+
+    def _write(self, part: MessagePart) -> Iterator[Json]:
+        """Write a part, unless it is blank."""
+        if isinstance(part, TextPart | RefusalPart):
+            if part.text:
+                yield {"text": part.text}
+        elif isinstance(part, ToolOutputPart):
+            yield from self._write_result(part)
+        elif isinstance(part, ImagePart | FilePart | AudioPart):
+            medium = _write_medium(part)
+            if medium is None:
+                self.unsupported.append(unsupported_part(part))
+            else:
+                yield medium
+
+    def _write_result(self, output: ToolOutputPart) -> Iterator[Json]:
+        """Write the result of a call. Images and files follow it, unless the model takes them
+        inside."""
+        text = "".join(part.text for part in output.parts if isinstance(part, TextPart))
+        others = [part for part in output.parts if not isinstance(part, TextPart)]
+        media = [each for part in others for each in self._write(part)]
+        result: Json = {
+            **_write_id(output.call_id),
+            "name": self._names.get(output.call_id, output.call_id),
+            "response": {"error" if output.failed else "output": text},
+        }
+        if media and self._capabilities.media_in_results:
+            result["parts"], media = media, []
+        yield {"functionResponse": result}
+        yield from media
+
+
+def _fill_signatures(contents: list[Json]) -> None:
+    """Give the first call of each step of the current turn a signature if it has none: the model
+    refuses it without one. What is restored later replaces it."""
+    for content in reversed(contents):
+        if content["role"] == "user":
+            if any("functionResponse" not in part for part in content["parts"]):
+                return
+            continue
+        call = next(filter(is_call, content["parts"]), None)
+        if call is not None:
+            call.setdefault("thoughtSignature", NO_SIGNATURE)
+
+
+def _write_id(call_id: str) -> Json:
+    return {} if not call_id or call_id.startswith(MADE_ID) else {"id": call_id}
+
+
+def _write_arguments(call: ToolCallPart) -> Json:
+    """Parse a call's arguments. Those that are no object (of a call that was cut short) are kept as
+    text."""
+    arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
+    if not arguments.strip():
+        return {}
+    parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
+    return {"arguments": arguments} if parsed is None else parsed
+
+
+def _write_medium(part: ImagePart | FilePart | AudioPart) -> Json | None:
+    """Write an image, a file or audio: its bytes, or its address. None if there is neither."""
+    if isinstance(part, AudioPart):
+        return _write_bytes(f"audio/{part.format or 'wav'}", part.data)
+    if part.url.lower().startswith(_REMOTE):
+        name = part.url.partition("?")[0] if isinstance(part, ImagePart) else part.name or part.url
+        kind = guess_type(name)[0] or ("image/jpeg" if isinstance(part, ImagePart) else None)
+        return {"fileData": {"fileUri": part.url, **({"mimeType": kind} if kind else {})}}
+    return (
+        _write_data(part.url)
+        if isinstance(part, ImagePart)
+        else _write_data(part.data, guess_type(part.name)[0])
+    )
+
+
+def _write_data(data: str, kind: str | None = None) -> Json | None:
+    """Write base64, as a data URL or bare."""
+    if (match := _DATA_URL.match(data)) is not None:
+        return _write_bytes(match[1].lower() or kind or "", data[match.end() :])
+    if data.startswith(_PDF_BASE64_START):
+        kind = "application/pdf"
+    return _write_bytes(kind or "", data)
+
+
+def _write_bytes(kind: str, data: str) -> Json | None:
+    return {"inlineData": {"mimeType": kind, "data": data}} if kind and data else None

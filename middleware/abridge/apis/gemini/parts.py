@@ -1,0 +1,182 @@
+"""The parts of an answer, translated as they stream.
+
+A chunk of a stream holds pieces of texts and whole calls. Thoughts are one reasoning item until
+something else follows. A call's signature belongs to the item before the call, or is one of its
+own.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from abridge.apis.display import Display
+from abridge.apis.gemini.messages import MADE_ID
+from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
+from abridge.apis.json import as_object, dumps, string
+from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
+from abridge.apis.tags import TagPiece
+from abridge.apis.thinking import JsonBlockFilter, ThinkingFilter, visible_text
+from abridge.core.conversation import ItemKey, Json
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ToolCallDelta,
+)
+from abridge.providers.profile import Profile
+
+LANE = 0
+"""The only lane: the whole answer waits together."""
+
+
+class PartReader:
+    """Turn the parts of one answer into events, and keep them, at most `limit` characters."""
+
+    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
+        self.item_count = 0
+        self.call_count = 0
+        self._hides_raw = display.hides_raw
+        self._drops = DropCount()
+        self._left_out = 0  # parts that no other API has, and blocks of thinking
+        self._filter = ThinkingFilter.for_answer(profile, limit) if display.hides_raw else None
+        self._limit = self._room_left = limit
+        self._is_thinking = False  # the last item is open
+        self._kept: list[tuple[Json, list[str]]] = []  # each part but for its text, and that
+
+    @property
+    def dropped(self) -> int:
+        return self._drops.count + self._left_out
+
+    @property
+    def is_complete(self) -> bool:
+        """True while everything kept fits in the limit."""
+        return self._room_left >= 0
+
+    @property
+    def item_keys(self) -> tuple[ItemKey, ...]:
+        return tuple((LANE, item) for item in range(self.item_count))
+
+    def kept_parts(self) -> list[Json]:
+        """Return the answer's parts, each text in one piece."""
+        return [{"text": "".join(texts), **rest} if texts else rest for rest, texts in self._kept]
+
+    def check(self, value: object, shape: Shape) -> str:
+        """Return a string; "" if it does not have its shape and reasoning is hidden."""
+        return string(rebuild(value, shape, self._drops) if self._hides_raw else value)
+
+    def read(self, part: Json, response_id: str) -> list[Event]:
+        if is_thought(part):
+            self._keep_text(part, {"thought": True})
+            return self._read_thought(string(part.get("text")))
+        if is_call(part):
+            return self._read_call(part, response_id)
+        if isinstance(part.get("text"), str):
+            self._keep_text(part, {})
+            return self._read_text(part["text"])
+        self._left_out += 1
+        return []
+
+    def end(self) -> list[Event]:
+        """End the answer."""
+        return [*self._end_item(), *self._end_text(abort=False)]
+
+    def abort(self) -> list[Event]:
+        """Break the answer off; what was held back may be thinking."""
+        return [*self._end_item(), *self._end_text(abort=True)]
+
+    def _keep_text(self, part: Json, kind: Json) -> None:
+        """Keep a piece of a text. A signature ends its part: one without and one with a signature
+        are never joined."""
+        text, signature = string(part.get("text")), signature_of(part)
+        self._room_left -= len(text) + len(signature)
+        if not self.is_complete:
+            return
+        if signature:
+            self._kept.append(({**kind, "thoughtSignature": signature}, [text]))
+        elif text and self._kept and self._kept[-1][0] == kind and self._kept[-1][1]:
+            self._kept[-1][1].append(text)
+        elif text:
+            self._kept.append((kind, [text]))
+
+    def _read_thought(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        return [*self._begin_item(), ReasoningDelta(LANE, None, self.item_count - 1, text)]
+
+    def _begin_item(self) -> list[Event]:
+        if self._is_thinking:
+            return []
+        self._is_thinking = True
+        self.item_count += 1
+        shown = [] if self._filter is None else self._filter.note_reasoning()
+        return [*_text_events(shown), ReasoningStarted(LANE, None, self.item_count - 1)]
+
+    def _end_item(self) -> list[Event]:
+        if not self._is_thinking:
+            return []
+        self._is_thinking = False
+        return [ReasoningEnded(LANE, None, self.item_count - 1)]
+
+    def _read_text(self, text: str) -> list[Event]:
+        if not text:  # the signature of the text before it
+            return []
+        pieces = [TagPiece("text", text)] if self._filter is None else self._filter.feed(text)
+        return [*self._end_item(), *_text_events(pieces)]
+
+    def _end_text(self, *, abort: bool) -> list[Event]:
+        if self._filter is None:
+            return []
+        rest = self._filter.abort() if abort else self._filter.end()
+        self._left_out += self._filter.blocks
+        self._filter.blocks = 0
+        return _text_events(rest)
+
+    def _read_call(self, part: Json, response_id: str) -> list[Event]:
+        call, number = call_of(part), self.call_count
+        self.call_count += 1
+        arguments = dumps(as_object(call.get("args"))).decode()
+        signature = self.check(part.get("thoughtSignature"), opaque)
+        self._room_left -= len(arguments) + len(signature)
+        if self.is_complete:
+            self._kept.append((part, []))
+        identity = self.check(call.get("id"), name) or _make_id(response_id, number, call)
+        signing = self._read_signature(number, signature)
+        delta = ToolCallDelta(
+            LANE,
+            None,
+            call_index=number,
+            id=identity,
+            name=self.check(call.get("name"), name),
+            arguments=self._visible_arguments(arguments),
+        )
+        return [*signing, *self._end_item(), delta]
+
+    def _read_signature(self, call: int, signature: str) -> list[Event]:
+        if not signature:
+            return []
+        beginning = self._begin_item()
+        state = write_state(call, signature)
+        return [*beginning, ProviderState(LANE, None, self.item_count - 1, state)]
+
+    def _visible_arguments(self, arguments: str) -> str:
+        """Return a call's arguments, without thinking if that is hidden."""
+        if not self._hides_raw:
+            return arguments
+        blocks = JsonBlockFilter(limit=self._limit)
+        shown = visible_text([*blocks.feed(arguments), *blocks.end()])
+        self._left_out += blocks.blocks
+        return shown
+
+
+def _text_events(pieces: list[TagPiece]) -> list[Event]:
+    text = visible_text(pieces)
+    return [ContentDelta(LANE, None, text)] if text else []
+
+
+def _make_id(response_id: str, number: int, call: Json) -> str:
+    """Return an id for a call to which the model gave none, always the same."""
+    seed = f"{response_id}/{number}/".encode(errors="surrogatepass") + dumps(call)
+    return f"{MADE_ID}{blake2b(seed, digest_size=9).hexdigest()}"

@@ -1,0 +1,199 @@
+"""Read an answer of Gemini's, streamed or whole, into translated events.
+
+Each chunk of a stream has the form of a whole answer. A stream has no last chunk that says so: it
+ends with the connection, after a finish reason. What follows that reason is still read. Only the
+first candidate is read, since only one is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from abridge.apis import sse
+from abridge.apis.display import Display
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.gemini.errors import read_error_chunk
+from abridge.apis.gemini.history import record_turn
+from abridge.apis.gemini.parts import LANE, PartReader
+from abridge.apis.json import (
+    as_object,
+    begins_object,
+    loads_exact,
+    objects,
+    parse_object,
+    replace_invalid,
+    string,
+)
+from abridge.apis.own_errors import without_message
+from abridge.apis.shapes import name
+from abridge.apis.usage import as_count
+from abridge.core.conversation import Json, RecordedTurn
+from abridge.core.events import (
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    Finished,
+    FinishReason,
+    ResponseEnded,
+    ResponseStarted,
+)
+from abridge.core.usage import Tokens
+from abridge.providers.learned import NO_OBSERVATION, Observation
+from abridge.providers.profile import Profile
+
+_FILTERED: tuple[str, ...] = (
+    *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR", "ESCALATION"),
+)
+
+FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
+    {
+        "MAX_TOKENS": "length",
+        "CONTINUATION": "length",
+        **dict.fromkeys(_FILTERED, "content_filter"),
+    }
+)
+"""Finish reasons (google-genai, `FinishReason`); any other means `stop`, or `tool_calls` if there
+were calls."""
+
+FAILURES = frozenset(
+    {
+        *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"),
+        *("MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "PUP_LIMITED_DISABLED"),
+    }
+)
+"""Finish reasons that say that there is no answer, or not all of it."""
+
+
+class GeminiReader:
+    """Read one response. See `Reader`."""
+
+    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
+        self._parts = PartReader(profile, display, limit)
+        self._hides_raw = display.hides_raw
+        self._response_id = ""
+        self._usage: Json = {}
+        self._reason = ""  # upstream's finish reason
+        self._failure: ErrorDetail | None = None
+        self._started = False
+        self._ended = False
+        self.faults = 0
+        self.mismatches = 0
+
+    @property
+    def dropped(self) -> int:
+        return self._parts.dropped
+
+    def read(self, frame: bytes) -> list[Event]:
+        data = sse.frame_data(frame)
+        if data is None or data.startswith(sse.DONE):  # [DONE]: of gateways
+            return []
+        chunk = None if self._ended else _parse(data)
+        if chunk is None:
+            is_lost = not self._ended and begins_object(data)
+            self.faults += not is_lost
+            return self.end(UNREADABLE) if is_lost else []
+        return self._read_chunk(chunk)
+
+    def end(self, error: ErrorDetail | None = None) -> list[Event]:
+        if self._ended:
+            return []
+        self._ended = True
+        error = self._failure or error or self._find_failure()
+        usage = read_usage(self._usage) if self._reason else None  # not final before
+        if error is not None:
+            ended = ResponseEnded(None, None, ok=False, usage=usage, error=error)
+            return [*self._parts.abort(), ended]
+        return [
+            *self._parts.end(),
+            Finished(LANE, None, self._finish_reason()),
+            ResponseEnded(None, None, ok=True, usage=usage),
+        ]
+
+    def read_whole(self, body: bytes) -> list[Event]:
+        answer = _parse(body) or {}
+        if not ("candidates" in answer or "promptFeedback" in answer):
+            error = self._read_error(answer) if "error" in answer else None
+            return [ResponseEnded(None, None, ok=False, error=error)]
+        return [*self._read_chunk(answer), *self.end()]
+
+    def observed(self) -> Observation:
+        """Return nothing: this API leaves nobody a choice of format."""
+        return NO_OBSERVATION
+
+    def recorded_turns(self) -> list[RecordedTurn]:
+        if not self._parts.is_complete:
+            return []
+        return record_turn(self._parts.kept_parts(), self._parts.item_keys)
+
+    def _read_chunk(self, chunk: Json) -> list[Event]:
+        if "error" in chunk:
+            return self._report_error(chunk)
+        self._usage = {**self._usage, **as_object(chunk.get("usageMetadata"))}
+        events = self._start(chunk)
+        if as_object(chunk.get("promptFeedback")).get("blockReason"):
+            self._reason = self._reason or "SAFETY"
+        for candidate in objects(chunk.get("candidates"))[:1]:
+            for part in objects(as_object(candidate.get("content")).get("parts")):
+                events += self._parts.read(part, self._response_id)
+            self._reason = string(candidate.get("finishReason")) or self._reason
+        return events
+
+    def _start(self, chunk: Json) -> list[Event]:
+        """Start the answer. Gemini's creation time, where it is sent, is no part of it."""
+        if self._started:
+            return []
+        self._started = True
+        self._response_id = self._parts.check(chunk.get("responseId"), name)
+        model = self._parts.check(chunk.get("modelVersion"), name)
+        return [ResponseStarted(None, None, self._response_id, model, 0)]
+
+    def _report_error(self, chunk: Json) -> list[Event]:
+        if self._failure is not None:
+            self.faults += 1
+            return []
+        self._failure = self._read_error(chunk)
+        return [ErrorReported(None, None, self._failure)]
+
+    def _read_error(self, chunk: Json) -> ErrorDetail:
+        """Read an error, in other words where upstream's may repeat what is hidden."""
+        error = read_error_chunk(chunk)
+        return without_message(error) if self._hides_raw else error
+
+    def _find_failure(self) -> ErrorDetail | None:
+        """Return why the answer is none; None if it is one."""
+        if not self._reason:
+            return CONNECTION_LOST
+        if self._reason not in FAILURES:
+            return None
+        return ErrorDetail("upstream_error", f"The model's answer failed: {self._reason}.")
+
+    def _finish_reason(self) -> FinishReason:
+        """Return the finish reason. A client continues with the calls that it got."""
+        default: FinishReason = "tool_calls" if self._parts.call_count else "stop"
+        return FINISH_REASONS.get(self._reason, default)
+
+
+def _parse(data: bytes) -> Json | None:
+    return parse_object(data, loads_exact) or parse_object(replace_invalid(data), loads_exact)
+
+
+def read_usage(usage: Json) -> Tokens | None:
+    """Return the figures reported; None if there are none.
+
+    Thoughts are counted beside the candidates, and results of the provider's own tools beside the
+    prompt. The total is the sum of the four by definition (google-genai, `UsageMetadata`), so here
+    their sums are exact. In a stream a later figure replaces an earlier one.
+    """
+    figures = {key: as_count(value) for key, value in usage.items()}
+    prompt, results = figures.get("promptTokenCount"), figures.get("toolUsePromptTokenCount")
+    answer, thoughts = figures.get("candidatesTokenCount"), figures.get("thoughtsTokenCount")
+    tokens = Tokens(
+        None if prompt is None else prompt + (results or 0),
+        None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
+        figures.get("totalTokenCount"),
+        thoughts,
+        figures.get("cachedContentTokenCount"),
+    )
+    return None if tokens == Tokens() else tokens

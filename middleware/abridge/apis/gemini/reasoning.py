@@ -1,0 +1,111 @@
+"""Write how much the model is to think, and find what a content holds of its thinking.
+
+A part with `thought: true` holds thoughts: a summary of them, as Google says. A `thoughtSignature`
+is a part's own: it stands for the thinking before that part, and is wanted back at the same part
+(ai.google.dev: gemini-api/docs/thought-signatures).
+"""
+
+from __future__ import annotations
+
+import re
+
+from abridge.apis.json import as_object, string
+from abridge.core.conversation import Json
+from abridge.core.model_request import ModelRequest, Unsupported
+from abridge.providers.gemini import LEVELS, GeminiCapabilities
+
+BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+"""Tokens to think with, by effort, for models that take a budget (ai.google.dev:
+gemini-api/docs/openai)."""
+
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""The signature to send for calls whose own is lost or was never made, as for those of another
+model's (ai.google.dev: gemini-api/docs/thought-signatures, FAQs)."""
+
+STATE_PREFIX = "gemini1."
+"""Begins the opaque state that holds a call's signature: then come the number of the call in its
+answer, a dot and the signature."""
+
+THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for the least effort."
+
+NO_THINKING = "This model does not think."
+
+_STATE = re.compile(rf"{re.escape(STATE_PREFIX)}(\d{{1,6}})\.(.+)", re.DOTALL)
+
+
+def write_thinking(
+    request: ModelRequest, capabilities: GeminiCapabilities
+) -> tuple[Json, list[Unsupported]]:
+    """Write `thinkingConfig`. Whatever thinks is asked for its thoughts, which cost nothing more;
+    what is shown of them is decided elsewhere."""
+    effort, param = request.effort, request.param_names.get("effort", "reasoning_effort")
+    if capabilities.thinking == "none":
+        is_lost = effort not in (None, "none")
+        return {}, [Unsupported(param, NO_THINKING, essential=False)] if is_lost else []
+    if effort == "none":
+        return _turn_off(capabilities, param)
+    level = _known_level(effort)
+    if level is None:
+        return {"includeThoughts": True}, []
+    return {"includeThoughts": True, **_write_level(level, capabilities)}, []
+
+
+def _turn_off(capabilities: GeminiCapabilities, param: str) -> tuple[Json, list[Unsupported]]:
+    if capabilities.thinking == "budget" and capabilities.least_budget == 0:
+        return {"thinkingBudget": 0}, []
+    unsupported = [Unsupported(param, THINKING_ALWAYS_ON, essential=False)]
+    least = (
+        {"thinkingBudget": capabilities.least_budget}
+        if capabilities.thinking == "budget"
+        else {"thinkingLevel": capabilities.levels[0]}
+    )
+    return {"includeThoughts": True, **least}, unsupported
+
+
+def _known_level(effort: str | None) -> str | None:
+    """Return the level of an effort; None if it names none. More than `high` is `high`."""
+    if effort in ("xhigh", "max"):
+        return "high"
+    return effort if effort in LEVELS else None
+
+
+def _write_level(level: str, capabilities: GeminiCapabilities) -> Json:
+    """Write the highest level that the model supports and that is not above this one, or else its
+    least."""
+    if capabilities.thinking == "budget":
+        return {"thinkingBudget": BUDGETS[level]}
+    below = [one for one in capabilities.levels if LEVELS.index(one) <= LEVELS.index(level)]
+    return {"thinkingLevel": (below or capabilities.levels)[-1 if below else 0]}
+
+
+def is_thought(part: Json) -> bool:
+    return part.get("thought") is True
+
+
+def thought_text(part: Json) -> str:
+    return string(part.get("text")) if is_thought(part) else ""
+
+
+def is_call(part: Json) -> bool:
+    return isinstance(part.get("functionCall"), dict)
+
+
+def call_of(part: Json) -> Json:
+    return as_object(part.get("functionCall"))
+
+
+def signature_of(part: Json) -> str:
+    """Return the model's own signature of a part, "" if it has none."""
+    signature = string(part.get("thoughtSignature"))
+    return "" if signature == NO_SIGNATURE else signature
+
+
+def write_state(call: int, signature: str) -> str:
+    """Return the opaque state that holds the signature of a call, by its number in the answer."""
+    return f"{STATE_PREFIX}{call}.{signature}"
+
+
+def read_state(state: str) -> tuple[int, str] | None:
+    """Return the number of a call and its signature; None if the state is another API's."""
+    match = _STATE.fullmatch(state)
+    return None if match is None else (int(match[1]), match[2])

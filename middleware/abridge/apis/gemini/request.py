@@ -1,0 +1,84 @@
+"""Write a request for Gemini's own API."""
+
+from __future__ import annotations
+
+from abridge.apis.api import UpstreamOptions
+from abridge.apis.gemini.messages import ContentsBuilder
+from abridge.apis.gemini.reasoning import write_thinking
+from abridge.apis.gemini.tools import ToolOffer
+from abridge.apis.params import write_params
+from abridge.core.conversation import Json
+from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, Unsupported
+from abridge.errors import RequestError
+from abridge.providers.gemini import find_capabilities
+
+PARAM_FIELDS = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "stop": "stopSequences",
+    "parallel_tool_calls": "",
+}
+"""Fields of `generationConfig` by neutral names (ai.google.dev: api/generate-content,
+`GenerationConfig`). `ToolOffer` sees to `parallel_tool_calls`."""
+
+EXTRA_FIELDS = ("safetySettings", "cachedContent", "labels")
+"""Gemini's own fields that a client may send: it refuses any field that it does not know."""
+
+UNKNOWN_FIELD = "Not supported by this upstream."
+
+MODEL_REQUIRED = "Missing required parameter: 'model'."
+
+
+def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:  # noqa: ARG001 -- no option concerns this API
+    """Write a request. Raises RequestError without a model, which is part of the path."""
+    if not request.model:
+        raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
+    capabilities = find_capabilities(request.model)
+    messages_param = request.param_names.get("messages", "messages")
+    builder = ContentsBuilder(request.messages, capabilities, messages_param)
+    offer = ToolOffer(request)
+    thinking, unsupported_thinking = write_thinking(request, capabilities)
+    config: Json = {**_write_format(request.output_format)}
+    unsupported_params = write_params(request, PARAM_FIELDS, config)
+    if isinstance(stop := config.get("stopSequences"), str):
+        config["stopSequences"] = [stop]
+    config["thinkingConfig"] = thinking
+    body = {
+        "systemInstruction": builder.system_instruction,
+        "contents": builder.contents,
+        "tools": [{"functionDeclarations": offer.definitions}] if offer.definitions else None,
+        "toolConfig": offer.choice,
+        "generationConfig": {key: value for key, value in config.items() if value != {}},
+        **{key: request.extra.get(key) for key in EXTRA_FIELDS},
+    }
+    return TranslatedRequest(
+        {key: value for key, value in body.items() if value or key == "contents"},
+        [
+            *builder.unsupported,
+            *offer.unsupported,
+            *unsupported_thinking,
+            *unsupported_params,
+            *_unsupported_extra(request),
+        ],
+        offer.tools,
+    )
+
+
+def _write_format(requested: OutputFormat | None) -> Json:
+    if requested is None:
+        return {}
+    schema = {"responseJsonSchema": requested.schema} if requested.schema is not None else {}
+    return {"responseMimeType": "application/json", **schema}
+
+
+def _unsupported_extra(request: ModelRequest) -> list[Unsupported]:
+    return [
+        Unsupported(key, UNKNOWN_FIELD, essential=False)
+        for key in request.extra
+        if key not in EXTRA_FIELDS
+    ]

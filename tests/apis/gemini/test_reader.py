@@ -1,0 +1,248 @@
+"""Test reading Gemini's answers: streams, bodies and failures."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis import sse
+from abridge.apis.errors import CONNECTION_LOST
+from abridge.apis.gemini.messages import MADE_ID
+from abridge.apis.gemini.reasoning import write_state
+from abridge.core.usage import Tokens
+from tests.apis.gemini.scripts import (
+    USAGE,
+    chunk,
+    function_call,
+    read_frames,
+    reader,
+    signed,
+    stream,
+    text,
+    thought,
+    whole,
+)
+from tests.apis.messages.legality import ReadAnswer, check_events
+from tests.support.streams import THOUGHT, frame
+
+PARTS = [
+    thought(THOUGHT),
+    text("I look. "),
+    signed(function_call("fc_1", city="Paris", days=[1, 2]), "c2lnbmVk"),
+    function_call("fc_2"),
+]
+
+
+def read(parts: list[dict[str, Any]], reason: str = "STOP", *, streamed: bool) -> ReadAnswer:
+    if streamed:
+        return check_events(read_frames(stream(parts, reason)))
+    return check_events(reader().read_whole(json.dumps(whole(parts, reason)).encode()))
+
+
+STREAMED = pytest.mark.parametrize("streamed", [True, False], ids=["stream", "whole"])
+
+
+class TestEvents:
+    @STREAMED
+    def test_thoughts_text_and_calls(self, *, streamed: bool) -> None:
+        seen = read(PARTS, streamed=streamed)
+        assert seen.lines == [
+            ("opened", "0"),
+            ("raw", THOUGHT),
+            ("closed",),
+            ("text", "I look. "),
+            ("opened", "1"),
+            ("sealed", write_state(0, "c2lnbmVk")),
+            ("closed",),
+            ("call", "0"),
+            ("call", "1"),
+        ]
+        first, second = seen.calls
+        assert [*first[:2], json.loads(first[2])] == [
+            "fc_1",
+            "look",
+            {"city": "Paris", "days": [1, 2]},
+        ]
+        assert second == ["fc_2", "look", "{}"]
+        assert seen.reason == "tool_calls"
+
+    @STREAMED
+    def test_a_calls_signature_belongs_to_the_thoughts_before_it(self, *, streamed: bool) -> None:
+        seen = read([thought("Hm."), signed(function_call("fc_1"), "c2ln")], streamed=streamed)
+        assert seen.lines == [
+            ("opened", "0"),
+            ("raw", "Hm."),
+            ("sealed", write_state(0, "c2ln")),
+            ("closed",),
+            ("call", "0"),
+        ]
+
+    @STREAMED
+    def test_a_texts_signature_is_no_part_of_the_text(self, *, streamed: bool) -> None:
+        seen = read([text("Yes."), signed(text(" Or no."), "c2ln")], streamed=streamed)
+        assert seen.lines == [("text", "Yes. Or no.")]
+
+    @STREAMED
+    def test_a_call_without_an_id_gets_one_that_is_always_the_same(self, *, streamed: bool) -> None:
+        parts = [function_call(city="Paris"), function_call(city="Paris")]
+        ids = [identity for identity, _, _ in read(parts, streamed=streamed).calls]
+        assert ids == [identity for identity, _, _ in read(parts, streamed=streamed).calls]
+        assert ids[0] != ids[1]
+        assert all(identity.startswith(MADE_ID) for identity in ids)
+
+    @STREAMED
+    def test_numbers_of_arguments_stay_as_they_are(self, *, streamed: bool) -> None:
+        part = function_call("fc_1", number=12345678901234567890123)
+        assert read([part], streamed=streamed).calls[0][2] == '{"number":12345678901234567890123}'
+
+    @STREAMED
+    def test_usage_counts_thoughts_as_output(self, *, streamed: bool) -> None:
+        end = read(PARTS, streamed=streamed).end
+        assert end is not None
+        assert end.usage == Tokens(23, 70, 93, reasoning=50, cached=7)
+
+    def test_what_no_other_api_has_is_counted(self) -> None:
+        by = reader()
+        code = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
+        assert check_events(read_frames(stream([code, text("1")]), by)).text == "1"
+        assert by.dropped == 1
+
+    def test_what_follows_the_finish_reason_is_read(self) -> None:
+        frames = [frame(chunk([text("One")], "STOP")), frame(chunk([text(", two.")]))]
+        assert check_events(read_frames(frames)).text == "One, two."
+
+    @given(st.lists(st.integers(0, 4000), max_size=12))
+    def test_any_split_of_the_bytes_gives_the_same(self, cuts: list[int]) -> None:
+        data, by, events = b"".join(stream(PARTS)), reader(), []
+        decoder = sse.FrameDecoder(1 << 20)
+        places = [0, *sorted(cut % len(data) for cut in cuts), len(data)]
+        for start, end in pairwise(places):
+            for each in decoder.feed(data[start:end]):
+                events += by.read(each)
+        for each in decoder.end():
+            events += by.read(each)
+        assert check_events([*events, *by.end()]).lines == read(PARTS, streamed=True).lines
+
+
+class TestEndings:
+    @STREAMED
+    @pytest.mark.parametrize(
+        ("reason", "expected"),
+        [
+            ("STOP", "stop"),
+            ("OTHER", "stop"),
+            ("NEW_REASON", "stop"),
+            ("MAX_TOKENS", "length"),
+            ("SAFETY", "content_filter"),
+            ("RECITATION", "content_filter"),
+            ("PROHIBITED_CONTENT", "content_filter"),
+        ],
+    )
+    def test_finish_reasons(self, reason: str, expected: str, *, streamed: bool) -> None:
+        assert read([text("One")], reason, streamed=streamed).reason == expected
+
+    @STREAMED
+    def test_a_malformed_call_is_a_failure(self, *, streamed: bool) -> None:
+        end = read([text("One")], "MALFORMED_FUNCTION_CALL", streamed=streamed).end
+        assert end is not None
+        assert end.error is not None
+        assert not end.ok
+        assert "MALFORMED_FUNCTION_CALL" in end.error.message
+
+    @STREAMED
+    def test_a_blocked_prompt_is_filtered_content(self, *, streamed: bool) -> None:
+        blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": USAGE}
+        events = (
+            read_frames([frame(blocked)])
+            if streamed
+            else reader().read_whole(json.dumps(blocked).encode())
+        )
+        assert check_events(events).reason == "content_filter"
+
+    def test_a_stream_without_a_finish_reason_broke_off(self) -> None:
+        end = check_events(read_frames([frame(chunk([text("One")]))])).end
+        assert end is not None
+        assert (end.ok, end.error) == (False, CONNECTION_LOST)
+
+    def test_an_error_within_a_stream(self) -> None:
+        error = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}
+        seen = check_events(read_frames([frame(chunk([text("One")])), frame(error)]))
+        assert seen.failures == ["Overloaded."]
+        assert seen.end is not None
+        assert not seen.end.ok
+
+    def test_a_body_that_is_no_answer(self) -> None:
+        (ended,) = reader().read_whole(b'{"models": []}')
+        assert check_events([ended]).end is ended
+
+    def test_a_chunk_that_cannot_be_read_ends_the_answer(self) -> None:
+        seen = check_events(read_frames([frame(chunk([text("One")])), b'data: {"cut": \n\n']))
+        assert seen.end is not None
+        assert not seen.end.ok
+
+
+class TestHidden:
+    @STREAMED
+    def test_thinking_inside_a_text_is_left_out(self, *, streamed: bool) -> None:
+        parts = [thought("Hm."), text("<think>Secret.</think>Yes.")]
+        by = reader(hides_raw=True)
+        events = (
+            read_frames(stream(parts), by)
+            if streamed
+            else by.read_whole(json.dumps(whole(parts)).encode())
+        )
+        assert check_events(events).text == "Yes."
+        assert by.dropped == 1
+
+    def test_an_error_is_told_in_other_words(self) -> None:
+        error = frame({"error": {"message": "I think: secret."}})
+        (failure,) = check_events(
+            read_frames([frame(chunk([text("One")])), error], reader(hides_raw=True))
+        ).failures
+        assert "secret" not in failure
+
+
+class TestRecordedTurns:
+    @STREAMED
+    def test_the_original_is_the_whole_answer(self, *, streamed: bool) -> None:
+        by = reader()
+        parts = [*PARTS[:1], text("I look. "), signed(text("Here."), "dGV4dA=="), *PARTS[2:]]
+        if streamed:
+            read_frames(stream(parts), by)
+        else:
+            by.read_whole(json.dumps(whole(parts)).encode())
+        (turn,) = by.recorded_turns()
+        assert _joined(turn.original) == _joined(parts)
+        assert turn.raw == THOUGHT
+        assert turn.turn.text == "I look. Here."
+        assert [call.id for call in turn.turn.calls] == ["fc_1", "fc_2"]
+
+    def test_nothing_is_kept_of_an_answer_without_thinking(self) -> None:
+        by = reader()
+        read_frames(stream([text("Yes.")]), by)
+        assert by.recorded_turns() == []
+
+    def test_nothing_is_kept_beyond_the_limit(self) -> None:
+        by = reader(limit=10)
+        read_frames(stream(PARTS), by)
+        assert by.recorded_turns() == []
+
+
+def _joined(parts: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Return texts and calls with their signatures, adjacent texts of one kind joined."""
+    seen: list[tuple[str, Any]] = []
+    for part in parts:
+        if "text" in part:
+            kind = "thought" if part.get("thought") else "text"
+            joins = seen and seen[-1][0] == kind
+            seen.append((kind, (seen.pop()[1] if joins else "") + part["text"]))
+        else:
+            seen.append(("call", part["functionCall"]))
+        if "thoughtSignature" in part:
+            seen.append(("signature", part["thoughtSignature"]))
+    return seen

@@ -1,0 +1,225 @@
+"""Gemini's own API as an upstream, for clients of each API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from abridge.apis.gemini.reasoning import NO_SIGNATURE
+from tests.apis.gemini import scripts as gemini
+from tests.end_to_end.translation.test_translation import KEY, TOOLS
+from tests.end_to_end.translation.tool_loops import KEEPS, client_items, results, returned_items
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, WORDS, read_answer, request_body
+from tests.support.asgi import Call, call
+from tests.support.counters import total
+from tests.support.deployments import ORIGIN, build_app
+from tests.support.streams import frame
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
+
+Json = dict[str, Any]
+MODEL = "gemini-3-flash-preview"
+THOUGHTS = "**Adding up**\n\nI add the odd numbers."
+OURS = "**Ours**\n\nWritten by a summarizer."
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+EACH = pytest.mark.parametrize("client", CLIENTS)
+
+
+def play(parts: list[Json], *, stream: bool, reason: str = "STOP") -> Answer:
+    whole = gemini.whole(parts, reason)
+    return Answer(gemini.stream(parts, reason)) if stream else Answer.json(whole)
+
+
+class Stage:
+    """A sidecar before an upstream that speaks Gemini's API."""
+
+    def __init__(self, client: str, *answers: Answer, stream: bool, **tables: Any) -> None:
+        self.client, self.stream = client, stream
+        self.played, self.registry = Upstream(*answers), CollectorRegistry()
+        entry = {"api": "gemini", "profile": "gemini-native", "base_url": f"{ORIGIN}/v1beta"}
+        self.app: ASGIApp = build_app(
+            "sidecar",
+            self.played,
+            upstreams=[entry],
+            writer=Scripted(OURS),
+            registry=self.registry,
+            **tables,
+        )
+
+    async def ask(self, *, model: str = MODEL, **more: Any) -> Call:
+        body = {**request_body(self.client, stream=self.stream), "model": model, **more}
+        return await call(self.app, PATHS[self.client], body, KEY)
+
+
+@BOTH
+@EACH
+async def test_an_answer_with_its_thoughts_as_the_summary(client: str, *, stream: bool) -> None:
+    stage = Stage(
+        client, play([gemini.thought(THOUGHTS), gemini.text(WORDS)], stream=stream), stream=stream
+    )
+    received = read_answer(client, await stage.ask(), stream=stream)
+    assert (received.text, received.summary, received.raw) == (WORDS, THOUGHTS, "")
+    assert total(stage.registry, "summaries_total", outcome="native") == 1
+    assert received.usage is not None
+    assert received.usage["total_tokens"] == 93
+
+
+@BOTH
+@EACH
+async def test_the_model_is_in_the_path_and_the_key_in_its_header(
+    client: str, *, stream: bool
+) -> None:
+    stage = Stage(client, play([gemini.text(WORDS)], stream=stream), stream=stream)
+    await stage.ask()
+    (sent,) = stage.played.requests
+    method, query = (
+        ("streamGenerateContent", b"alt=sse") if stream else ("generateContent", b"alt=json")
+    )
+    assert (sent.path, sent.query) == (f"/v1beta/models/{MODEL}:{method}", query)
+    assert sent.header("x-goog-api-key") == KEY["authorization"].removeprefix("Bearer ")
+    assert sent.header("authorization") is None
+    assert sent.json["contents"] == [{"role": "user", "parts": [{"text": "Hi"}]}]
+    assert not {"model", "stream"} & sent.json.keys()
+
+
+@pytest.mark.parametrize(
+    ("model", "raw_path"),
+    [
+        ("models/gemini-3-flash", b"/v1beta/models/gemini-3-flash:generateContent"),
+        ("../../../v1/files", b"/v1beta/models/files:generateContent"),
+        ("..", b"/v1beta/models/..:generateContent"),
+        ("a?alt=json&b#c", b"/v1beta/models/a%3Falt=json&b%23c:generateContent"),
+        ("a%2F..%2Fb", b"/v1beta/models/a%252F..%252Fb:generateContent"),
+        ("gemini\r\nx: y", b"/v1beta/models/gemini%0D%0Ax:%20y:generateContent"),
+    ],
+)
+async def test_no_models_name_leads_out_of_its_place_in_the_path(
+    model: str, raw_path: bytes
+) -> None:
+    stage = Stage("chat", play([gemini.text(WORDS)], stream=False), stream=False)
+    reply = await stage.ask(model=model)
+    assert reply.status == 200
+    assert stage.played.requests[0].raw_path.partition(b"?")[0] == raw_path
+
+
+@EACH
+async def test_a_request_without_a_model_is_refused(client: str) -> None:
+    stage = Stage(client, play([gemini.text(WORDS)], stream=False), stream=False)
+    reply = await stage.ask(model="")
+    assert reply.status == 400
+    assert reply.json["error"]["param"] == "model"
+    assert stage.played.requests == []
+
+
+def rounds(*, stream: bool) -> list[tuple[list[Json], Answer]]:
+    """Return the parts of three rounds of calls, each with its answer."""
+    made = [
+        [
+            gemini.thought(f"Round {number}."),
+            gemini.text(f"Looking, {number}."),
+            gemini.signed(
+                gemini.function_call(f"fc_{number}a7Kq9ZtR4mP2s", where="é"), f"c2ln{number}"
+            ),
+            gemini.function_call(f"fc_{number}b7Kq9ZtR4mP2s", depth=1.0),
+        ]
+        for number in range(3)
+    ]
+    return [(parts, play(parts, stream=stream)) for parts in made]
+
+
+async def loop(stage: Stage, keeps: str, times: int) -> list[Json]:
+    """Run a client through rounds and return its history."""
+    history: list[Json] = [{"role": "user", "content": "Where is it?"}]
+    field = "messages" if stage.client == "chat" else "input"
+    for _ in range(times):
+        reply = await stage.ask(tools=TOOLS[stage.client], **{field: history})
+        assert reply.status == 200, reply.data
+        items = client_items(stage.client, reply, stream=stage.stream)
+        items = returned_items(items, keeps)
+        history += [*items, *results(items)]
+    return history
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("keeps", KEEPS)
+async def test_each_round_of_calls_comes_back_as_the_model_wrote_it(
+    client: str, keeps: str, *, stream: bool
+) -> None:
+    played = rounds(stream=stream)
+    stage = Stage(client, *(answer for _, answer in played), stream=stream)
+    await loop(stage, keeps, 3)
+    contents = stage.played.requests[-1].json["contents"]
+    returned = [content["parts"] for content in contents if content["role"] == "model"]
+    assert returned == [parts for parts, _ in played[:2]]
+    answered = [part["functionResponse"] for part in contents[2]["parts"]]
+    assert [(each["id"], each["name"]) for each in answered] == [
+        ("fc_0a7Kq9ZtR4mP2s", "look"),
+        ("fc_0b7Kq9ZtR4mP2s", "look"),
+    ]
+
+
+@EACH
+async def test_a_lost_signature_is_replaced_by_googles_placeholder(client: str) -> None:
+    played = rounds(stream=False)
+    stage = Stage(
+        client, *(answer for _, answer in played), stream=False, history={"store": "none"}
+    )
+    await loop(stage, "standard fields", 2)
+    (model,) = [
+        content
+        for content in stage.played.requests[-1].json["contents"]
+        if content["role"] == "model"
+    ]
+    first, second = [part for part in model["parts"] if "functionCall" in part]
+    assert first["thoughtSignature"] == NO_SIGNATURE
+    assert "thoughtSignature" not in second
+
+
+@BOTH
+@EACH
+async def test_hidden_thoughts_stay_hidden_where_nothing_is_asked_for(
+    client: str, *, stream: bool
+) -> None:
+    parts = [gemini.thought("A secret."), gemini.text(f"<think>A secret.</think>{WORDS}")]
+    stage = Stage(client, play(parts, stream=stream), stream=stream, reasoning={"expose": "none"})
+    reply = await stage.ask()
+    assert read_answer(client, reply, stream=stream).text == WORDS
+    assert b"secret" not in reply.data
+
+
+ERROR = {"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED"}}
+
+
+@BOTH
+@EACH
+@pytest.mark.parametrize("body", [ERROR, [ERROR]], ids=["object", "list"])
+async def test_an_error_comes_in_the_clients_shape(client: str, body: Any, *, stream: bool) -> None:
+    stage = Stage(client, Answer.json(body, status=429), stream=stream)
+    reply = await stage.ask()
+    assert reply.status == 429
+    assert reply.json["error"]["message"] == "Quota exceeded."
+    assert reply.json["error"]["code"] == "rate_limit_exceeded"
+
+
+@EACH
+async def test_an_error_within_a_stream_ends_the_answer_failed(client: str) -> None:
+    frames = [frame(gemini.chunk([gemini.text("One")])), frame(ERROR)]
+    stage = Stage(client, Answer(frames), stream=True)
+    reply = await stage.ask()
+    assert reply.status == 200
+    assert b"Quota exceeded." in reply.data
+    assert b'"response.completed"' not in reply.data
+    assert b"[DONE]" not in reply.data
+
+
+@EACH
+async def test_a_malformed_call_is_an_error(client: str) -> None:
+    answer = play([], stream=False, reason="MALFORMED_FUNCTION_CALL")
+    reply = await Stage(client, answer, stream=False).ask()
+    assert reply.status == 502
+    assert "MALFORMED_FUNCTION_CALL" in json.dumps(reply.json)
