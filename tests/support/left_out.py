@@ -31,6 +31,7 @@ REMEDIES = {
     "no AI SDK": "npm install ai @ai-sdk/openai, and AI_SDK=the folder",
     "openai-agents": "pip install openai-agents",
     "langchain-openai": "pip install langchain-openai",
+    "google-genai": "pip install google-genai",
     "litellm": "pip install litellm",
     "extra 'seal'": "pip install '.[test]'",
     "anthropic package": "pip install '.[test]'",
