@@ -131,12 +131,13 @@ def rounds(*, stream: bool) -> list[tuple[list[Json], Answer]]:
     return [(parts, play(parts, stream=stream)) for parts in made]
 
 
-async def loop(stage: Stage, keeps: str, times: int) -> list[Json]:
+async def loop(stage: Stage, keeps: str, times: int, **more: Any) -> list[Json]:
     """Run a client through rounds and return its history."""
     history: list[Json] = [{"role": "user", "content": "Where is it?"}]
     field = "messages" if stage.client == "chat" else "input"
     for _ in range(times):
-        reply = await stage.ask(tools=TOOLS[stage.client], **{field: history})
+        asked = {**(more if stage.client == "responses" else {}), field: history}
+        reply = await stage.ask(tools=TOOLS[stage.client], **asked)
         assert reply.status == 200, reply.data
         items = client_items(stage.client, reply, stream=stage.stream)
         items = returned_items(items, keeps)
@@ -161,6 +162,27 @@ async def test_each_round_of_calls_comes_back_as_the_model_wrote_it(
         ("fc_0a7Kq9ZtR4mP2s", "look"),
         ("fc_0b7Kq9ZtR4mP2s", "look"),
     ]
+
+
+@BOTH
+@EACH
+async def test_without_a_store_the_client_brings_the_signatures_back(
+    client: str, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+) -> None:
+    """Each request goes to another replica, which has the keys alone."""
+    monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
+    played = rounds(stream=stream)
+    stage = Stage(
+        client,
+        *(answer for _, answer in played),
+        stream=stream,
+        history={"store": "none", "seal_keys_env": "KEYS"},
+        chat={"envelope": "reasoning_details"},
+    )
+    await loop(stage, "everything", 3, include=["reasoning.encrypted_content"])
+    contents = stage.played.requests[-1].json["contents"]
+    returned = [content["parts"] for content in contents if content["role"] == "model"]
+    assert returned == [parts for parts, _ in played[:2]]
 
 
 @EACH
