@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.end_to_end.translation.turn import CLIENTS, PATHS, WORDS, read_answer
 from tests.support.asgi import Call, call
 from tests.support.counters import total
 from tests.support.deployments import ORIGIN, build_app
+from tests.support.messages_checker import check_message, check_messages
 from tests.support.streams import frame
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
@@ -49,6 +51,11 @@ class Stage:
             registry=self.registry,
             **tables,
         )
+
+    def returned(self) -> list[list[Json]]:
+        """Return the parts of the model's own in the last request, by content."""
+        contents = self.played.requests[-1].json["contents"]
+        return [content["parts"] for content in contents if content["role"] == "model"]
 
     async def ask(self, *, model: str = MODEL, **more: Any) -> Call:
         body = {**request_body(self.client, stream=self.stream), "model": model, **more}
@@ -154,10 +161,9 @@ async def test_each_round_of_calls_comes_back_as_the_model_wrote_it(
     played = rounds(stream=stream)
     stage = Stage(client, *(answer for _, answer in played), stream=stream)
     await loop(stage, keeps, 3)
-    contents = stage.played.requests[-1].json["contents"]
-    returned = [content["parts"] for content in contents if content["role"] == "model"]
-    assert returned == [parts for parts, _ in played[:2]]
-    answered = [part["functionResponse"] for part in contents[2]["parts"]]
+    assert stage.returned() == [parts for parts, _ in played[:2]]
+    outputs = stage.played.requests[-1].json["contents"][2]["parts"]
+    answered = [part["functionResponse"] for part in outputs]
     assert [(each["id"], each["name"]) for each in answered] == [
         ("fc_0a7Kq9ZtR4mP2s", "look"),
         ("fc_0b7Kq9ZtR4mP2s", "look"),
@@ -180,9 +186,7 @@ async def test_without_a_store_the_client_brings_the_signatures_back(
         chat={"envelope": "reasoning_details"},
     )
     await loop(stage, "everything", 3, include=["reasoning.encrypted_content"])
-    contents = stage.played.requests[-1].json["contents"]
-    returned = [content["parts"] for content in contents if content["role"] == "model"]
-    assert returned == [parts for parts, _ in played[:2]]
+    assert stage.returned() == [parts for parts, _ in played[:2]]
 
 
 @EACH
@@ -192,12 +196,8 @@ async def test_a_lost_signature_is_replaced_by_googles_placeholder(client: str) 
         client, *(answer for _, answer in played), stream=False, history={"store": "none"}
     )
     await loop(stage, "standard fields", 2)
-    (model,) = [
-        content
-        for content in stage.played.requests[-1].json["contents"]
-        if content["role"] == "model"
-    ]
-    first, second = [part for part in model["parts"] if "functionCall" in part]
+    (parts,) = stage.returned()
+    first, second = [part for part in parts if "functionCall" in part]
     assert first["thoughtSignature"] == NO_SIGNATURE
     assert "thoughtSignature" not in second
 
@@ -245,3 +245,71 @@ async def test_a_malformed_call_is_an_error(client: str) -> None:
     reply = await Stage(client, answer, stream=False).ask()
     assert reply.status == 502
     assert "MALFORMED_FUNCTION_CALL" in json.dumps(reply.json)
+
+
+class TestMessagesClients:
+    """Clients that speak Anthropic's Messages, as Claude Code does."""
+
+    TOOLS = [{"name": "look", "input_schema": {"type": "object"}}]  # noqa: RUF012 -- never changed
+
+    async def ask(self, stage: Stage, messages: list[Json], **more: Any) -> Json:
+        """Send a request; return the answer's message, checked."""
+        body = {
+            "model": MODEL,
+            "max_tokens": 4096,
+            "messages": messages,
+            "stream": stage.stream,
+            "thinking": {"type": "adaptive"},
+            **more,
+        }
+        key = {"x-api-key": "sk-anna-1234", "anthropic-version": "2023-06-01"}
+        reply = await call(stage.app, "/v1/messages", body, key, query_string=b"beta=true")
+        assert reply.status == 200, reply.data
+        return check_messages(reply.data).message if stage.stream else check_message(reply.json)
+
+    async def loop(self, stage: Stage, kept: Callable[[Json], bool], times: int = 3) -> None:
+        """Run a client that returns the blocks that it keeps through rounds of calls."""
+        messages: list[Json] = [{"role": "user", "content": "Where is it?"}]
+        for _ in range(times):
+            message = await self.ask(stage, messages, tools=self.TOOLS)
+            content = list(filter(kept, message["content"]))
+            calls = [block["id"] for block in content if block["type"] == "tool_use"]
+            outputs = [
+                {"type": "tool_result", "tool_use_id": each, "content": "None."} for each in calls
+            ]
+            messages += [
+                {"role": "assistant", "content": content},
+                {"role": "user", "content": outputs},
+            ]
+
+    @BOTH
+    async def test_thoughts_are_thinking(self, *, stream: bool) -> None:
+        played = play([gemini.thought(THOUGHTS), gemini.text(WORDS)], stream=stream)
+        stage = Stage("messages", played, stream=stream)
+        message = await self.ask(stage, [{"role": "user", "content": "Hi"}])
+        thinking, text = message["content"]
+        assert (thinking["thinking"], text["text"]) == (THOUGHTS, WORDS)
+        (sent,) = stage.played.requests
+        assert sent.header("x-goog-api-key") == "sk-anna-1234"
+        assert b"beta" not in sent.query
+
+    @BOTH
+    @pytest.mark.parametrize("keeps_thinking", [True, False])
+    async def test_each_round_of_calls_comes_back_as_the_model_wrote_it(
+        self, *, keeps_thinking: bool, stream: bool
+    ) -> None:
+        played = rounds(stream=stream)
+        stage = Stage("messages", *(answer for _, answer in played), stream=stream)
+        await self.loop(stage, lambda block: keeps_thinking or "thinking" not in block["type"])
+        assert stage.returned() == [parts for parts, _ in played[:2]]
+
+    @BOTH
+    async def test_without_a_store_the_client_brings_the_signatures_back(
+        self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
+    ) -> None:
+        monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
+        history = {"store": "none", "seal_keys_env": "KEYS"}
+        played = rounds(stream=stream)
+        stage = Stage("messages", *(answer for _, answer in played), stream=stream, history=history)
+        await self.loop(stage, lambda _: True)
+        assert stage.returned() == [parts for parts, _ in played[:2]]
