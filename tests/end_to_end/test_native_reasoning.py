@@ -13,11 +13,11 @@ from abridge.apis.display import Exposure
 from tests.apis.messages import scripts as messages
 from tests.end_to_end.recordings.recordings import Recording, content_of, recordings
 from tests.end_to_end.translation.turn import (
+    ALL_UPSTREAMS,
     ARGUMENTS,
     CLIENTS,
     PATHS,
     TOOL,
-    UPSTREAMS,
     WORDS,
     answer,
     read_answer,
@@ -40,7 +40,7 @@ PLAIN = "The user asks for a sum. It is n squared.\n\nSo it is 100."
 KEY = {"authorization": "Bearer sk-anna-1234"}
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EVERYWHERE = pytest.mark.parametrize(
-    ("client", "upstream"), [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS]
+    ("client", "upstream"), [(client, upstream) for client in CLIENTS for upstream in ALL_UPSTREAMS]
 )
 CLAUDE_4 = [
     recording
@@ -114,14 +114,14 @@ class TestShown:
         assert "reasoning_summary" not in received.usage
 
     @STREAMED
-    @pytest.mark.parametrize("upstream", UPSTREAMS)
+    @pytest.mark.parametrize("upstream", ALL_UPSTREAMS)
     async def test_each_title_begins_a_part(self, upstream: str, *, stream: bool) -> None:
         played = answer(upstream, stream=stream, thought=TITLED)
         stage = Stage("responses", upstream, played, stream=stream)
         assert stage.shown_parts(await stage.ask(GEMINI)) == [FIRST, SECOND]
 
     @STREAMED
-    @pytest.mark.parametrize("upstream", UPSTREAMS)
+    @pytest.mark.parametrize("upstream", ALL_UPSTREAMS)
     async def test_no_title_is_made_up(self, upstream: str, *, stream: bool) -> None:
         played = answer(upstream, stream=stream, thought=PLAIN)
         stage = Stage("responses", upstream, played, stream=stream)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import Any
 
+from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
 from tests.support.checker import (
     CallAttribution,
@@ -42,6 +44,9 @@ def encode_turn(api: str, steps: list[Step], *, stream: bool) -> bytes:
         case "responses":
             output = items(steps)
             return b"".join(responses_stream(output)) if stream else _body(response(output))
+        case "gemini":
+            parts = list(map(_part, count(), steps))
+            return b"".join(gemini.stream(parts)) if stream else _body(gemini.whole(parts))
         case _:
             content, stop = blocks(steps), "tool_use"
             whole = messages.message(content, stop)
@@ -76,6 +81,19 @@ def _block(number: int, kind: str, text: str) -> Json:
         case "say":
             return messages.text(text)
     return messages.tool_use(number, "look", **json.loads(ARGUMENTS))
+
+
+def _part(number: int, step: Step) -> Json:
+    """Return a part; a redacted thought is the signature of a text."""
+    kind, text = step
+    match kind:
+        case "think":
+            return gemini.thought(text)
+        case "redact":
+            return gemini.signed(gemini.text(""), f"red{number}")
+        case "say":
+            return gemini.text(text)
+    return gemini.signed(gemini.function_call(f"fc_{number}", **json.loads(ARGUMENTS)), "c2ln")
 
 
 def deltas(steps: list[Step]) -> list[Json]:

@@ -57,7 +57,7 @@ class TestEvents:
             ("closed",),
             ("text", "I look. "),
             ("opened", "1"),
-            ("sealed", write_state(0, "c2lnbmVk")),
+            ("signed", write_state(0, "c2lnbmVk")),
             ("closed",),
             ("call", "0"),
             ("call", "1"),
@@ -77,7 +77,7 @@ class TestEvents:
         assert seen.lines == [
             ("opened", "0"),
             ("raw", "Hm."),
-            ("sealed", write_state(0, "c2ln")),
+            ("signed", write_state(0, "c2ln")),
             ("closed",),
             ("call", "0"),
         ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.translation.turn import CLIENTS, PATHS, UPSTREAMS, request_body
+from tests.end_to_end.translation.turn import ALL_UPSTREAMS, CLIENTS, PATHS, request_body
 from tests.support.asgi import call
 from tests.support.attribution import (
     MARKS,
@@ -26,7 +26,7 @@ SUMMARY = "**Adding up**\n\nI add the numbers."
 TURN: list[Step] = [("think", "A secret."), ("say", "Hm"), ("call", ""), ("call", "")]
 LATER: list[Step] = [*TURN, ("think", "Another secret."), ("call", "")]
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-EACH = pytest.mark.parametrize("upstream", UPSTREAMS)
+EACH = pytest.mark.parametrize("upstream", ALL_UPSTREAMS)
 ANY = pytest.mark.parametrize("client", CLIENTS)
 
 

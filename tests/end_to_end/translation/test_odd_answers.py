@@ -9,11 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from abridge.apis.display import Exposure
+from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
 from tests.end_to_end import mutations as same
 from tests.end_to_end.mutations import ODD, SECRET, THOUGHT, answer, changed, payloads, places
 from tests.end_to_end.recordings.recordings import chunks_of
-from tests.end_to_end.translation.turn import BRIDGES, PATHS, request_body
+from tests.end_to_end.translation.turn import ALL_UPSTREAMS, CLIENTS, PATHS, request_body
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import ORIGIN, build_app
@@ -36,15 +37,23 @@ BLOCKS = [
     messages.text("Hello."),
     messages.tool_use(0, "f", a=1),
 ]
+PARTS = [
+    gemini.thought(THOUGHT),
+    {"executableCode": {"language": "PYTHON", "code": THOUGHT}},
+    gemini.text("Hello."),
+    gemini.signed(gemini.function_call("fc_1", "f", a=1), "b3BhcXVl"),
+]
 WHOLE: dict[str, Any] = {
     "chat": completion(same.MESSAGE),
     "responses": response(same.OUTPUT),
     "messages": messages.message(BLOCKS, "tool_use"),
+    "gemini": gemini.whole(PARTS),
 }
 STREAMS: dict[str, Any] = {
     "chat": payloads(chat_stream(THOUGHT, "Hello.", calls=[tool_call("f", "{}")])),
     "responses": payloads(responses_stream(same.OUTPUT)),
     "messages": payloads(messages.stream(BLOCKS, "tool_use")),
+    "gemini": payloads(gemini.stream(PARTS)),
 }
 
 
@@ -83,7 +92,10 @@ def check(client: str, reply: Call, *, stream: bool) -> None:
 
 
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-EACH = pytest.mark.parametrize(("client", "upstream"), BRIDGES)
+EACH = pytest.mark.parametrize(
+    ("client", "upstream"),
+    [(client, upstream) for client in CLIENTS for upstream in ALL_UPSTREAMS if client != upstream],
+)
 EXPOSE = st.sampled_from(["both", "summary", "none"])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
 from tests.support.asgi import Call
 from tests.support.checker import check_chat, check_responses
@@ -28,6 +29,9 @@ from tests.support.upstream import Answer
 
 CLIENTS = ("chat", "responses")
 UPSTREAMS = ("chat", "responses", "messages")
+ALL_UPSTREAMS = (*UPSTREAMS, "gemini")
+"""Those of clients as well, and those that only upstreams speak."""
+
 BRIDGES = [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS if client != upstream]
 PATHS = {
     "chat": "/v1/chat/completions",
@@ -59,6 +63,11 @@ def answer(
             output += [message_item(1, text)] if text else []
             output += [call_item(len(output), TOOL, arguments)] if calls else []
             return Answer(responses_stream(output)) if stream else Answer.json(response(output))
+        case "gemini":
+            parts = [gemini.thought(thought)]
+            parts += [gemini.text(text)] if text else []
+            parts += [gemini.function_call("fc_1", TOOL, **ARGUMENTS)] if calls else []
+            return Answer(gemini.stream(parts)) if stream else Answer.json(gemini.whole(parts))
         case _:
             blocks = [messages.thinking(thought)]
             blocks += [messages.text(text)] if text else []

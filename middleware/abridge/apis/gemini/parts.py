@@ -159,7 +159,7 @@ class PartReader:
             return []
         beginning = self._begin_item()
         state = write_state(call, signature)
-        return [*beginning, ProviderState(LANE, None, self.item_count - 1, state)]
+        return [*beginning, ProviderState(LANE, None, self.item_count - 1, state, signs=True)]
 
     def _visible_arguments(self, arguments: str) -> str:
         """Return a call's arguments, without thinking if that is hidden."""
