@@ -103,7 +103,8 @@ class AnsweredNames:
     """Puts clients' names of models in the place of upstream's, in the JSON of answers.
 
     A name is replaced only where an answer says which model gave it: `model` of the answer itself,
-    or of the `response` or `message` that an event holds. All other bytes stay as they are.
+    or of the `response` or `message` that an event holds, or Gemini's `modelVersion`. All other
+    bytes stay as they are.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -114,7 +115,7 @@ class AnsweredNames:
             for spelling in _spellings(upstream)
         }
         alternatives = b"|".join(map(re.escape, self._spelled))
-        self._key = re.compile(rb'"model"\s*+:\s*+(%b)' % alternatives)
+        self._key = re.compile(rb'"model(?:Version)?"\s*+:\s*+(%b)' % alternatives)
 
     def replace_in_lines(self, lines: bytes) -> bytes:
         """Replace the names in the lines of a stream of events, each of which is one JSON text."""

@@ -17,7 +17,7 @@ STATE_FIELDS = ("encrypted_content", "signature", "data")
 
 STATE_NEEDLES = (
     *(b'"encrypted_content"', b'"signature"', b'"redacted_thinking"'),
-    *(b'"reasoning.encrypted"', b'"extra_content"'),
+    *(b'"reasoning.encrypted"', b'"extra_content"', b'"thoughtSignature"'),
 )
 """Every body with such state contains one of these."""
 
@@ -33,7 +33,7 @@ STATE_REFUSED_CODE = "invalid_encrypted_content"
 _STATE_REFUSED = re.compile(
     r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking` block"  # Anthropic
     r"|encrypted content .* could not be (?:verified|decrypted)"  # OpenAI, through gateways
-    r"|thought[ _]signature is not valid|corrupted thought signature",  # Gemini
+    r"|thought[ _]signature is not valid|(?:corrupted|invalid) thought signature",  # Gemini
     re.IGNORECASE | re.DOTALL,
 )
 """How providers say that they do not take the reasoning state in a request."""

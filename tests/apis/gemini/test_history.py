@@ -99,17 +99,17 @@ class TestRestoring:
         read.restore(turn, [*ANSWER[:2], function_call("fc_1", a=1)])
         assert parts_of(read) == [*ANSWER[:2], SENT[1]]
 
-    def test_dropping_leaves_the_answer_and_the_placeholder(self) -> None:
+    def test_calls_of_the_current_turn_that_lose_their_signature_are_marked(self) -> None:
         read, turn = history([*ANSWER, function_call("fc_2")])
         assert read.drop_reasoning(turn)
-        assert parts_of(read) == [
-            text("I look."),
-            function_call("fc_1", a=1),
-            function_call("fc_2"),
-        ]
-        read, turn = history(SENT)
-        assert not read.drop_reasoning(turn)
-        assert parts_of(read) == SENT
+        assert parts_of(read) == [*SENT, function_call("fc_2")]
+        assert not read.drop_reasoning(read.turns[2])
+
+    def test_calls_of_an_earlier_turn_lose_their_signature(self) -> None:
+        read, turn = history(ANSWER)
+        read.body()["contents"].append({"role": "user", "parts": [text("And?")]})
+        assert read.drop_reasoning(turn)
+        assert parts_of(read) == [text("I look."), function_call("fc_1", a=1)]
 
     def test_our_summaries_are_taken_out(self) -> None:
         read, turn = history([thought("Ours."), *ANSWER])

@@ -42,7 +42,12 @@ class Stage:
     def __init__(self, client: str, *answers: Answer, stream: bool, **tables: Any) -> None:
         self.client, self.stream = client, stream
         self.played, self.registry = Upstream(*answers), CollectorRegistry()
-        entry = {"api": "gemini", "profile": "gemini-native", "base_url": f"{ORIGIN}/v1beta"}
+        entry = {
+            "api": "gemini",
+            "profile": "gemini-native",
+            "base_url": f"{ORIGIN}/v1beta",
+            **tables.pop("entry", {}),
+        }
         self.app: ASGIApp = build_app(
             "sidecar",
             self.played,
@@ -200,6 +205,46 @@ async def test_a_lost_signature_is_replaced_by_googles_placeholder(client: str) 
     first, second = [part for part in parts if "functionCall" in part]
     assert first["thoughtSignature"] == NO_SIGNATURE
     assert "thoughtSignature" not in second
+
+
+@EACH
+@pytest.mark.parametrize("message", ["Corrupted thought signature.", "Invalid thought signature."])
+async def test_a_signature_that_is_refused_is_left_out_once(client: str, message: str) -> None:
+    first, second = (answer for _, answer in rounds(stream=False)[:2])
+    refusal = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+    stage = Stage(client, first, Answer.json(refusal, status=400), second, stream=False)
+    await loop(stage, "standard fields", 2)
+    assert len(stage.played.requests) == 3
+    (parts,) = stage.returned()
+    signatures = [part.get("thoughtSignature") for part in parts]
+    assert signatures == [None, NO_SIGNATURE, None]
+
+
+@EACH
+async def test_a_renamed_model(client: str) -> None:
+    played = play([gemini.thought(THOUGHTS), gemini.text(WORDS)], stream=False)
+    stage = Stage(client, played, stream=False, entry={"rename": {"fast": MODEL}})
+    reply = await stage.ask(model="fast")
+    assert stage.played.requests[0].path == f"/v1beta/models/{MODEL}:generateContent"
+    assert reply.json["model"] == "fast"
+    assert total(stage.registry, "summaries_total", outcome="native") == 1
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("model", "limit", "expected"),
+    [
+        (MODEL, {"effort_max": "low"}, {"thinkingLevel": "low"}),
+        ("gemini-2.5-flash", {"budget_max": 2000}, {"thinkingBudget": 2000}),
+    ],
+)
+async def test_a_limit_of_effort(client: str, model: str, limit: Json, expected: Json) -> None:
+    answer = play([gemini.text(WORDS)], stream=False)
+    stage = Stage(client, answer, stream=False, entry=limit)
+    wish = {"summary": "auto", "effort": "high"}
+    await stage.ask(model=model, reasoning=wish)
+    config = stage.played.requests[0].json["generationConfig"]["thinkingConfig"]
+    assert config == {"includeThoughts": True, **expected}
 
 
 @BOTH

@@ -11,7 +11,15 @@ from itertools import zip_longest
 
 from abridge.apis.api import Placement
 from abridge.apis.display import OpenEnvelope
-from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, thought_text
+from abridge.apis.gemini.reasoning import (
+    call_of,
+    current_steps,
+    is_call,
+    is_thought,
+    mark_unsigned,
+    signature_of,
+    thought_text,
+)
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.profile import Profile
@@ -56,11 +64,19 @@ class GeminiHistory:
         content["parts"] = [*filter(is_thought, original), *answer]
 
     def drop_reasoning(self, turn: Turn) -> bool:
-        parts = objects(turn.items[0].get("parts"))
+        """See `History`. Calls that were signed must not be without a signature in the current
+        turn."""
+        content = turn.items[0] if turn.items else {}
+        parts = objects(content.get("parts"))
         remaining = [_unsigned(part) for part in _answer(parts)]
-        if remaining != parts:
-            turn.items[0]["parts"] = remaining
-        return remaining != parts
+        if remaining == parts:
+            return False
+        content["parts"] = remaining
+        was_signed = any(map(signature_of, filter(is_call, parts)))
+        contents = objects(self._body.get("contents"))
+        if was_signed and any(step is content for step in current_steps(contents)):
+            mark_unsigned(content)
+        return True
 
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- only one place
         return "unchanged"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from mimetypes import guess_type
 
-from abridge.apis.gemini.reasoning import NO_SIGNATURE, is_call, read_state
+from abridge.apis.gemini.reasoning import current_steps, mark_unsigned, read_state
 from abridge.apis.json import loads_exact, parse_object
 from abridge.apis.tools import wrap_free_text
 from abridge.core.conversation import Json
@@ -69,7 +69,8 @@ class ContentsBuilder:
         if not self.contents and not self.unsupported:
             self.unsupported.append(Unsupported(param, NO_MESSAGES, essential=True))
         if capabilities.needs_signatures:
-            _fill_signatures(self.contents)
+            for step in current_steps(self.contents):
+                mark_unsigned(step)
 
     @property
     def system_instruction(self) -> Json | None:
@@ -147,19 +148,6 @@ class ContentsBuilder:
             result["parts"], media = media, []
         yield {"functionResponse": result}
         yield from media
-
-
-def _fill_signatures(contents: list[Json]) -> None:
-    """Give the first call of each step of the current turn a signature if it has none: the model
-    refuses it without one. What is restored later replaces it."""
-    for content in reversed(contents):
-        if content["role"] == "user":
-            if any("functionResponse" not in part for part in content["parts"]):
-                return
-            continue
-        call = next(filter(is_call, content["parts"]), None)
-        if call is not None:
-            call.setdefault("thoughtSignature", NO_SIGNATURE)
 
 
 def _write_id(call_id: str) -> Json:

@@ -8,8 +8,9 @@ is a part's own: it stands for the thinking before that part, and is wanted back
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from abridge.apis.json import as_object, string
+from abridge.apis.json import as_object, objects, string
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Unsupported
 from abridge.providers.gemini import LEVELS, GeminiCapabilities
@@ -109,3 +110,20 @@ def read_state(state: str) -> tuple[int, str] | None:
     """Return the number of a call and its signature; None if the state is another API's."""
     match = _STATE.fullmatch(state)
     return None if match is None else (int(match[1]), match[2])
+
+
+def current_steps(contents: list[Json]) -> Iterator[Json]:
+    """Yield the model's contents since the last one of the user's that is not made of results: the
+    current turn, in which some models refuse a step of calls without a signature."""
+    for content in reversed(contents):
+        if content.get("role") == "model":
+            yield content
+        elif any("functionResponse" not in part for part in objects(content.get("parts"))):
+            return
+
+
+def mark_unsigned(step: Json) -> None:
+    """Give the first call of a step `NO_SIGNATURE` if it has none."""
+    call = next(filter(is_call, objects(step.get("parts"))), None)
+    if call is not None:
+        call.setdefault("thoughtSignature", NO_SIGNATURE)
