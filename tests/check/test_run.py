@@ -19,6 +19,7 @@ from abridge.check.review import SAMPLE_PART
 from abridge.check.run import Check
 from abridge.config.settings import Settings
 from abridge.demo.model import scripted_model
+from tests.apis.gemini import scripts as gemini
 from tests.end_to_end.translation.turn import answer
 from tests.support.servers import serve
 from tests.support.sidecar import environment
@@ -260,6 +261,19 @@ class TestProbing:
         assert received.header("x-api-key") == "sk-theirs"
         assert received.header("authorization") is None
         assert received.header("anthropic-version")
+
+    async def test_an_upstream_with_geminis_api(self) -> None:
+        listed = Answer.json({"models": [{"name": "models/gemini-3-flash"}]})
+        parts = [gemini.thought(THOUGHT), gemini.text("9.9")]
+        endpoint = "gemini-3-flash:streamGenerateContent"
+        server = Server(models=listed, **{endpoint: Answer(gemini.stream(parts))})
+        upstream = {"api": "gemini", "profile": "gemini-native"}
+        findings = await findings_for(server, {"upstream": upstream}, probing=True)
+        probed = about(findings, "Gemini")
+        assert (probed.grade, "reasoning in" in probed.text) == ("ok", True)
+        (received,) = server.apps[endpoint].requests
+        assert (received.path, received.query) == (f"/v1/models/{endpoint}", b"alt=sse")
+        assert not {"model", "stream"} & received.json.keys()
 
     @pytest.mark.parametrize("profile", ["auto", "transformers"])
     async def test_reasoning_inside_messages_is_told_apart(self, profile: str) -> None:

@@ -162,3 +162,46 @@ async def test_an_unknown_model_is_told_in_anthropics_shape() -> None:
     answer = await get(Upstream(), "/v1/models/three", VERSION, upstreams=two)
     assert answer.status == 404
     assert answer.json["type"] == "error"
+
+
+class TestGemini:
+    LISTED = {  # noqa: RUF012 -- never changed
+        "models": [
+            {"name": "models/gemini-3-flash", "displayName": "Gemini 3 Flash"},
+            {"name": "models/gemini-embedding"},
+        ]
+    }
+    ENTRY = {"api": "gemini", "base_url": f"{ORIGIN}/v1beta"}  # noqa: RUF012 -- same
+
+    async def test_its_list_comes_in_openais_shape(self) -> None:
+        upstream = Upstream(Answer.json(self.LISTED))
+        key = {"authorization": "Bearer k"}
+        answer = await get(upstream, headers=key, upstreams=[self.ENTRY])
+        assert answer.json["object"] == "list"
+        assert [model["id"] for model in answer.json["data"]] == [
+            "gemini-3-flash",
+            "gemini-embedding",
+        ]
+        assert all(model["object"] == "model" for model in answer.json["data"])
+        (sent,) = upstream.requests
+        assert sent.path == "/v1beta/models"
+        assert (sent.header("x-goog-api-key"), sent.header("authorization")) == ("k", None)
+
+    async def test_its_list_comes_in_anthropics_shape(self) -> None:
+        answer = await get(
+            Upstream(Answer.json(self.LISTED)), headers=VERSION, upstreams=[self.ENTRY]
+        )
+        model, _ = answer.json["data"]
+        assert (model["type"], model["id"]) == ("model", "gemini-3-flash")
+        assert model["display_name"] == "Gemini 3 Flash"
+
+    async def test_one_model(self) -> None:
+        upstream = Upstream(Answer.json(self.LISTED["models"][0]))
+        answer = await get(upstream, "/v1/models/gemini-3-flash", upstreams=[self.ENTRY])
+        assert (answer.json["object"], answer.json["id"]) == ("model", "gemini-3-flash")
+
+    async def test_its_list_is_joined_to_others(self) -> None:
+        others = {"name": "other", "base_url": f"{ORIGIN}/v1", "models": ["m"]}
+        upstream = Upstream(Answer.json(self.LISTED), Answer.json(OPENAIS))
+        answer = await get(upstream, upstreams=[self.ENTRY, others])
+        assert {"m", "gemini-3-flash"} <= {model["id"] for model in answer.json["data"]}

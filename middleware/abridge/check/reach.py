@@ -13,6 +13,7 @@ import click
 import httpx
 
 from abridge.apis.credentials import Header, bearer_header
+from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import dumps, objects, parse_object, string
 from abridge.config.loading import read_secret
 from abridge.core.conversation import Json
@@ -157,11 +158,8 @@ async def reach(target: CheckTarget, subject: str) -> ReachResult:
 
 
 def _models_result(subject: str, url: str, body: bytes) -> ReachResult:
-    listing = parse_object(body) or {}
-    models = [string(model.get("id")) for model in objects(listing.get("data"))] + [
-        string(model.get("name")).removeprefix("models/")  # as Gemini lists them
-        for model in objects(listing.get("models"))
-    ]
+    listing = as_openais(parse_object(body) or {})
+    models = [string(model.get("id")) for model in objects(listing.get("data"))]
     names = ", ".join(models[:MAX_LISTED_MODELS]) + (
         ", …" if len(models) > MAX_LISTED_MODELS else ""
     )

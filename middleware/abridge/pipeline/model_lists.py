@@ -13,13 +13,16 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.apis.credentials import Header
+from abridge.apis.credentials import Header, move_key
+from abridge.apis.gemini.api import GEMINI
+from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import objects, string
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import MODELS_PATH, model_in_path
 from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
 from abridge.http.asgi import decoded_path, drop_headers, get_header
+from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.rewriting import RewritingApp
 
 UNKNOWN_TIME = "1970-01-01T00:00:00Z"
@@ -52,11 +55,13 @@ class ModelLists:
         self._app = app
         self._limit = settings.limits.body
         self._may_be_anthropics = any(route.upstream.api == "messages" for route in settings.routes)
+        self._may_be_googles = any(route.upstream.api == GEMINI.name for route in settings.routes)
+        self._only_upstream = settings.routes[0].upstream if len(settings.routes) == 1 else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         anthropic = wants_anthropics_shape(scope["headers"])
         model, name = _model_names(scope)
-        shape_matters = anthropic or self._may_be_anthropics
+        shape_matters = anthropic or self._may_be_anthropics or self._may_be_googles
         if not (_is_about_models(scope) and (shape_matters or name != model)):
             await self._app(scope, receive, send)
             return
@@ -65,7 +70,10 @@ class ModelLists:
             scope.pop("raw_path", None)
 
         async def rewrite(body: Json) -> Json | None:
-            rewritten = rewrite_models(body, anthropic=anthropic) if shape_matters else None
+            listed = as_openais(body) if self._may_be_googles else body
+            rewritten = rewrite_models(listed, anthropic=anthropic) if shape_matters else None
+            if rewritten is None and listed is not body:
+                rewritten = listed
             described = body if rewritten is None else rewritten
             return {**described, "id": model} if described.get("id") == name != model else rewritten
 
@@ -75,11 +83,14 @@ class ModelLists:
         await rewriting(scope, receive, send)
 
     async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Call the application with headers that bring an answer with a body, and those without
-        which an upstream that speaks Messages refuses."""
+        """Call the application with headers that bring an answer with a body, those without which
+        an upstream that speaks Messages refuses, and the key where Gemini has it."""
         headers = drop_headers(scope["headers"], CONDITIONAL_HEADERS)
         if self._may_be_anthropics:
             headers += [header for header in VERSION if not get_header(headers, header[0])]
+        if self._may_be_googles and self._only_upstream is not None:
+            profile = PROFILES[self._only_upstream.profile]
+            headers = move_key(headers, profile, GEMINI, MESSAGES.upstream)
         await self._app({**scope, "headers": headers}, receive, send)
 
 

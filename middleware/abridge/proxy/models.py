@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 import httpx
 from starlette.types import Scope
 
+from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.model_names import ModelRenames
 from abridge.errors import NestedTooDeep
@@ -72,7 +73,7 @@ async def _list_models(
         log_failure(error, target)
         return None
     listing = parse_object(body) if response.status_code == 200 else None
-    models = listing.get("data") if listing is not None else None
+    models = as_openais(listing).get("data") if listing is not None else None
     try:
         return _as_clients_say(models, target.renames) if isinstance(models, list) else None
     except NestedTooDeep as error:
