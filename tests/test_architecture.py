@@ -33,6 +33,7 @@ FOLDERS = (
     "page",
     "stored_responses",
     "pipeline",
+    "websocket",
     "middleware",
     "app",
     "server",

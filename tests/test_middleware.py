@@ -112,7 +112,14 @@ class TestTransparency:
         await wrap(probe)(scope_for(CHAT_PATH), receive, send)
         assert probe.received == messages
 
-    async def test_websockets_pass(self) -> None:
+    @pytest.mark.parametrize(
+        ("path", "websockets"), [(RESPONSES_PATH, False), (CHAT_PATH, True), ("/v1/realtime", True)]
+    )
+    async def test_websockets_that_are_not_served_here_pass(
+        self,
+        path: str,
+        websockets: bool,  # noqa: FBT001
+    ) -> None:
         probe = Probe()
 
         async def receive() -> Message:
@@ -121,7 +128,8 @@ class TestTransparency:
         async def send(_: Message) -> None:
             raise AssertionError
 
-        await wrap(probe)({"type": "websocket", "path": RESPONSES_PATH}, receive, send)
+        app = wrap(probe, server={"websockets": websockets})
+        await app({"type": "websocket", "path": path}, receive, send)
         assert probe.received == [{"type": "websocket.connect"}]
 
     @pytest.mark.parametrize("body", [b"", b"not json", b"[1]", b'{"summary": '])

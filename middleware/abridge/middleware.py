@@ -25,7 +25,7 @@ from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, get_header, request_paths
-from abridge.http.client_shares import client_of
+from abridge.http.client_shares import ClientShares, client_of
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
@@ -47,6 +47,8 @@ from abridge.pipeline.request import (
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
+from abridge.websocket.session import Session
+from abridge.websocket.turns import REMEMBERED_BYTES
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 
 if TYPE_CHECKING:
@@ -95,6 +97,8 @@ class AbridgeMiddleware:
         self.settings = settings or Settings()
         self._routes = self.settings.routes
         self._body_budget = MemoryBudget(self.settings.limits)
+        share = int(REMEMBERED_BYTES * self.settings.limits.client_share)
+        self._remembered = ClientShares(REMEMBERED_BYTES, share)
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
         self._metrics_sink = MetricsSink(
@@ -148,11 +152,26 @@ class AbridgeMiddleware:
                 await self.app(scope, receive, send)
             finally:
                 await self.aclose()
+        elif self._takes_socket(scope):
+            with self._metrics_sink.metrics.websockets_open.track_inprogress():
+                await Session(
+                    self,
+                    scope,
+                    receive,
+                    send,
+                    limits=self.settings.limits,
+                    budget=self._body_budget,
+                    remembered=self._remembered,
+                ).run()
         elif self._hides_raw and not self._open_paths.include_socket(*request_paths(scope)):
             await receive()
             await send({"type": "websocket.close"})  # before accepting, so that clients fall back
         else:
             await self.app(scope, receive, send)
+
+    def _takes_socket(self, scope: Scope) -> bool:
+        """Return whether a WebSocket is one of the Responses API, which is served here."""
+        return self.settings.server.websockets and find_api(*request_paths(scope)) is RESPONSES
 
     async def aclose(self) -> None:
         """Close the connections to summarizer models and stores; a later request opens new ones."""

@@ -80,6 +80,7 @@ class ServerSettings(Table):
     """Globs of the origins of other web sites that may send requests from a browser."""
     keep_alive: PositiveFloat = KEEP_ALIVE_SECONDS
     """For which a client's connection may be idle between two requests, at least."""
+    websockets: bool = True  # serve the Responses API over WebSocket as well, mounted too
     drain_delay: NonNegativeFloat = 0.0  # after SIGTERM, accept requests this long while not ready
     drain: NonNegativeFloat = 60.0  # then let running requests finish within this time
 

@@ -51,6 +51,7 @@ def _all_fields(record: Record) -> Iterator[tuple[str, Any]]:
     yield "trace_id", record.trace_id
     yield "method", record.method
     yield "path", record.path
+    yield "websocket", record.websocket or None
     yield "api", record.api
     yield "upstream", record.upstream
     yield "model", record.model

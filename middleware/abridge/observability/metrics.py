@@ -102,6 +102,7 @@ class Metrics:
     request_seconds = _histogram("Time from a request's arrival to its end.", *BY_MODEL)
     refusals = _counter("Requests that Abridge itself refused, by error code.", "code")
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
+    websockets_open = _gauge("WebSockets of clients that are open.")
     requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")
     upstream_info = _gauge(
         "Always 1; labelled with the profile, and with whether it wants earlier reasoning back.",

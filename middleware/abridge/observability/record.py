@@ -26,6 +26,9 @@ RECORD = "abridge.record"
 TRACE = "abridge.trace"
 """Scope key of a request's spans; None while tracing is off."""
 
+WEBSOCKET = "abridge.websocket"
+"""Scope key that says that a request came over a WebSocket."""
+
 SHUTTING_DOWN = "shutting_down"
 """Cause of a request that a stopping server cancelled; the message by which it cancels it."""
 
@@ -72,6 +75,7 @@ class Record:
     clock: Callable[[], float] = time.monotonic
     method: str = ""
     path: str = ""
+    websocket: bool = False
     trace_id: str | None = None  # id of the trace it belongs to
     exemplar: dict[str, str] | None = None  # links a metric to the trace, if that is sampled
     api: str | None = None
@@ -114,6 +118,7 @@ class Record:
             time.monotonic(),
             method=scope["method"],
             path=bounded_text(decoded_path(scope)),
+            websocket=WEBSOCKET in scope,
         )
 
     @classmethod

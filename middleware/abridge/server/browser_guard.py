@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fnmatch import translate
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
@@ -78,19 +78,24 @@ class BrowserGuard:
             )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._find_refusal(scope) if scope["type"] == "http" else None
+        refusal = None if scope["type"] == "lifespan" else self._find_refusal(scope)
         if refusal is None:
             await self._app(scope, receive, send)
-        else:
-            self._count_refusal(refusal.code or "")
-            api = find_api(*request_paths(scope)) or RESPONSES
-            await send_error(refusal, send, ErrorWriter(api, new_request_id()))
+            return
+        self._count_refusal(refusal.code or "")
+        if scope["type"] == "websocket":
+            await receive()
+            send = _answering_upgrade(send)
+        api = find_api(*request_paths(scope)) or RESPONSES
+        await send_error(refusal, send, ErrorWriter(api, new_request_id()))
 
     def _find_refusal(self, scope: Scope) -> RequestError | None:
         headers = dict(scope["headers"])
         host = headers.get(b"host")  # every browser sends it; HTTP/1.0, as of some probes, has none
         if host is not None and not is_allowed_host(host, self._hosts):
             return WRONG_HOST
+        if scope["type"] == "websocket":
+            return OTHER_SITE if self._is_from_other_origin(headers) else None
         is_from_browser = b"origin" in headers or b"sec-fetch-site" in headers
         if is_from_browser and self._is_from_other_site(scope["method"], headers):
             return OTHER_SITE
@@ -112,6 +117,27 @@ class BrowserGuard:
             return site == b"cross-site" and not (method == "GET" and _is_link(headers))
         host = headers.get(b"host", b"").decode("latin-1").lower()
         return bool(origin) and origin.partition("://")[2].lower() != host
+
+    def _is_from_other_origin(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a page that is not of this server's own origin opens a WebSocket.
+
+        A browser asks nobody before it does, and lets the page read what comes: of the same site is
+        not enough, since every server on this machine is of that.
+        """
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if not origin or self._origins.fullmatch(origin):
+            return False
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        return origin.partition("://")[2] != host
+
+
+def _answering_upgrade(send: Send) -> Send:
+    """Return a `send` that answers a request to upgrade with the messages of an HTTP response."""
+
+    async def send_denial(message: Message) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    return send_denial
 
 
 def _is_link(headers: Mapping[bytes, bytes]) -> bool:

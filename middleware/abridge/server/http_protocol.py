@@ -29,11 +29,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
+from urllib.parse import unquote
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from abridge.apis.registry import find_api
+from abridge.apis.responses.api import RESPONSES
 from abridge.config.settings import KEEP_ALIVE_SECONDS, LimitSettings
 from abridge.errors import RequestError
 from abridge.http.client_shares import ClientShares, client_name
@@ -66,6 +69,9 @@ RESET_ON_CLOSE = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 CountRefusal = Callable[[str], None]
 """Counts a connection or a request that was refused here, by its error code."""
 
+MakeWebSocket = Callable[..., asyncio.Protocol]
+"""Makes the protocol of a connection that becomes a WebSocket, as uvicorn makes its own."""
+
 
 class HttpProtocol(HttpToolsProtocol):
     def __init__(
@@ -76,9 +82,11 @@ class HttpProtocol(HttpToolsProtocol):
         connections: ClientShares,
         turned_away: dict[HttpProtocol, None],
         count_refusal: CountRefusal,
+        make_websocket: MakeWebSocket | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self._make_websocket = make_websocket
         self._limits = limits
         self._keep_alive = keep_alive
         self._shares = connections
@@ -135,7 +143,11 @@ class HttpProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._read_without_upgrade(data[upgrade.args[0] :])
+            rest = data[upgrade.args[0] :]
+            if self._make_websocket is not None and self._is_for_websocket():
+                self._become_websocket(self._make_websocket, rest)
+            else:
+                self._read_without_upgrade(rest)
         except httptools.HttpParserError as error:
             cause = error.__context__
             self._refuse(cause if isinstance(cause, RequestError) else malformed())
@@ -144,6 +156,38 @@ class HttpProtocol(HttpToolsProtocol):
                 self._refuse(framing_too_large() if self._in_body else head_too_large())
             elif self._in_body or not self._framing_bytes:  # an incomplete head is no progress
                 self._last_progress = self._received_at
+
+    def _is_for_websocket(self) -> bool:
+        """Return whether a request may make this connection a WebSocket of the Responses API.
+
+        Others are answered as HTTP requests, and told that there is no WebSocket for them.
+        """
+        headers = dict(self.headers)
+        path = httptools.parse_url(self.url).path
+        return (
+            self.parser.get_method() == b"GET"
+            and headers[b"upgrade"].lower() == b"websocket"
+            and not headers.keys() & {b"content-length", b"transfer-encoding"}
+            and (self._running is None or self._running.response_complete)
+            and find_api(unquote(path.decode()), path.decode()) is RESPONSES
+        )
+
+    def _become_websocket(self, make_websocket: MakeWebSocket, rest: bytes) -> None:
+        """Hand the connection over, with the head of the request and what came after it."""
+        self._check_timer.cancel()
+        self.connections.discard(self)
+        protocol = make_websocket(
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.app_state,
+            on_lost=partial(self._shares.give_back, self._name, 1),
+        )
+        lines = [b"GET %b HTTP/1.1" % self.url, *(b"%b: %b" % field for field in self.headers)]
+        protocol.connection_made(self.transport)
+        self.transport.set_protocol(protocol)
+        protocol.data_received(b"\r\n".join([*lines, b"", b""]))
+        if rest:
+            protocol.data_received(rest)
 
     def _read_without_upgrade(self, rest: bytes) -> None:
         """Read the head again without `Upgrade`, which a server may ignore, and then the rest."""
@@ -270,15 +314,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._check_timer = self.loop.call_later(DISCARD_SECONDS, self.reset)
 
     def reset(self) -> None:
-        """Abort the connection, so that the kernel frees what it holds of it.
-
-        Closed otherwise, a socket keeps what was not sent until its client has read it.
-        """
-        with suppress(OSError):
-            self.transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE
-            )
-        self.transport.abort()
+        """Abort the connection."""
+        reset(self.transport)
 
     # What is waited for
 
@@ -327,6 +364,18 @@ class HttpProtocol(HttpToolsProtocol):
             self._refuse(late())
 
 
+def reset(transport: asyncio.Transport) -> None:
+    """Abort a connection, so that the kernel frees what it holds of it.
+
+    Closed otherwise, a socket keeps what was not sent until its client has read it.
+    """
+    with suppress(OSError):
+        transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE
+        )
+    transport.abort()
+
+
 def _disconnect(cycle: RequestResponseCycle) -> None:
     """Tell a request's application that its client has left, and the client nothing more."""
     cycle.disconnected = True
@@ -338,9 +387,10 @@ def protocol_factory(
     limits: LimitSettings,
     count_refusal: CountRefusal = lambda _: None,
     keep_alive: float = KEEP_ALIVE_SECONDS,
+    make_websocket: MakeWebSocket | None = None,
 ) -> type[asyncio.Protocol]:
     """Return the protocol factory for a uvicorn server, whose connections share a ceiling and may
-    be idle for `keep_alive` seconds."""
+    be idle for `keep_alive` seconds. There are no WebSockets if nothing makes them."""
     share = max(1, int(limits.connections * limits.client_share))
     return cast(
         "type[asyncio.Protocol]",
@@ -351,5 +401,6 @@ def protocol_factory(
             connections=ClientShares(limits.connections, share),
             turned_away={},
             count_refusal=count_refusal,
+            make_websocket=make_websocket,
         ),
     )

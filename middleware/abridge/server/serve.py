@@ -35,6 +35,7 @@ from abridge.server.browser_guard import BrowserGuard
 from abridge.server.http_protocol import CountRefusal, HttpProtocol, protocol_factory
 from abridge.server.open_files import fit_open_files
 from abridge.server.process_metrics import sample_process
+from abridge.server.websocket_protocol import WebSocketProtocol, websocket_factory
 
 CANCEL_SECONDS = 3.0
 """Seconds for cancelled requests to tell their clients so; each takes a third of it at most."""
@@ -70,6 +71,7 @@ class HttpServer(uvicorn.Server):
     `shutdown_timeout` seconds for open connections. What a client may send, hold and leave waiting
     is bounded by `limits`, and how many seconds its connection may be idle by `keep_alive`;
     `count_refusal` is called with the error code of what is refused so.
+    With `websockets`, the Responses API is served over WebSocket as well.
     """
 
     def __init__(
@@ -80,15 +82,20 @@ class HttpServer(uvicorn.Server):
         limits: LimitSettings = LimitSettings(),  # noqa: B008 -- it is immutable
         keep_alive: float = KEEP_ALIVE_SECONDS,
         count_refusal: CountRefusal = lambda _: None,
+        websockets: bool = False,
     ) -> None:
+        make_websocket = websocket_factory(limits, count_refusal) if websockets else None
         config = uvicorn.Config(
             app,
-            http=protocol_factory(limits, count_refusal, keep_alive),
+            http=protocol_factory(limits, count_refusal, keep_alive, make_websocket),
             lifespan="off",
             log_config=None,
             log_level="error",
             access_log=False,
-            ws="none",
+            ws="none",  # uvicorn's own; see `websocket_factory`
+            ws_max_size=limits.body,
+            ws_ping_timeout=limits.client,
+            ws_per_message_deflate=False,  # to inflate a message would take the loop too long
             workers=1,
             proxy_headers=False,  # keep the address of the connecting peer
             server_header=False,
@@ -109,7 +116,7 @@ class HttpServer(uvicorn.Server):
     def abort_connections(self) -> None:
         """Abort the connections that are still open."""
         for connection in list(self.server_state.connections):
-            cast(HttpProtocol, connection).reset()
+            cast(HttpProtocol | WebSocketProtocol, connection).reset()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -202,6 +209,7 @@ async def _serve(
             limits=limits,
             keep_alive=settings.server.keep_alive,
             count_refusal=_count_refusal,
+            websockets=settings.server.websockets,
         ),
         HttpServer(guarded_admin, shutdown_timeout=1, limits=settings.limits),
     )
