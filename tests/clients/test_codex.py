@@ -47,12 +47,17 @@ check_for_update_on_startup = false
 name = "Abridge"
 base_url = "{address}/v1"
 wire_api = "responses"
+supports_websockets = {websockets}
 request_max_retries = 0
 stream_max_retries = 0
 
 [analytics]
 enabled = false
 """
+
+
+REQUESTS_LOGGED = {"ABRIDGE_LOG__REQUESTS": "true"}
+SWITCHED_OFF = {"ABRIDGE_SERVER__WEBSOCKETS": "false"}
 
 
 @dataclass
@@ -76,6 +81,7 @@ class Codex:
     address: str
     folder: Path
     model: str
+    websockets: bool = False
 
     @property
     def work(self) -> Path:
@@ -88,7 +94,9 @@ class Codex:
         home = self.folder / "home"
         for folder in (home, self.work):
             folder.mkdir()
-        (home / "config.toml").write_text(CONFIG.format(address=self.address, model=self.model))
+        websockets = str(self.websockets).lower()
+        config = CONFIG.format(address=self.address, model=self.model, websockets=websockets)
+        (home / "config.toml").write_text(config)
         return await asyncio.create_subprocess_exec(
             *(CODEX, "exec", "--json", "--skip-git-repo-check"),
             *("--sandbox", "danger-full-access", prompt),
@@ -113,23 +121,42 @@ class Codex:
 
 @asynccontextmanager
 async def codex(
-    upstream: Upstream, api: str, folder: Path, *, model: str = MODEL
+    upstream: Upstream,
+    api: str,
+    folder: Path,
+    *,
+    model: str = MODEL,
+    websockets: bool = False,
+    **environ: str,
 ) -> AsyncIterator[Codex]:
     async with serve(upstream) as address:
         entry = {"base_url": f"{address}/v1", "api": api}
-        async with sidecar(ABRIDGE_UPSTREAMS=json.dumps([entry])) as running:
-            yield Codex(running.url, folder, model)
+        async with sidecar(ABRIDGE_UPSTREAMS=json.dumps([entry]), **environ) as running:
+            yield Codex(running.url, folder, model, websockets)
+            running.signal()
+            await running.end()
+            serves = websockets and "ABRIDGE_SERVER__WEBSOCKETS" not in environ
+            assert "ABRIDGE_LOG__REQUESTS" not in environ or (
+                serves == ("websocket=true" in running.output)
+            )
 
 
+@pytest.mark.parametrize("transport", ["http", "websocket", "switched off"])
 @pytest.mark.parametrize("api", ["chat", "messages", "same"])
-async def test_it_shows_the_summary_runs_the_command_and_ends(api: str, tmp_path: Path) -> None:
-    """The first turn's reasoning returns to upstream unchanged, beside its call."""
+async def test_it_shows_the_summary_runs_the_command_and_ends(
+    api: str, transport: str, tmp_path: Path
+) -> None:
+    """The first turn's reasoning returns to upstream unchanged, beside its call, also where a
+    message on a WebSocket has only what is new, and where it has to do without."""
+    environ = SWITCHED_OFF if transport == "switched off" else {}
     upstream_api = "responses" if api == "same" else api
     upstream = Upstream(
         turn(upstream_api, "", (SHELL, {"cmd": "echo $((6 * 7)) | tee made"})),
         turn(upstream_api, "It is forty-two.", thought="So it is. I have seen it.", first=1),
     )
-    async with codex(upstream, api, tmp_path) as client:
+    async with codex(
+        upstream, api, tmp_path, websockets=transport != "http", **REQUESTS_LOGGED, **environ
+    ) as client:
         ran = await client.run()
         assert (client.work / "made").read_text() == "42\n"
     assert ran.code == 0, ran.errors

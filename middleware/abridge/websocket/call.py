@@ -43,6 +43,10 @@ WEBSOCKET_BETA = b"responses_websockets"
 """How the beta begins that clients name for WebSockets, such as `responses_websockets=2026-02-06`;
 an upstream that is asked over HTTP may not know it."""
 
+LINGER_SECONDS = 5.0
+"""Seconds after the last event within which the application must end an answer. The requests that
+wait for it are not to wait for an upstream that keeps its connection open."""
+
 ITEM_DONE = "response.output_item.done"
 
 _EVENT_NAME = re.compile(rb"event: ?([^\r\n]*)")
@@ -104,6 +108,7 @@ class Call:
         self._limit = limit
         self._decoder = FrameDecoder(limit)
         self._over = asyncio.Event()
+        self._linger_timer: asyncio.TimerHandle | None = None
         self._left = False
         self._start: Message | None = None
         self._is_stream = False
@@ -154,15 +159,29 @@ class Call:
             self._ended = True
             await self._send_event(error_event(error or _broken()))
 
+    def close(self) -> None:
+        """Note that the application has ended."""
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
+
     async def _send_frame(self, frame: bytes) -> None:
         payload = frame_data(frame)
         if payload is None or payload.startswith(DONE) or self._ended:
             return
-        if _may_be_noted(frame, payload):
-            payload = await Work.on(payload).run(self._note, payload)
+        if not _may_be_noted(frame, payload):
+            await self._send_event(payload)
+            return
+        payload = await Work.on(payload).run(self._note, payload)
         if self._response is not None:
             await self._remember(self._response)
         await self._send_event(payload)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Give the application some time once the last event was sent."""
+        if self._ended:
+            loop = asyncio.get_running_loop()
+            self._linger_timer = loop.call_later(LINGER_SECONDS, self.leave)
 
     def _note(self, payload: bytes) -> bytes:
         """Note an event that ends an item or the response; return it as it is sent."""
@@ -186,11 +205,10 @@ class Call:
     async def _send_whole(self) -> None:
         """Send an answer that is no stream: an error, or a whole response."""
         start, body = self._start or {}, bytes(self._whole)
-        if start.get("status") != 200:
+        if (code := start.get("status", 500)) != 200:
+            event = http_error_event(code, start.get("headers") or (), body)
             self._ended = True
-            await self._send_event(
-                http_error_event(start.get("status", 500), start.get("headers") or (), body)
-            )
+            await self._send_event(event)
             return
         response = await Work.on(body).run(parse_object, body, loads_exact) or {}
         status = string(response.get("status"))

@@ -19,6 +19,7 @@ from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.translated_response import FIXED_FIELDS, PARAM_DEFAULTS
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
+from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
 
 CREATE = "response.create"
 
@@ -27,6 +28,9 @@ NOTICES = ("response.processed",)
 
 TERMINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed", "error")
 """Events after which nothing more comes of a response."""
+
+NOT_FOUND_CODE = "previous_response_not_found"
+"""Error code at which clients send their whole conversation, whatever upstream called it."""
 
 TOLD_HEADERS = (b"retry-after", b"x-request-id", b"x-should-retry")
 """Response headers that an error event repeats, besides those of rate limits."""
@@ -119,14 +123,13 @@ def http_error_event(status: int, headers: Iterable[tuple[bytes, bytes]], body: 
     """Write the event of an error that has been answered as HTTP has it."""
     parsed = parse_object(body, loads_exact) or {}
     error = read_error(parsed) or ApiError(f"The request failed with status {status}.")
-    whole = {
-        "error": {
-            "message": error.message,
-            "type": error.kind,
-            "param": error.param,
-            "code": error.code,
-        }
-    }
+    is_continued = error.param == PREVIOUS_RESPONSE_ID
+    whole = error_body(
+        error.message,
+        kind=error.kind,
+        param=error.param,
+        code=NOT_FOUND_CODE if is_continued else error.code,
+    )
     return _write_error(status, whole, _told_headers(headers))
 
 

@@ -284,14 +284,14 @@ class Session:
         except (UpstreamBroken, EventTooLarge) as broken:
             _log.warning("a response broke off: %s", broken)
             error = _failed(str(broken), "upstream_broken", 502)
-        except OSError:
-            if not self._left:
-                raise
+        except OSError:  # what `send` raises once the client has left; else upstream's connection
+            pass
         except Exception:  # noqa: BLE001 -- the application's own, as a server would
             _log.exception("a request over WebSocket failed")
             error = _failed("The server had an error.", "internal_error", 500)
         finally:
             self._calls.discard(call)
+            call.close()
         if not self._left:
             await call.finish(error)
 

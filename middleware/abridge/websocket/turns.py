@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from abridge.apis.json import dumps, objects, packed, string
+from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.http.client_shares import ClientShares
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID, read_input_items
@@ -43,8 +44,22 @@ def begin_turn(create: Create, before: Turn | None) -> Turn:
 
 
 def end_turn(turn: Turn, output: object) -> Turn:
-    """Return the conversation with the items of a response's output."""
-    return turn.followed_by(tuple(map(packed, objects(output))))
+    """Return the conversation with the items of a response's output.
+
+    Reasoning that upstream keeps itself, and gave no state of, is left out: upstream stores nothing
+    of it for HTTP, and OpenAI refuses its id ("Items are not persisted when `store` is set to
+    false"), and then the ids of what came after it.
+    """
+    items = objects(output)
+    kept = [item for item in items if not (is_reasoning(item) and _is_bare(item))]
+    if len(kept) < len(items):
+        kept = [{key: item[key] for key in item if key != "id"} for item in kept]
+    return turn.followed_by(tuple(map(packed, kept)))
+
+
+def _is_bare(item: Json) -> bool:
+    """Return whether a reasoning item holds no reasoning that upstream could read."""
+    return not (item.get("encrypted_content") or item.get("content"))
 
 
 def write_body(create: Create, turn: Turn, *, continued: bool) -> bytes:
