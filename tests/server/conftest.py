@@ -11,7 +11,7 @@ from tests.support.servers import LOOPS
 
 __all__ = ["clock"]
 
-SOCKETS = ("test_http_protocol", "test_departures", "test_refusals")
+SOCKETS = ("test_http_protocol", "test_departures", "test_refusals", "test_websocket_protocol")
 
 
 def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:

@@ -75,6 +75,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
+        self._message_bytes = 0
         if self.response.status_code == 101:
             cast(dict[str, Any], self.scope)[CLOSING] = self._closing
 

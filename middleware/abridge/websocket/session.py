@@ -114,7 +114,8 @@ class Session:
         CLIENT.set(self._client)
         if (await self._receive())["type"] != "websocket.connect":
             return
-        await self._send({"type": "websocket.accept"})
+        with suppress(OSError):
+            await self._send_message({"type": "websocket.accept"})
         reading = asyncio.create_task(self._read())
         try:
             code = await self._serve_until_end(reading)
@@ -162,7 +163,7 @@ class Session:
     async def _close(self, code: int) -> None:
         if not self._left:
             with suppress(OSError):
-                await self._send({"type": "websocket.close", "code": code})
+                await self._send_message({"type": "websocket.close", "code": code})
 
     # What the client sends
 
@@ -308,7 +309,14 @@ class Session:
         """Send an event, once the client has taken those before it."""
         text = with_stream_id(event, stream_id).decode(errors="replace")
         async with self._sending:
-            await self._send({"type": "websocket.send", "text": text})
+            await self._send_message({"type": "websocket.send", "text": text})
+
+    async def _send_message(self, message: Message) -> None:
+        """Send a message. Raises OSError if the connection is closed."""
+        try:
+            await self._send(message)
+        except RuntimeError as error:  # as servers have it that closed the connection themselves
+            raise OSError(str(error)) from None
 
 
 def _too_old() -> RequestError:
