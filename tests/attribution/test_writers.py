@@ -27,6 +27,7 @@ from tests.support.attribution import (
     without_attributions,
 )
 from tests.support.checker import attribution_of, check_chat, check_responses, frames
+from tests.support.messages_checker import check_messages
 from tests.support.pipeline import LIMIT, Pipeline
 from tests.support.streams import (
     DONE,
@@ -49,11 +50,13 @@ BRIDGED: list[ApiPair] = [
     ("chat", "messages"),
     ("responses", "chat"),
     ("responses", "messages"),
+    ("messages", "chat"),
+    ("messages", "responses"),
 ]
 ATTRIBUTED_WHOLE = [("responses", "responses"), *[pair for pair in BRIDGED if pair[1] != "chat"]]
 """Whose answers say, streamed or not, what was thought before which call."""
 
-OF_CHAT = [("chat", "chat"), ("responses", "chat")]
+OF_CHAT = [("chat", "chat"), ("responses", "chat"), ("messages", "chat")]
 EXPOSURES = ["both", "raw", "summary", "none"]
 PAIRS: list[ApiPair] = [("chat", "chat"), ("responses", "responses"), *BRIDGED]
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
@@ -147,7 +150,7 @@ def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream:
 
 
 @BOTH
-@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair != ("responses", "chat")])
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair[1] != "chat" or pair[0] == "chat"])
 def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
     said = run(pair, [A, REDACT, B, CALL], stream=stream)
     (parts,) = read_attributions(pair[0], said, stream=stream)
@@ -201,6 +204,11 @@ def test_a_turn_without_a_call_stays_as_it_is(client: str, upstream: str, *, str
 @EACH
 def test_reasoning_is_in_no_arguments(client: str, upstream: str, *, stream: bool) -> None:
     data = run((client, upstream), [A, CALL, B, CALL], stream=stream)
+    if client == "messages":
+        message = check_messages(data).message if stream else json.loads(data)
+        made = [block["input"] for block in message["content"] if block["type"] == "tool_use"]
+        assert made == [json.loads(ARGUMENTS)] * 2
+        return
     if client == "responses":
         final = check_responses(data).response if stream else json.loads(data)
         given = [item["arguments"] for item in final["output"] if "arguments" in item]

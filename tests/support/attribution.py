@@ -15,6 +15,7 @@ from tests.support.checker import (
     check_chat,
     check_responses,
 )
+from tests.support.messages_checker import check_message, check_messages
 from tests.support.streams import (
     DONE,
     call,
@@ -161,6 +162,9 @@ def read_attributions(api: str, data: bytes, *, stream: bool) -> list[CallAttrib
             return check_chat(data).choices[0].attributions
         message = json.loads(data)["choices"][0]["message"]
         calls = message.get("tool_calls") or []
+    elif api == "messages":
+        message = check_messages(data).message if stream else check_message(json.loads(data))
+        calls = [block for block in message["content"] if block["type"] == "tool_use"]
     else:
         final = check_responses(data).response if stream else json.loads(data)
         calls = [item for item in final["output"] if item["type"].endswith("_call")]

@@ -41,8 +41,9 @@ _CALL_NEEDLE, _START_NEEDLE = b'tool_use"', BLOCK_START.encode()
 class BlockAttributor:
     """Attribute the calls of one whole message, taking its blocks in order.
 
-    `summaries` has the parts of Abridge's summaries, by their whole text. With `native`, what
-    other blocks hold is a summary as well.
+    `summaries` has the parts of Abridge's summaries, by their whole text. With `beside_raw` each
+    follows the reasoning that it sums up. With `native`, what other blocks hold is a summary as
+    well.
     """
 
     def __init__(
@@ -51,10 +52,13 @@ class BlockAttributor:
         *,
         native: bool = False,
         summaries: Mapping[str, Sequence[str]] | None = None,
+        beside_raw: bool = False,
     ) -> None:
         self._attributor: Attributor[str] = Attributor(limit, native=native)
         self._summaries = summaries or {}
+        self._beside_raw = beside_raw
         self._stretch = 0
+        self._raw_stretch = 0
 
     def attribute(self, block: Any) -> Any:
         """Take the next block; return a call with its attribution, anything else unchanged."""
@@ -69,14 +73,16 @@ class BlockAttributor:
         return block
 
     def _add_thinking(self, text: str) -> None:
-        """Add a block. A summary beside raw reasoning follows it, and is of the same stretch."""
+        """Add a block. A summary beside raw reasoning is of the same stretch."""
         parts = self._summaries.get(text)
+        self._stretch += 1
         if parts is None:
-            self._stretch += 1
+            self._raw_stretch = self._stretch
             self._attributor.add_reasoning(RAW, text, stretch=self._stretch)
             return
+        stretch = self._raw_stretch if self._beside_raw else self._stretch
         for index, part in enumerate(parts):
-            self._attributor.add_reasoning(SUMMARY, part, part=index, stretch=self._stretch)
+            self._attributor.add_reasoning(SUMMARY, part, part=index, stretch=stretch)
 
 
 def attribute_content(content: list[Any]) -> list[Any]:
@@ -129,6 +135,7 @@ class MessagesAttributingWriter:
             self._limit,
             native=self._display.native or not self._shows_raw,
             summaries={PART_SEPARATOR.join(texts): texts for texts in parts},
+            beside_raw=self._shows_raw,
         )
 
         def attribute(message: Json) -> Json:
