@@ -24,6 +24,7 @@ from abridge.core.events import (
     NativeSummary,
     ProviderState,
     ReasoningDelta,
+    ReasoningEnded,
     ResponseEnded,
     SummaryTextDelta,
 )
@@ -104,6 +105,7 @@ class MessagesAttributingWriter:
         self._display = display
         self._limit = 0 if display.drops_reasoning else limit
         self._attributor: Attributor[str] = Attributor(self._limit, native=display.native)
+        self._redacted_count = 0  # pieces of opaque state in the open item
         self._shows_raw = False  # some of what is shown is raw reasoning
 
     @property
@@ -157,7 +159,11 @@ class MessagesAttributingWriter:
             case NativeSummary() if self._display.show_summary:
                 add(SUMMARY, event.text, part=event.index, stretch=event.item)
             case ProviderState(signs=False):
-                self._attributor.add_redacted(stretch=event.item)
+                self._redacted_count += 1
+            case ReasoningEnded():  # after the text, each in a block of its own
+                for _ in range(self._redacted_count):
+                    self._attributor.add_redacted(stretch=event.item)
+                self._redacted_count = 0
 
     def _attribute_frame(self, frame: bytes) -> bytes:
         if not (_CALL_NEEDLE in frame and _START_NEEDLE in frame):
