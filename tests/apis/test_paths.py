@@ -67,6 +67,8 @@ def test_a_path_that_any_server_takes_for_another_is_closed(raw_path: str) -> No
     ("method", "path"),
     [
         ("POST", "/v1/messages"),
+        ("POST", "/v1/messages/batches"),
+        ("GET", "/v1/messages/batches/msgbatch_1/results"),
         ("POST", "/v1/completions"),
         ("POST", "/api/chat"),
         ("POST", "/api/generate"),

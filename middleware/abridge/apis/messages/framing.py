@@ -255,6 +255,12 @@ class OriginalThinking(ThinkingBlock):
 
 
 class OriginalText(TextBlock):
+    """Text. What is thinking in it was taken out before (`inline.py`)."""
+
+    def __init__(self, content_block: Json, state: MessageState) -> None:
+        super().__init__(content_block, state)
+        self._filter = None
+
     def start(self) -> list[Event]:
         return [Passthrough(LANE, None), *super().start()]
 

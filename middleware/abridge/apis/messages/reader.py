@@ -33,8 +33,9 @@ from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.framing import Framing
 from abridge.apis.messages.hiding import MessageRebuilder, show_block
 from abridge.apis.messages.history import record_turn
-from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
-from abridge.apis.openai import mint_id
+from abridge.apis.messages.inline import InlineThinking
+from abridge.apis.messages.lifecycle import complete_error, complete_message, make_stop
+from abridge.apis.messages.usage import merge_usage, read_usage
 from abridge.apis.own_errors import without_message
 from abridge.apis.shapes import name
 from abridge.core.conversation import Json, RecordedTurn
@@ -71,17 +72,6 @@ DELTA_BLOCK_TYPES = {
 TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
 """The fields of deltas that hold text, by type."""
 
-REQUIRED_FIELDS: Json = {
-    "type": "message",
-    "role": "assistant",
-    "model": "",
-    "content": [],
-    "stop_reason": None,
-    "stop_sequence": None,
-}
-"""Fields that every message has (Anthropic API reference, `Message`), beside `id` and `usage`, with
-values that claim nothing which upstream did not say."""
-
 _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
@@ -100,6 +90,9 @@ class MessagesReader:
         if display.hides_raw and framing.carries_frames:
             self._rebuilder = MessageRebuilder()
         self._order = BlockOrder(limit)
+        self._inline: InlineThinking | None = None
+        if framing.carries_frames:
+            self._inline = InlineThinking.for_answer(profile, display, limit)
         self._blocks: list[Block] = []
         self._by_index: dict[int | None, Block] = {}
         self._current: Block | None = None  # the block that was continued last
@@ -115,7 +108,8 @@ class MessagesReader:
     @property
     def dropped(self) -> int:
         rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
-        return self._dropped + self._state.dropped + rebuilt
+        inline = self._inline.dropped if self._inline is not None else 0
+        return self._dropped + self._state.dropped + rebuilt + inline
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
@@ -130,7 +124,7 @@ class MessagesReader:
             carried = encode_event(event["type"], event)
         elif self._carries_frames:
             carried = with_event_name(frame, event)
-        if not self._carries_frames or self._order.passes(event):
+        if not self._carries_frames or (self._order.passes(event) and self._is_plain(event)):
             return self._handle(event, carried)
         return self._handle_all(self._order.arrange(event, carried))
 
@@ -140,6 +134,10 @@ class MessagesReader:
         if self._stopped and error is None and self._failure is None:
             return self._on_message_stop({}, None)
         rest = self._handle_all(self._order.rest())
+        if self._inline is not None:
+            rest += [
+                event for made in self._inline.end(is_cut=True) for event in self._handle(*made)
+            ]
         self._ended = True
         error = self._failure or error or CONNECTION_LOST
         usage = read_usage(self._usage) if self._stopped else None  # not final before
@@ -157,13 +155,14 @@ class MessagesReader:
             return [ResponseEnded(None, frame, ok=False, error=error)]
         message = sent if self._rebuilder is None else self._rebuilder.rebuild_message(sent)
         events = self._on_message_start({"message": message}, None)
-        shown: list[Json] = []
-        for content_block in objects(message["content"]):
-            content = self._read_whole_block(content_block)
-            shown.append(show_block(content_block, content))
-            events += content
+        given = objects(message["content"])
+        content = given if self._inline is None else self._inline.split(given)
+        read = [self._read_whole_block(content_block) for content_block in content]
+        events += [event for block_events in read for event in block_events]
         if self._rebuilder is not None:
-            frame = dumps({**message, "content": shown})
+            content = [show_block(*shown) for shown in zip(content, read, strict=True)]
+        if self._carries_frames and (self._hides_raw or content != given):
+            frame = dumps({**message, "content": content})
         events += self._finish(string(message.get("stop_reason")))
         usage = read_usage(self._usage)
         self._ended = True
@@ -201,8 +200,19 @@ class MessagesReader:
             return self._framing.other(sse.encode_frame(sse.DONE)) if is_done else []
         return self._framing.other(frame)
 
+    def _is_plain(self, event: Json) -> bool:
+        """Return whether no thinking is to be taken out of an event."""
+        return self._inline is None or self._inline.passes(event)
+
     def _handle_all(self, framed_events: Iterable[FramedEvent]) -> list[Event]:
-        return [event for framed in framed_events for event in self._handle(*framed)]
+        events: list[Event] = []
+        for event, frame in framed_events:
+            if self._inline is None:
+                events += self._handle(event, frame)
+            else:
+                for made in self._inline.read(event, frame):
+                    events += self._handle(*made)
+        return events
 
     def _handle(self, event: Json, frame: bytes | None) -> list[Event]:
         handler = self._HANDLERS.get(string(event.get("type")))
@@ -218,18 +228,10 @@ class MessagesReader:
         message = as_object(event.get("message"))
         self._usage = merge_usage(self._usage, message.get("usage"))
         message_id, model = (self._state.check(message.get(key), name) for key in ("id", "model"))
-        if self._carries_frames:
-            frame = self._complete_start(message, frame)
+        complete = complete_message(message)
+        if frame is None or complete != message:
+            frame = self._framing.make_frame("message_start", {"message": complete})
         return [ResponseStarted(LANE if frame else None, frame, message_id, model, 0)]
-
-    def _complete_start(self, message: Json, frame: bytes | None) -> bytes | None:
-        """Return the frame of the start with all fields that a message has, and no content."""
-        usage = {**NO_USAGE, **as_object(message.get("usage"))}
-        complete = {"id": "", **REQUIRED_FIELDS, **message, "content": [], "usage": usage}
-        complete["id"] = string(complete["id"]) or mint_id("msg_")
-        if frame is not None and complete == message:
-            return frame
-        return self._framing.make_frame("message_start", {"message": complete})
 
     def _ensure_started(self) -> list[Event]:
         """Start the answer if upstream left out `message_start`."""
@@ -357,17 +359,8 @@ class MessagesReader:
     def _stop_without_reason(self) -> list[Event]:
         """Finish the answer where upstream left out why it stops."""
         stopping = self._finish("")
-        calls = any(block.type == "tool_use" for block in self._blocks)
-        frame = self._framing.make_frame(
-            "message_delta",
-            {
-                "delta": {
-                    "stop_reason": "tool_use" if calls else "end_turn",
-                    "stop_sequence": None,
-                },
-                "usage": {"output_tokens": 0, **self._usage},
-            },
-        )
+        fields = make_stop([block.type for block in self._blocks], self._usage)
+        frame = self._framing.make_frame("message_delta", fields)
         if frame is None:
             return stopping
         return [*stopping, UsageReported(None, frame, read_usage(self._usage) or Tokens())]
@@ -378,8 +371,7 @@ class MessagesReader:
         self._failure = self._read_error(event)
         if frame is None:
             return [ErrorReported(None, None, self._failure)]
-        error = {"type": "api_error", "message": self._failure.message}
-        complete = {**event, "error": {**error, **as_object(event.get("error"))}}
+        complete = complete_error(event, self._failure.message)
         if complete != parse_frame(frame):
             frame = encode_event("error", complete)
         return [*self._break_off(), ErrorReported(None, frame, self._failure)]

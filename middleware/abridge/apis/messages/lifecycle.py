@@ -1,0 +1,44 @@
+"""Complete the events around an answer's blocks: its start, its stop, an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from abridge.apis.json import as_object, string
+from abridge.apis.messages.usage import NO_USAGE
+from abridge.apis.openai import mint_id
+from abridge.core.conversation import Json
+
+REQUIRED_FIELDS: Json = {
+    "type": "message",
+    "role": "assistant",
+    "model": "",
+    "content": [],
+    "stop_reason": None,
+    "stop_sequence": None,
+}
+"""Fields that every message has (Anthropic API reference, `Message`), beside `id` and `usage`, with
+values that claim nothing which upstream did not say."""
+
+
+def complete_message(message: Json) -> Json:
+    """Return a message as a stream starts it: with all its fields, and no content."""
+    usage = {**NO_USAGE, **as_object(message.get("usage"))}
+    complete = {"id": "", **REQUIRED_FIELDS, **message, "content": [], "usage": usage}
+    return {**complete, "id": string(complete["id"]) or mint_id("msg_")}
+
+
+def complete_error(event: Json, message: str) -> Json:
+    """Return an error event in Anthropic's form; some gateways send only a text, or no type."""
+    error = {"type": "api_error", "message": message, **as_object(event.get("error"))}
+    return {**event, "type": "error", "error": error}
+
+
+def make_stop(block_types: Iterable[str], usage: Json) -> Json:
+    """Return the fields of the `message_delta` that upstream left out. Why an answer stops is told
+    by its blocks."""
+    reason = "tool_use" if "tool_use" in block_types else "end_turn"
+    return {
+        "delta": {"stop_reason": reason, "stop_sequence": None},
+        "usage": {"output_tokens": 0, **usage},
+    }

@@ -1,0 +1,132 @@
+"""Test thinking that upstream writes into its texts: it becomes a block of its own."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abridge.apis.display import Exposure
+from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
+from tests.apis.messages.scripts import (
+    Block,
+    begin,
+    delta,
+    finish_at_once,
+    message,
+    start,
+    stop,
+    stream,
+    text,
+    thinking,
+    tool_use,
+)
+from tests.support.messages_checker import MessagesStream, check_messages
+from tests.support.pipeline import Pipeline, messages
+
+THOUGHT = "I add the numbers one by one, which takes some time."
+PLAN = SummaryPlan(style="auto", part_chars=30, tail_chars=5, min_chars=0)
+INLINE = f"<think>{THOUGHT}</think>\n\nSo it is."
+REPLACING: tuple[Exposure, ...] = ("auto", "both", "summary", "none")
+
+
+def pipeline(**given: Any) -> Pipeline:
+    return messages(plan=PLAN, **given)
+
+
+def streamed(content: list[Block], **given: Any) -> MessagesStream:
+    frames = stream(content, details_apart=False)
+    return check_messages(pipeline(**given).stream(b"".join(frames)))
+
+
+def whole(content: list[Block], **given: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(
+        pipeline(**given).whole(json.dumps(message(content)).encode())
+    )
+    return answer
+
+
+@pytest.mark.parametrize("expose", REPLACING)
+def test_thinking_at_the_beginning_becomes_a_block_with_a_summary(expose: Exposure) -> None:
+    answer = streamed([text(INLINE), tool_use(0)], expose=expose)
+    assert answer.text == "So it is."
+    kinds = [block["type"] for block in answer.blocks]
+    assert kinds == ["thinking"] * (1 + (expose == "both")) + ["text", "tool_use"]
+    assert (THOUGHT in answer.thinking) == (expose == "both")
+    assert any("Said of" in shown for shown in answer.thinking) == (expose != "none")
+    assert whole([text(INLINE), tool_use(0)], expose=expose)["content"] == answer.blocks
+
+
+def test_it_is_remembered_as_reasoning() -> None:
+    read = pipeline()
+    read.stream(b"".join(stream([text(INLINE)], details_apart=False)))
+    (turn,) = read.recorded_turns()
+    assert turn.original == [thinking(THOUGHT, "")]
+    assert turn.turn.text == "So it is."
+
+
+@settings(max_examples=50)
+@given(cuts=st.lists(st.integers(0, len(INLINE)), max_size=8))
+@pytest.mark.parametrize("expose", REPLACING)
+def test_any_split_of_the_text_gives_the_same(expose: Exposure, cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(INLINE)]
+    pieces = [INLINE[a:b] for a, b in pairwise(edges) if a < b]
+    deltas = [delta(0, "text", text=piece) for piece in pieces]
+    frames = [begin(), start(0, text("")), *deltas, stop(0), *finish_at_once()]
+    answer = check_messages(pipeline(expose=expose).stream(b"".join(frames)))
+    assert answer.text == "So it is."
+    assert len(answer.thinking) == 1 + (expose == "both")
+
+
+@pytest.mark.parametrize(
+    ("content", "given"),
+    [
+        ([text(INLINE)], {"expose": "raw"}),
+        ([text(INLINE)], {"profile": PROFILES["anthropic"]}),
+        ([text(f"The tag {INLINE}")], {}),
+        ([text("Yes."), text(INLINE)], {}),
+        ([thinking(""), text(INLINE)], {}),
+        ([tool_use(0), text("Yes.")], {}),
+    ],
+    ids=["nothing due", "no tags", "quoted", "in a later text", "thought already", "no thinking"],
+)
+def test_any_other_text_passes_byte_for_byte(content: list[Block], given: dict[str, Any]) -> None:
+    data = b"".join(stream(content, details_apart=False))
+    assert pipeline(**given).stream(data) == data
+    assert whole(content, **given) == message(content)
+
+
+def test_what_is_never_closed_is_thinking() -> None:
+    assert [block["type"] for block in streamed([text(f"<think>{THOUGHT}")]).blocks] == ["thinking"]
+
+
+def test_a_text_without_a_start_is_looked_through() -> None:
+    frames = [begin(), delta(0, "text", text=INLINE), *finish_at_once()]
+    for expose in REPLACING:
+        assert check_messages(pipeline(expose=expose).stream(b"".join(frames))).text == "So it is."
+
+
+class TestHidden:
+    def test_thinking_after_the_text_has_begun_is_left_out(self) -> None:
+        read = pipeline(expose="summary")
+        frames = stream([text(f"So <think>{THOUGHT}</think>it is.")], details_apart=False)
+        answer = check_messages(read.stream(b"".join(frames)))
+        assert answer.text == "So it is."
+        assert answer.thinking == []
+        assert read.reader.dropped > 0
+
+    def test_thinking_beside_other_thinking_is_left_out(self) -> None:
+        answer = streamed([thinking(THOUGHT), text(INLINE)], expose="summary")
+        assert answer.text == "So it is."
+        assert len(answer.thinking) == 1
+
+    def test_text_held_back_is_not_shown_if_the_answer_breaks_off(self) -> None:
+        frames = [begin(), start(0, text("")), delta(0, "text", text="This may be odd")]
+        answer = check_messages(pipeline(expose="summary").stream(b"".join(frames)))
+        assert "odd" not in str(answer.blocks)
+        assert answer.error is not None
