@@ -24,6 +24,8 @@ from tests.apis.messages.scripts import (
     thinking,
     tool_use,
 )
+from tests.core.sequencer_driver import SequencerDriver
+from tests.core.test_sequencer_laws import drain, summarize
 from tests.support.messages_checker import MessagesStream, check_messages
 from tests.support.pipeline import messages
 from tests.support.shared import RECORDINGS, needs_recordings
@@ -182,3 +184,51 @@ class TestUnknown:
         ]
         data = b"".join(frames)
         assert messages(plan=PLAN).stream(data) == data
+
+
+BLOCKS = st.lists(
+    st.sampled_from(
+        [
+            thinking(THOUGHT, "c2ln"),
+            thinking("", "b21pdHRlZA=="),
+            redacted("b3BhcXVl"),
+            text("So it is."),
+            tool_use(0, city="Paris"),
+            tool_use(1),
+        ]
+    ),
+    max_size=5,
+    unique_by=str,
+)
+
+
+@settings(max_examples=100)
+@given(
+    content=BLOCKS,
+    expose=st.sampled_from(EXPOSURES),
+    cut=st.integers(0, 60),
+    data=st.data(),
+)
+def test_every_interleaving_of_upstream_and_summarizer_gives_a_legal_stream(
+    content: list[Any], expose: Exposure, cut: int, data: st.DataObject
+) -> None:
+    frames = stream(content, details_apart=False)
+    pipeline = messages(expose=expose, seal=seal if data.draw(st.booleans()) else None)
+    style = pipeline.display.style
+    plan = SummaryPlan(style=style, part_chars=10, tail_chars=5, min_chars=0, max_parts=3)
+    driver = SequencerDriver(plan)
+    upstream = iter([*frames[: len(frames) - cut], None])
+    for frame in upstream:
+        events = pipeline.reader.end() if frame is None else pipeline.reader.read(frame)
+        for read in events:
+            driver.upstream(read)
+            for _ in range(data.draw(st.integers(0, 2))):
+                if driver.requested:
+                    summarize(driver, data)
+    drain(driver)
+    seen = check_messages(b"".join(map(pipeline.writer.write, driver.emitted)))
+    assert seen.stopped == (cut < 2)
+    assert (seen.error is None) == (cut < 2)
+    if cut < 2:
+        kept = [block for block in content if block["type"] != "thinking"]
+        assert [block for block in seen.blocks if block["type"] != "thinking"] == kept

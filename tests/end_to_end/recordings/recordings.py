@@ -11,6 +11,11 @@ from typing import Any
 from tests.support.checker import frames
 from tests.support.shared import RECORDINGS
 
+ENDPOINTS = {
+    "chat": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "messages": "/v1/messages",
+}
 INLINE = re.compile(r"\A\s*<think>(.*?)</think>\s*\n?", re.DOTALL)
 
 
@@ -62,7 +67,7 @@ class Recording:
 
     @property
     def endpoint(self) -> str:
-        return "/v1/chat/completions" if self.api == "chat" else "/v1/responses"
+        return ENDPOINTS[self.api or "responses"]
 
 
 def recordings(*apis: str) -> list[Recording]:

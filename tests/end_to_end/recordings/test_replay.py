@@ -15,6 +15,7 @@ from tests.end_to_end.recordings.recordings import Recording, chunks_of, content
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app
+from tests.support.messages_checker import check_messages
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import needs_openapi, needs_recordings
 from tests.support.summarizers import Scripted
@@ -22,7 +23,7 @@ from tests.support.upstream import Answer, Upstream
 
 pytestmark = needs_recordings
 
-RECORDED = recordings()
+RECORDED = recordings("chat", "responses", "messages")
 SUMMARY = "**Adding up**\n\nI add the numbers."
 CUTS = ["whole", "frames", "bytes", "random"]
 
@@ -60,7 +61,8 @@ async def replay(
 
 def checked(recording: Recording, data: bytes) -> Any:
     """Return a stream's contents, checked."""
-    return check_chat(data) if recording.api == "chat" else check_responses(data)
+    checks = {"chat": check_chat, "responses": check_responses, "messages": check_messages}
+    return checks[str(recording.api)](data)
 
 
 @pytest.mark.matrix(1)

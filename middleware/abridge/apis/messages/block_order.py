@@ -39,8 +39,9 @@ class BlockOrder:
         return self._open is None and event.get("type") != "content_block_start"
 
     def arrange(self, event: Json, frame: bytes | None) -> Iterator[FramedEvent]:
-        """Take an event; yield those whose turn it is."""
-        if event.get("type") in ("message_delta", "message_stop", "error"):
+        """Take an event; yield those whose turn it is. After an error nothing is: a call that may
+        lack something is not to be stopped, since clients run what is."""
+        if event.get("type") in ("message_delta", "message_stop"):
             yield from self.rest()
             yield event, frame
             return

@@ -133,11 +133,10 @@ class MessagesReader:
             return []
         if self._stopped and error is None and self._failure is None:
             return self._on_message_stop({}, None)
-        rest = self._handle_all(self._order.rest())
+        rest: list[Event] = []
         if self._inline is not None:
-            rest += [
-                event for made in self._inline.end(is_cut=True) for event in self._handle(*made)
-            ]
+            for made in self._inline.end(is_cut=True):
+                rest += self._handle(*made)
         self._ended = True
         error = self._failure or error or CONNECTION_LOST
         usage = read_usage(self._usage) if self._stopped else None  # not final before
