@@ -1,6 +1,6 @@
 """Call upstreams, and report the calls that fail.
 
-Before the response has begun, a failure becomes a status and a body in the API's error shape; after
+Before the response has begun, a failure becomes an error response (`errors.py`); after
 that, an exception. Neither contains anything that upstream or the client sent. Responses and
 failures are counted, and failures logged.
 """
@@ -14,8 +14,6 @@ from typing import NamedTuple
 import httpx
 from starlette.types import Scope
 
-from abridge.apis.json import dumps
-from abridge.apis.openai import error_body
 from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.observability.metrics import Metrics
 from abridge.proxy.targets import UpstreamTarget
@@ -115,22 +113,6 @@ class UpstreamCaller:
 
     async def aclose(self) -> None:
         await self._transport.aclose()
-
-
-def error_response(status: int, code: str, message: str) -> httpx.Response:
-    kind = "server_error" if status >= 500 else "invalid_request_error"
-    return httpx.Response(
-        status,
-        headers={"content-type": "application/json"},
-        content=dumps(error_body(message, kind=kind, code=code)),
-    )
-
-
-def retry_later_response(code: str, message: str) -> httpx.Response:
-    """Return a 503 that asks the client to retry."""
-    response = error_response(503, code, message)
-    response.headers["retry-after"] = "1"
-    return response
 
 
 def classify_failure(error: Exception) -> Failure:

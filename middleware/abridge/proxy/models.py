@@ -18,9 +18,9 @@ from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
     classify_failure,
-    error_response,
     log_failure,
 )
+from abridge.proxy.errors import error_response
 from abridge.proxy.targets import UpstreamTarget
 
 Listing: TypeAlias = list[tuple[str, bytes]]
@@ -51,7 +51,7 @@ async def join_models(
         ]
     lists = [models for task in listings if (models := task.result()) is not None]
     if not lists:
-        return error_response(502, "upstream_unreachable", "No upstream listed its models.")
+        return error_response(scope, 502, "upstream_unreachable", "No upstream listed its models.")
     content = b'{"object":"list","data":[%b]}' % b",".join(_each_name_once(lists))
     return httpx.Response(200, headers={"content-type": "application/json"}, content=content)
 

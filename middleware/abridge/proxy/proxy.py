@@ -33,11 +33,10 @@ from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
     classify_failure,
-    error_response,
     log_failure,
-    retry_later_response,
     upstream_broken_error,
 )
+from abridge.proxy.errors import error_response, retry_later_response
 from abridge.proxy.models import is_models_request, join_models
 from abridge.proxy.targets import UpstreamTarget, end_to_end_headers
 
@@ -105,7 +104,7 @@ class Proxy:
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (b"upgrade", b"websocket") in scope["headers"]:  # the server has no WebSockets
             await _send_response(
-                error_response(426, "no_websocket", "WebSockets are not served here."), send
+                error_response(scope, 426, "no_websocket", "WebSockets are not served here."), send
             )
             return
         client = _ClientStream(receive)
@@ -116,7 +115,7 @@ class Proxy:
             self._metrics.refusals.labels("overloaded").inc()
             _update_record(scope, status=503, code="overloaded")
             await _send_response(
-                retry_later_response("overloaded", "Too many requests are under way."), send
+                retry_later_response(scope, "overloaded", "Too many requests are under way."), send
             )
             return
         target = self._targets[scope.get(ROUTE, self._default).upstream.name]
@@ -150,7 +149,7 @@ class Proxy:
                 unanswered = cause == SHUTTING_DOWN and response is None
                 _update_record(scope, status=503 if unanswered else None, code=cause)
                 if unanswered:
-                    await _send_shutdown_notice(send)
+                    await _send_shutdown_notice(scope, send)
                 raise
         except OSError:
             if not client.disconnected:
@@ -178,7 +177,7 @@ class Proxy:
             log_failure(error, target)
             failure = classify_failure(error)
             _update_record(scope, code=failure.code)
-            return error_response(failure.status, failure.code, failure.message)
+            return error_response(scope, failure.status, failure.code, failure.message)
 
 
 class _ClientStream(httpx.AsyncByteStream):
@@ -264,12 +263,12 @@ async def _send_response(response: httpx.Response, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _send_shutdown_notice(send: Send) -> None:
+async def _send_shutdown_notice(scope: Scope, send: Send) -> None:
     """Tell the client that the server is stopping, within `NOTICE_SECONDS`."""
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(NOTICE_SECONDS):
             await _send_response(
-                retry_later_response(SHUTTING_DOWN, "The server is shutting down."), send
+                retry_later_response(scope, SHUTTING_DOWN, "The server is shutting down."), send
             )
 
 

@@ -1,4 +1,4 @@
-"""Test translating Anthropic's errors for a client of OpenAI's APIs."""
+"""Test the errors of Messages: read for clients of OpenAI's APIs, and written for its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from openai.types import shared
 from abridge.apis.chat.api import CHAT
 from abridge.apis.errors import translate_error
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.messages.errors import error_body
+from tests.support.messages_checker import check_error
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,36 @@ def test_a_refused_thread_is_told_as_clients_know_it() -> None:
     body = MESSAGES.write_error("No.", kind="invalid_request_error", param="thread")
     assert body["error"]["details"] == {"error_code": "thread_unsupported_request"}
     assert "details" not in MESSAGES.write_error("No.", param="messages")["error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "status", "told"),
+    [
+        ("invalid_request_error", None, None, "invalid_request_error"),
+        ("invalid_request_error", "invalid_value", 400, "invalid_request_error"),
+        ("invalid_request_error", "invalid_api_key", 400, "authentication_error"),
+        ("invalid_request_error", "model_not_found", 404, "not_found_error"),
+        ("invalid_request_error", "body_too_large", 413, "request_too_large"),
+        ("invalid_request_error", None, 403, "permission_error"),
+        ("server_error", "insufficient_quota", 429, "billing_error"),
+        ("rate_limit_error", None, None, "rate_limit_error"),
+        ("server_error", "overloaded", 503, "overloaded_error"),
+        ("server_error", "overloaded_error", None, "overloaded_error"),
+        ("server_error", "upstream_timeout", None, "timeout_error"),
+        ("server_error", "upstream_error", 502, "api_error"),
+        ("an error of tomorrow", "of tomorrow", 500, "api_error"),
+    ],
+)
+def test_the_type_is_told_by_the_code_the_kind_and_the_status(
+    kind: str, code: str | None, status: int | None, told: str
+) -> None:
+    body = error_body("No.", kind=kind, code=code, status=status)
+    assert check_error(body) == {"type": told, "message": "No."}
+
+
+def test_the_message_begins_with_the_field_at_fault() -> None:
+    def message(text: str) -> object:
+        return error_body(text, param="messages.0.content")["error"]["message"]
+
+    assert message("Expected a list.") == "messages.0.content: Expected a list."
+    assert message("messages.0.content is no list.") == "messages.0.content is no list."

@@ -199,6 +199,14 @@ class TestErrors:
         assert reply.json["request_id"] == reply.headers["request-id"]
         assert not upstream.requests
 
+    @pytest.mark.parametrize("upstream", ["chat", "responses", "messages"])
+    async def test_an_upstream_that_does_not_answer_is_a_bad_gateway(self, upstream: str) -> None:
+        gone = Upstream(Answer(before=[ConnectionError("refused")]))
+        reply = await call(bridge(gone, upstream), PATH, body(), KEY)
+        assert reply.status == 502
+        assert check_error(reply.json)["type"] == "api_error"
+        assert reply.json["request_id"] == reply.headers["request-id"]
+
     @EACH
     async def test_a_stream_that_breaks_ends_in_an_error(self, upstream: str) -> None:
         frames = list(answer(upstream, stream=True).steps)
