@@ -1,0 +1,125 @@
+"""What upstream hears of a request for Messages, and of one that asks Claude for nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.translation.test_messages_clients import EACH, KEY, PATH, body
+from tests.end_to_end.translation.test_translation import KEY as BEARER
+from tests.end_to_end.translation.test_translation import bridge
+from tests.end_to_end.translation.turn import PATHS, answer, request_body
+from tests.support.asgi import call
+from tests.support.messages_checker import check_error
+from tests.support.upstream import Upstream
+
+Json = dict[str, Any]
+CLAUDE = "claude-opus-4-8"
+SHOWN = {"type": "adaptive", "display": "summarized"}
+DEFAULT = {"default": "auto"}
+BETA = {**KEY, "anthropic-beta": "context-1m-2025-08-07"}
+
+
+class TestHeaders:
+    @EACH
+    async def test_that_only_anthropic_knows_stay_here(self, upstream: str) -> None:
+        played = Upstream(answer(upstream, stream=False))
+        reply = await call(
+            bridge(played, upstream), PATH, body(), BETA, query_string=b"beta=true&api-version=1"
+        )
+        assert reply.status == 200
+        request = played.requests[0]
+        headers = dict(request.headers)
+        assert headers[b"authorization"] == f"Bearer {KEY['x-api-key']}".encode()
+        assert not any(name.startswith((b"anthropic-", b"x-api-key")) for name in headers)
+        assert request.query == b"api-version=1"
+
+    async def test_pass_to_anthropic_with_the_body_as_it_is(self) -> None:
+        played = Upstream(answer("messages", stream=False))
+        sent = json.dumps(body()).encode()
+        reply = await call(bridge(played, "same"), PATH, sent, BETA, query_string=b"beta=true")
+        assert reply.status == 200
+        request = played.requests[0]
+        assert request.body == sent
+        assert request.query == b"beta=true"
+        assert (
+            BETA.items()
+            <= {name.decode(): value.decode() for name, value in request.headers}.items()
+        )
+
+
+class TestThinkingThatIsDue:
+    """By the settings' default or a header: it is asked for where it would not come unasked."""
+
+    async def heard(self, client: str, sent: Json, **more: Any) -> Json:
+        """Return what a Messages upstream hears."""
+        played = Upstream(answer("messages", stream=False))
+        headers = {**(KEY if client == "messages" else BEARER), **more.pop("headers", {})}
+        app = bridge(played, "messages", **more)
+        assert (await call(app, PATHS[client], sent, headers)).status == 200
+        heard: Json = played.requests[0].json
+        return heard
+
+    @pytest.mark.parametrize("client", ["chat", "responses"])
+    async def test_for_a_client_of_another_api(self, client: str) -> None:
+        sent = {**request_body(client, stream=False, summary=None), "model": CLAUDE}
+        assert "thinking" not in await self.heard(client, sent)
+        assert (await self.heard(client, sent, summary=DEFAULT))["thinking"] == SHOWN
+        header = {"x-abridge-summary": "concise"}
+        assert (await self.heard(client, sent, headers=header))["thinking"] == SHOWN
+
+    async def test_for_a_messages_client(self) -> None:
+        sent = {**body(), "model": CLAUDE, "max_tokens": 9000}
+        assert await self.heard("messages", sent) == sent
+        assert await self.heard("messages", sent, summary=DEFAULT) == {**sent, "thinking": SHOWN}
+
+    async def test_a_client_that_wants_none_hears_none(self) -> None:
+        sent = {**body(), "model": CLAUDE, "max_tokens": 9000, "thinking": {"type": "disabled"}}
+        assert await self.heard("messages", sent, summary=DEFAULT) == sent
+
+    async def test_a_header_shows_what_the_body_would_omit(self) -> None:
+        omitted = {"type": "adaptive", "display": "omitted"}
+        sent = {**body(), "model": CLAUDE, "thinking": omitted}
+        assert await self.heard("messages", sent) == sent
+        header = {"x-abridge-summary": "auto"}
+        assert (await self.heard("messages", sent, headers=header))["thinking"] == SHOWN
+
+    async def test_a_model_that_thinks_unasked_is_asked_for_nothing(self) -> None:
+        sent = {**body(), "max_tokens": 9000}
+        assert await self.heard("messages", sent, summary=DEFAULT) == sent
+
+
+class TestRefusals:
+    @EACH
+    @pytest.mark.parametrize(
+        ("sent", "field"),
+        [
+            (
+                {"messages": [{"role": "user", "content": [{"type": "image"}]}]},
+                "messages.0.content.0.source",
+            ),
+            ({"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]}, "tools.0"),
+            ({"mcp_servers": [{"type": "url", "url": "https://x", "name": "x"}]}, "mcp_servers"),
+        ],
+    )
+    async def test_name_the_field_in_anthropics_shape(
+        self, upstream: str, sent: Json, field: str
+    ) -> None:
+        played = Upstream(answer(upstream, stream=False))
+        reply = await call(bridge(played, upstream), PATH, body(**sent), KEY)
+        assert reply.status == 400
+        assert check_error(reply.json)["type"] == "invalid_request_error"
+        assert field in reply.json["error"]["message"]
+        assert played.requests == []
+
+    @EACH
+    async def test_what_is_refused_is_left_out_where_the_settings_say_so(
+        self, upstream: str
+    ) -> None:
+        played = Upstream(answer(upstream, stream=False))
+        app = bridge(played, upstream, entry={"unsupported": "drop"})
+        reply = await call(app, PATH, body(container="container_1"), KEY)
+        assert reply.status == 200
+        assert "container" not in played.requests[0].json
