@@ -170,7 +170,12 @@ class TurnMemory:
         """Return whether a turn's reasoning has to be remembered."""
         parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in recorded.item_keys)
         is_replaced = (parts or altered) and (self.translated or bool(recorded.raw.strip()))
-        return is_replaced or self.route_memory.always_remembers(recorded.turn)
+        is_required = self.requires_reasoning and bool(recorded.turn.calls)
+        return (
+            is_replaced
+            or (is_required and self.route_memory.restores)
+            or self.route_memory.always_remembers(recorded.turn)
+        )
 
     def _note_place(self, history: History) -> None:
         """Note what the answer's envelopes are bound to, from the client's own history."""

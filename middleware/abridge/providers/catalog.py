@@ -59,6 +59,10 @@ _OPENAI_COLUMNS: Mapping[str, Any] = MappingProxyType(
 )
 """OpenAI's own APIs."""
 
+_CLAUDE = ("*claude-*",)
+"""Claude under any provider's name: its signatures are verified (docs.anthropic.com:
+build-with-claude/extended-thinking, "preserving thinking blocks")."""
+
 _BEDROCK_SUMMARIES = tuple(f"*anthropic.{model}" for model in CLAUDE_SUMMARIES)
 """The same as Bedrock names them: `us.anthropic.claude-…`."""
 
@@ -125,6 +129,7 @@ _ROWS = (
         "bedrock",
         reasoning_in=("tags",),
         summarized_models=_BEDROCK_SUMMARIES,
+        signed_models=_CLAUDE,
         returns=ReasoningReturn("nothing"),  # mastra issue 22159
         apis=ALL_APIS,
         telemetry_name="aws.bedrock",

@@ -174,6 +174,8 @@ class Profile:
     summary_is_raw: bool = False  # its "summary" on Responses is the raw reasoning
     summarized_models: tuple[str, ...] = ()
     """Globs of models whose reasoning is a summary already, whatever the API calls it."""
+    signed_models: tuple[str, ...] = ()
+    """Globs of models that refuse thinking on Messages unless it is signed as it was."""
     makes_summaries: bool = False
     """Its summaries are written for readers, as its documentation says. Where reasoning is hidden,
     any other's are taken for reasoning.
@@ -226,6 +228,11 @@ class Profile:
             and not _matches_any(name, DERIVED_MODELS)
             for name in names
         )
+
+    def verifies_signatures(self, model: str) -> bool:
+        """Return whether a model's thinking is refused on Messages unless it is signed."""
+        name = model.casefold()
+        return _matches_any(name, self.signed_models) and not _matches_any(name, DERIVED_MODELS)
 
     def has_to_ask(self, model: str) -> bool:
         """Return whether a model thinks on Messages, or says what it thinks, only if asked."""

@@ -132,8 +132,15 @@ class MessagesHistory:
         turn.items[:] = remaining
         return dropped
 
-    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- only one place
-        return "unchanged"
+    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
+        """Leave out thinking without a signature where that is refused."""
+        if not profile.verifies_signatures(string(self._body.get("model"))):
+            return "unchanged"
+        remaining = [block for block in turn.items if not _is_unsigned(block)]
+        if len(remaining) == len(turn.items):
+            return "unchanged"
+        turn.items[:] = remaining
+        return "dropped"
 
     def next_place(self) -> bytes:
         tracker = PlaceTracker()
@@ -268,16 +275,17 @@ def record_turns(content: Sequence[tuple[ItemKey | None, Json]]) -> list[Recorde
     return recorded
 
 
-def record_turn(content: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:
+def record_joined_turn(content: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
     """Return the joined turn that an answer's blocks make, if they include reasoning, shown or not.
     If the blocks are in another order than clients can keep, the original holds all of them."""
-    original = list(filter(_is_reasoning, content))
+    blocks, keys = [block for _, block in content], tuple(key for key, _ in content if key)
+    original = list(filter(_is_reasoning, blocks))
     if not original:
         return []
-    (turn,) = _read_joined_turn(content)
+    (turn,) = _read_joined_turn(blocks)
     raw = "".join(map(_thinking_text, original))
-    order = [BLOCK_ORDER.get(string(block.get("type")), 0) for block in content]
-    return [RecordedTurn(turn, raw, original if order == sorted(order) else content, keys)]
+    order = [BLOCK_ORDER.get(string(block.get("type")), 0) for block in blocks]
+    return [RecordedTurn(turn, raw, original if order == sorted(order) else blocks, keys)]
 
 
 def _in_original_order(original: list[Json], current: list[Json]) -> list[Json] | None:
@@ -330,6 +338,10 @@ def _has_opaque_state(block: Json) -> bool:
     """Return whether a block holds opaque state of upstream's."""
     state = block.get(STATE_KEYS.get(string(block.get("type")), ""))
     return bool(state) and not is_envelope(state)
+
+
+def _is_unsigned(block: Json) -> bool:
+    return block.get("type") == "thinking" and not block.get("signature")
 
 
 def _is_empty(block: Json) -> bool:

@@ -32,7 +32,7 @@ from abridge.apis.messages.blocks import LANE, Block, MessageState, ReasoningBlo
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.framing import Framing
 from abridge.apis.messages.hiding import MessageRebuilder, show_block
-from abridge.apis.messages.history import record_turn
+from abridge.apis.messages.history import record_joined_turn, record_turns
 from abridge.apis.messages.inline import InlineThinking
 from abridge.apis.messages.lifecycle import complete_error, complete_message, make_stop
 from abridge.apis.messages.usage import merge_usage, read_usage
@@ -174,9 +174,14 @@ class MessagesReader:
     def recorded_turns(self) -> list[RecordedTurn]:
         if not self._state.is_complete:
             return []
-        blocks = [block.to_json() for block in self._blocks]
-        keys = tuple((LANE, block.item) for block in self._blocks if block.item is not None)
-        return record_turn([block for block in blocks if block is not None], keys)
+        read = ((block, block.to_json()) for block in self._blocks)
+        content = [
+            (None if block.item is None else (LANE, block.item), content_block)
+            for block, content_block in read
+            if content_block is not None
+        ]
+        record = record_turns if self._carries_frames else record_joined_turn
+        return record(content)
 
     def _count_fault(self) -> list[Event]:
         self.faults += 1
