@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import orjson
@@ -104,15 +104,19 @@ def count_values(data: bytes) -> int:
     """
     if b"\0" in data:
         return 1 + len(data.translate(None, _NO_VALUE_MARKS))
-    count, is_within, escape = 1, False, b""
+    return 1 + sum(len(text.translate(None, _NO_VALUE_MARKS)) for text in outside_strings(data))
+
+
+def outside_strings(data: bytes) -> Iterator[bytes]:
+    """Yield what of a JSON text is in no string, in pieces."""
+    is_within, escape = False, b""
     for start in range(0, len(data), _SLICE):
         text = escape + data[start : start + _SLICE]
         escape = b"\\" if (len(text) - len(text.rstrip(b"\\"))) % 2 else b""
         text = text.removesuffix(escape).replace(b"\\\\", b"").replace(b'\\"', b"")
         pieces = text.split(b'"')
-        count += len(b"".join(pieces[is_within::2]).translate(None, _NO_VALUE_MARKS))
+        yield b"".join(pieces[is_within::2])
         is_within ^= len(pieces) % 2 == 0
-    return count
 
 
 def without_integers(data: bytes) -> bytes:

@@ -12,19 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from abridge.apis.json import dumps
+from abridge.apis.json import dumps, outside_strings
 
 MATCHED = "{}"
 """Stands in upstream's name for what the glob's `*` matched."""
 
+KEY = b'"model'
+"""Begins the key: `model`, or Gemini's `modelVersion`."""
+
 MAX_KEYS_CHECKED = 16
-"""Keys of one JSON text that are looked at for the model's name; it stands among the first."""
+"""Keys with the name in one JSON text, in any place, that are looked at."""
 
 _WILDCARDS = re.compile(r"[*?\[]")
-
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
-
-_NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 
 _HOLDER = re.compile(rb'[^{]*\{[^{}\[\]]*"(?:response|message)"\s*:\s*\{')
 """The beginning of an event that holds a response, as `response.created`, or a message, as
@@ -119,22 +118,20 @@ class AnsweredNames:
 
     def replace_in_lines(self, lines: bytes) -> bytes:
         """Replace the names in the lines of a stream of events, each of which is one JSON text."""
-        return self._replace(lines, by_line=True)
+        if KEY not in lines:
+            return lines
+        return b"".join(map(self.replace_in_text, lines.splitlines(keepends=True)))
 
     def replace_in_text(self, text: bytes) -> bytes:
-        """Replace the name in one JSON text."""
-        return self._replace(text, by_line=False)
-
-    def _replace(self, text: bytes, *, by_line: bool) -> bytes:
-        pieces, end, begin, checked = [], 0, -1, 0
-        for key in self._key.finditer(text):
-            line = max(text.rfind(b"\n", 0, key.start()), text.rfind(b"\r", 0, key.start())) + 1
-            start = line if by_line else 0
-            begin, checked = (begin, checked + 1) if start == begin else (start, 1)
-            if checked <= MAX_KEYS_CHECKED and _names_answer(text, begin, key.start()):
-                pieces += [text[end : key.start(1)], self._spelled[key.group(1)]]
-                end, checked = key.end(), MAX_KEYS_CHECKED
-        return b"".join([*pieces, text[end:]]) if pieces else text
+        """Replace the name in one JSON text, before which anything without brackets may stand."""
+        at, checked = text.find(KEY), 0
+        while at >= 0 and checked < MAX_KEYS_CHECKED:
+            if (key := self._key.match(text, at)) is not None:
+                if _names_answer(text[:at]):
+                    return text[: key.start(1)] + self._spelled[key.group(1)] + text[key.end() :]
+                checked += 1
+            at = text.find(KEY, at + len(KEY))
+        return text
 
 
 def _spellings(name: str) -> tuple[bytes, ...]:
@@ -145,12 +142,14 @@ def _spellings(name: str) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(spellings))
 
 
-def _names_answer(text: bytes, begin: int, end: int) -> bool:
-    """Return whether the key `model` at `end` of a JSON text that begins at `begin` is that of the
-    answer, by the brackets that are open there."""
-    before = text[begin:end]
+def _names_answer(before: bytes) -> bool:
+    """Return whether a key of a JSON text is one of the answer's own, by what stands before it: the
+    brackets that are open there."""
     if before.endswith(b"\\"):  # within the name of another key
         return False
-    brackets = _STRING.sub(b"", before).translate(None, _NO_BRACKETS)
-    depth = sum(map(brackets.count, (b"{", b"["))) - sum(map(brackets.count, (b"}", b"]")))
+    if before.count(b"{") == 1 and b"[" not in before and b"}" not in before:
+        return True
+    depth = 0
+    for text in outside_strings(before):
+        depth += sum(map(text.count, (b"{", b"["))) - sum(map(text.count, (b"}", b"]")))
     return depth == 1 or (depth == 2 and _HOLDER.match(before) is not None)

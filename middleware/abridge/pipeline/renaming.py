@@ -128,7 +128,9 @@ class _Lines:
         lines = b"".join([*self._waiting, data if is_too_long else data[:end]])
         rest = b"" if is_too_long else data[end:]
         self._waiting, self._waiting_bytes = [rest], len(rest)
-        return lines if is_too_long else self._names.replace_in_lines(lines)
+        if is_too_long:
+            return lines
+        return await Work.on(lines).run(self._names.replace_in_lines, lines)
 
 
 class _WholeText:
