@@ -243,3 +243,23 @@ async def test_a_list_has_each_model_once_under_the_clients_names() -> None:
     app = build_app("sidecar", Upstream(Answer.json({"data": models})), upstreams=[UPSTREAM])
     answer = await call(app, "/v1/models", b"", method="GET")
     assert answer.json["data"] == [{"id": "say-a", "x": 1}, {"id": "b"}]
+
+
+@pytest.mark.parametrize("upstream_api", ["chat", "responses"])
+async def test_a_summary_by_the_same_model_is_asked_for_by_upstreams_name(
+    upstream_api: str,
+) -> None:
+    """The summarizer's call takes the client's way where upstream speaks another API."""
+    upstream = Upstream(answer_of(upstream_api, stream=False))
+    app = build_app(
+        "sidecar",
+        upstream,
+        upstreams=[{**UPSTREAM, "api": upstream_api, "rename": {"*": "up/{}"}}],
+        summarizer={"kind": "upstream"},
+    )
+    answer = await call(
+        app, PATHS["chat"], {**body_of("chat"), "model": "m", "reasoning": {"summary": "auto"}}
+    )
+    assert {request.json["model"] for request in upstream.requests} == {"up/m"}
+    assert len(upstream.requests) > 1
+    assert b"up/m" not in answer.data

@@ -20,6 +20,7 @@ from abridge.pipeline.answer_memory import AnswerMemory
 from abridge.pipeline.exchange import Exchange
 from abridge.pipeline.exchange_plan import ExchangePlan, ExchangePlanner
 from abridge.pipeline.prepare import PreparedRequest
+from abridge.pipeline.renaming import RenamingApp
 from abridge.summarizers.guard import GraceBackoff, Guard
 from abridge.summarizers.review import Review, Reviewer, select_reviewer
 from abridge.summarizers.selection import SummarizerSelection
@@ -61,6 +62,7 @@ class Engagement:
         self._app = app
         self._outer_app = outer_app
         self._metrics_sink = metrics_sink
+        self._event_limit = int(settings.limits.event)
         self._planner = ExchangePlanner(settings, answer_memory)
         self._reviewer = select_reviewer(
             settings, override=review, transport=transport, tracing=tracing
@@ -109,11 +111,11 @@ class Engagement:
 
     def _choose_summarizer(self, prepared: PreparedRequest) -> Summarizer:
         request = prepared.request
-        app, scope, model = (
-            (self._outer_app, request.scope, request.model)
-            if prepared.translated
-            else (self._app, prepared.scope, prepared.model)
-        )
+        app, scope, model = self._app, prepared.scope, prepared.model
+        if prepared.translated:
+            app, scope, model = self._outer_app, request.scope, request.model
+        elif prepared.renamed:
+            app = RenamingApp(app, prepared.renamed, self._event_limit)
         return self._summarizers.for_request(
             app, summary_call_scope(scope), model, request.api, prepared.profile
         )
