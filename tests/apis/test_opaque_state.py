@@ -80,6 +80,11 @@ def test_a_refusal_is_known_by_its_code_or_its_words(error: Any, *, refuses: boo
     assert refuses_state(json.dumps({"error": error}).encode()) is refuses
 
 
+def test_an_error_in_a_list_is_read() -> None:
+    error = {"error": {"code": 400, "message": "Thought signature is not valid."}}
+    assert refuses_state(json.dumps([error], indent=2).encode())
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"{"])
 def test_what_is_no_error_refuses_nothing(body: bytes) -> None:
     assert not refuses_state(body)

@@ -49,8 +49,6 @@ async def test_what_is_lowered_is_said(
     *,
     stream: bool,
 ) -> None:
-    if api == "messages" and summary == "auto":
-        pytest.skip("Messages are not summarized yet")
     upstream = Upstream(answer_of(api, stream=stream))
     app = build_app("mounted", upstream, writer=Scripted(), upstreams=[LIMITS])
     body = body_of(api, stream=stream, **asked)

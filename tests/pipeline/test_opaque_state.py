@@ -79,8 +79,6 @@ def has_state(body: bytes) -> bool:
 async def test_a_request_is_sent_again_without_the_state_that_upstream_refuses(
     api: str, summary: str, *, stream: bool
 ) -> None:
-    if api == "messages" and summary == "auto":
-        pytest.skip("Messages are not summarized yet")
     registry = CollectorRegistry()
     upstream = Upstream(Answer.json(REFUSALS[api], 400), answer_of(api, stream=stream))
     app = build_app("mounted", upstream, writer=Scripted(), registry=registry, **PARSED)

@@ -10,6 +10,7 @@ import pytest
 from abridge.pipeline.renaming import RenamingApp
 from tests.support.asgi import Call, call
 from tests.support.deployments import Form, build_app, form
+from tests.support.messages_checker import check_messages
 from tests.support.streams import (
     THOUGHT,
     chat_stream,
@@ -103,8 +104,6 @@ def models_in(answer: Call) -> set[Any]:
 async def test_upstream_hears_its_name_and_the_client_its_own(
     form: Form, api: str, summary: str, *, stream: bool
 ) -> None:
-    if api == "messages" and summary == "auto":
-        pytest.skip("see test_a_renamed_model_is_summarized_on_messages")
     upstream = Upstream(answer_of(api, stream=stream))
     app = build_app(form, upstream, writer=Scripted(), upstreams=[UPSTREAM])
     answer = await call(
@@ -116,11 +115,13 @@ async def test_upstream_hears_its_name_and_the_client_its_own(
     assert answer.status == 200
     assert upstream.requests[0].json["model"] == "up/m"
     assert models_in(answer) == {"say-m"}
+    if api == "messages" and stream:
+        check_messages(answer.data)
     if api == "messages":
         assert b'Hello. \\"model\\":\\"up/m\\"' in answer.data
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("api", list(PATHS))
 @pytest.mark.parametrize("upstream_api", list(PATHS))
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 async def test_a_translated_answer_has_the_clients_name(

@@ -28,15 +28,16 @@ LISTS = ("content", "reasoning_details", "thinking_blocks")
 """The lists of a message that may hold them."""
 
 STATE_REFUSED_CODE = "invalid_encrypted_content"
-"""OpenAI's code for `encrypted_content` that it cannot open (openai/codex issue 4498)."""
+"""OpenAI's code for `encrypted_content` that it cannot open (openai/codex issue 8145)."""
 
 _STATE_REFUSED = re.compile(
-    r"Invalid `(?:signature|data)` in `(?:redacted_)?thinking` block"  # Anthropic
+    r"Invalid `(?:signature|data)` in\s+`(?:redacted_)?thinking`\s+block"  # Anthropic
     r"|encrypted content .* could not be (?:verified|decrypted)"  # OpenAI, through gateways
     r"|thought[ _]signature is not valid|(?:corrupted|invalid) thought signature",  # Gemini
     re.IGNORECASE | re.DOTALL,
 )
-"""How providers say that they do not take the reasoning state in a request."""
+"""How providers say that they do not take the reasoning state in a request
+(anthropic-sdk-python issue 1598; openai/codex issue 8145; opencode-antigravity-auth issue 368)."""
 
 
 def may_have_state(body: bytes) -> bool:
@@ -62,6 +63,7 @@ def _has_state(holder: Json) -> bool:
 
 def refuses_state(body: bytes) -> bool:
     """Return whether an error body says that opaque reasoning state in the request is invalid."""
-    error = as_object((parse_object(body) or {}).get("error"))
+    inner = body.strip().removeprefix(b"[").removesuffix(b"]")  # Gemini's, where it would stream
+    error = as_object((parse_object(inner) or {}).get("error"))
     message = string(error.get("message"))
     return error.get("code") == STATE_REFUSED_CODE or bool(_STATE_REFUSED.search(message))
