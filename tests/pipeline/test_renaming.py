@@ -58,6 +58,13 @@ MESSAGE_EVENTS = [
 ]
 
 
+GEMINI = {
+    "candidates": [{"content": {"parts": [{"text": "Hello."}]}, "finishReason": "STOP"}],
+    "modelVersion": "up/m",
+    "responseId": "r1",
+}
+
+
 def answer_of(api: str, *, stream: bool) -> Answer:
     if api == "messages":
         frames = [frame(event, event["type"]) for event in MESSAGE_EVENTS]
@@ -133,6 +140,20 @@ async def test_a_translated_answer_has_the_clients_name(
     )
     answer = await call(app, PATHS[api], body_of(api, stream=stream))
     assert upstream.requests[0].json["model"] == "up/m"
+    assert models_in(answer) == {"say-m"}
+
+
+@pytest.mark.parametrize("api", list(PATHS))
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+async def test_an_api_with_the_model_in_the_path_has_upstreams_name_there(
+    api: str, *, stream: bool
+) -> None:
+    whole = {**GEMINI, "modelVersion": "up-m"}
+    upstream = Upstream(Answer([frame(whole)]) if stream else Answer.json(whole))
+    entry = {**UPSTREAM, "rename": {"say-*": "up-{}"}, "api": "gemini"}
+    app = build_app("sidecar", upstream, upstreams=[entry])
+    answer = await call(app, PATHS[api], body_of(api, stream=stream))
+    assert "/models/up-m:" in upstream.requests[0].path
     assert models_in(answer) == {"say-m"}
 
 
