@@ -199,6 +199,16 @@ class TestHidden:
         assert check_events(events).text == "Yes."
         assert by.dropped == 1
 
+    def test_text_that_is_held_back_stays_before_what_follows_it(self) -> None:
+        parts = [text("a <"), function_call("fc_1"), text("b <"), thought("Hm."), text("c <")]
+        seen = check_events(read_frames(stream(parts), reader(hides_raw=True)))
+        assert [line for line in seen.lines if line[0] in ("text", "call")] == [
+            ("text", "a <"),
+            ("call", "0"),
+            ("text", "b <"),
+            ("text", "c <"),
+        ]
+
     def test_an_error_is_told_in_other_words(self) -> None:
         error = frame({"error": {"message": "I think: secret."}})
         (failure,) = check_events(

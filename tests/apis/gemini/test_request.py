@@ -186,7 +186,7 @@ class TestMessages:
         [
             (ImagePart("https://example.com/a.png?x=1"), "image/png"),
             (ImagePart("https://example.com/a"), "image/jpeg"),
-            (FilePart(url="gs://bucket/a.pdf"), "application/pdf"),
+            (FilePart(url="https://example.com/a.pdf"), "application/pdf"),
         ],
     )
     def test_media_by_their_address(self, part: ImagePart | FilePart, kind: str) -> None:
@@ -197,6 +197,10 @@ class TestMessages:
         "part",
         [
             ImagePart(file_id="file_1", param="p"),
+            ImagePart("gs://bucket/a.png", param="p"),
+            ImagePart("https://generativelanguage.googleapis.com/v1beta/files/a", param="p"),
+            ImagePart("https://x@GenerativeLanguage.GoogleAPIs.com.:443/v1beta/files/a", param="p"),
+            ImagePart("https://[x/a.png", param="p"),
             FilePart(data="AAAA", param="p"),
             AudioPart(id="a", param="p"),
             UnknownPart({"type": "video"}, "p"),
@@ -387,10 +391,12 @@ class TestParams:
         assert left_out(written) == [(name, essential)]
 
     def test_its_own_fields_pass_and_unknown_ones_are_left_out(self) -> None:
-        extra = {"safetySettings": [{"category": "C", "threshold": "OFF"}], "min_p": 0.1}
+        cached = {"cachedContent": "cachedContents/1"}
+        settings = [{"category": "C", "threshold": "OFF"}]
+        extra = {"safetySettings": settings, "min_p": 0.1, **cached}
         written = write(extra=extra)
         assert written.body["safetySettings"] == extra["safetySettings"]
-        assert left_out(written) == [("min_p", False)]
+        assert left_out(written) == [("min_p", False), ("cachedContent", False)]
 
 
 def _result(identity: str, name: str, **response: str) -> Json:

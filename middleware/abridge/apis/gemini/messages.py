@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from mimetypes import guess_type
+from urllib.parse import urlsplit
 
 from abridge.apis.gemini.reasoning import current_steps, mark_unsigned, read_state
 from abridge.apis.json import loads_exact, parse_object
@@ -45,7 +46,10 @@ _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
 
 _PDF_BASE64_START = "JVBERi0"  # %PDF-
 
-_REMOTE = ("http://", "https://", "gs://")
+_REMOTE = ("http://", "https://")
+
+FILES_HOST = "generativelanguage.googleapis.com"
+"""The host of uploaded files, which belong to the account whose key is sent."""
 
 
 class ContentsBuilder:
@@ -165,10 +169,13 @@ def _write_arguments(call: ToolCallPart) -> Json:
 
 
 def _write_medium(part: ImagePart | FilePart | AudioPart) -> Json | None:
-    """Write an image, a file or audio: its bytes, or its address. None if there is neither."""
+    """Write an image, a file or audio: its bytes, or its address. None if there is neither that
+    anybody could have."""
     if isinstance(part, AudioPart):
         return _write_bytes(f"audio/{part.format or 'wav'}", part.data)
     if part.url.lower().startswith(_REMOTE):
+        if _is_uploaded(part.url):
+            return None
         name = part.url.partition("?")[0] if isinstance(part, ImagePart) else part.name or part.url
         kind = guess_type(name)[0] or ("image/jpeg" if isinstance(part, ImagePart) else None)
         return {"fileData": {"fileUri": part.url, **({"mimeType": kind} if kind else {})}}
@@ -177,6 +184,15 @@ def _write_medium(part: ImagePart | FilePart | AudioPart) -> Json | None:
         if isinstance(part, ImagePart)
         else _write_data(part.data, guess_type(part.name)[0])
     )
+
+
+def _is_uploaded(url: str) -> bool:
+    """Return whether an address is, or may be, that of a file uploaded to Google."""
+    try:
+        host = urlsplit(url).hostname or FILES_HOST
+    except ValueError:
+        return True
+    return host.rstrip(".") == FILES_HOST
 
 
 def _write_data(data: str, kind: str | None = None) -> Json | None:

@@ -111,8 +111,7 @@ class PartReader:
             return []
         self._is_thinking = True
         self.item_count += 1
-        shown = [] if self._filter is None else self._filter.note_reasoning()
-        return [*_text_events(shown), ReasoningStarted(LANE, None, self.item_count - 1)]
+        return [*self._interrupt_text(), ReasoningStarted(LANE, None, self.item_count - 1)]
 
     def _end_item(self) -> list[Event]:
         if not self._is_thinking:
@@ -125,6 +124,12 @@ class PartReader:
             return []
         pieces = [TagPiece("text", text)] if self._filter is None else self._filter.feed(text)
         return [*self._end_item(), *_text_events(pieces)]
+
+    def _interrupt_text(self) -> list[Event]:
+        """Show what was held back of a text, since reasoning or a call follows."""
+        if self._filter is None:
+            return []
+        return _text_events([*self._filter.note_reasoning(), *self._filter.interrupt()])
 
     def _end_text(self, *, abort: bool) -> list[Event]:
         if self._filter is None:
@@ -152,7 +157,7 @@ class PartReader:
             name=self.check(call.get("name"), name),
             arguments=self._visible_arguments(arguments),
         )
-        return [*signing, *self._end_item(), delta]
+        return [*signing, *self._end_item(), *self._interrupt_text(), delta]
 
     def _read_signature(self, call: int, signature: str) -> list[Event]:
         if not signature:

@@ -80,7 +80,9 @@ def _write_level(level: str, capabilities: GeminiCapabilities) -> Json:
 
 
 def is_thought(part: Json) -> bool:
-    return part.get("thought") is True
+    """Return whether a part is a thought: only `false`, which is the default, says that it is
+    none."""
+    return part.get("thought", False) is not False
 
 
 def thought_text(part: Json) -> str:

@@ -26,8 +26,9 @@ PARAM_FIELDS = {
 """Fields of `generationConfig` by neutral names (ai.google.dev: api/generate-content,
 `GenerationConfig`). `ToolOffer` sees to `parallel_tool_calls`."""
 
-EXTRA_FIELDS = ("safetySettings", "cachedContent", "labels")
-"""Gemini's own fields that a client may send: it refuses any field that it does not know."""
+EXTRA_FIELDS = ("safetySettings", "labels")
+"""Gemini's own fields that a client may send: it refuses any field that it does not know. Not
+`cachedContent`, which names an object of the account's."""
 
 UNKNOWN_FIELD = "Not supported by this upstream."
 
