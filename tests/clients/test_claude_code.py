@@ -36,7 +36,7 @@ AGAIN = "So it is. I have seen the file, and it says forty-two, as it should."
 THIRD = "They ask for the double of it. Twice forty-two is eighty-four, so that is the answer."
 SUMMARY = "sum of the first ten odd numbers"
 
-APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages", "gemini"])
 
 
 @dataclass
@@ -204,6 +204,9 @@ def reasoning_in(api: str, body: dict[str, Any]) -> list[str]:
     if api == "responses":
         items = [item for item in body["input"] if item["type"] == "reasoning"]
         return ["".join(part["text"] for part in item["content"]) for item in items]
+    if api == "gemini":
+        parts = [part for content in body["contents"] for part in content["parts"]]
+        return [part["text"] for part in parts if part.get("thought")]
     said = [message for message in body["messages"] if message["role"] == "assistant"]
     if api == "chat":
         return [message["reasoning_content"] for message in said if "reasoning_content" in message]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
 from tests.support.streams import (
     THOUGHT,
@@ -39,6 +40,15 @@ def turn(api: str, text: str = "", *calls: Call, thought: str = THOUGHT, first: 
         output += [message_item(first, text)] if text else []
         output += [call_item(number, name, arguments) for number, name, arguments in encoded]
         return Answer(responses_stream(output))
+    if api == "gemini":
+        parts = [gemini.thought(thought)] if thought else []
+        parts += [gemini.text(text)] if text else []
+        made = [
+            gemini.function_call(f"fc_{number}", name, **arguments)
+            for number, (name, arguments) in enumerate(calls, first)
+        ]
+        signed = [gemini.signed(part, f"c2ln{first:04}") for part in made[:1]]
+        return Answer(gemini.stream([*parts, *signed, *made[1:]]))
     blocks = [messages.thinking(thought, f"c2ln{first:04}")] if thought else []
     blocks += [messages.text(text)] if text else []
     blocks += [
