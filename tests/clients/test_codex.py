@@ -31,7 +31,7 @@ if not CODEX:
 
 PATIENCE = 60.0  # seconds; it takes two to start
 
-TRANSLATED = pytest.mark.parametrize("api", ["chat", "messages"])
+TRANSLATED = pytest.mark.parametrize("api", ["chat", "messages", "gemini"])
 SHELL = "exec_command"
 SEVEN = "What is six times seven?"
 MODEL = "thinker-1"
@@ -181,6 +181,18 @@ def _blocks(body: dict[str, Any]) -> dict[str, Any]:
     return {block["type"]: block for block in message["content"]}
 
 
+def offered_in(body: dict[str, Any]) -> list[str]:
+    """Return the names of the tools that a request offers."""
+    tools = [each for tool in body["tools"] for each in tool.get("functionDeclarations", [tool])]
+    return [tool.get("function", tool)["name"] for tool in tools]
+
+
+def said_in(body: dict[str, Any]) -> list[Any]:
+    """Return the messages of a request."""
+    messages: list[Any] = body["contents"] if "contents" in body else body["messages"]
+    return messages
+
+
 @TRANSLATED
 async def test_every_function_tool_is_offered_and_called(api: str, tmp_path: Path) -> None:
     """In one turn, including namespaced ones; server-side search is not offered."""
@@ -191,12 +203,12 @@ async def test_every_function_tool_is_offered_and_called(api: str, tmp_path: Pat
         ran = await client.run("Do three things.")
     assert ran.code == 0, ran.errors
     first, second = (request.json for request in upstream.requests)
-    offered = [tool.get("function", tool)["name"] for tool in first["tools"]]
+    offered = offered_in(first)
     assert {SHELL, "write_stdin", close} <= set(offered)
     assert not any("web_search" in name for name in offered)
     outputs = [item["aggregated_output"] for item in ran.items("command_execution")]
     assert sorted(outputs) == ["a\n", "b\n"]
-    assert "invalid agent id nobody" in json.dumps(second["messages"])
+    assert "invalid agent id nobody" in json.dumps(said_in(second))
 
 
 @TRANSLATED
@@ -210,7 +222,7 @@ async def test_it_patches_with_its_custom_tool(api: str, tmp_path: Path) -> None
         assert (client.work / "made").read_text() == "forty-two\n"
     assert ran.code == 0, ran.errors
     assert ran.items("file_change")[0]["status"] == "completed"
-    again = json.dumps(upstream.requests[1].json["messages"][-2:])
+    again = json.dumps(said_in(upstream.requests[1].json)[-2:])
     assert all(words in again for words in ("apply_patch", "Success. Updated the following files"))
 
 
@@ -226,7 +238,7 @@ async def test_it_runs_scripts_of_a_model_that_calls_tools_from_them(
         ran = await client.run()
     assert ran.code == 0, ran.errors
     assert ran.items("command_execution")[0]["aggregated_output"] == "42\n"
-    assert "42\\n" in json.dumps(upstream.requests[1].json["messages"][-1])
+    assert "42\\n" in json.dumps(said_in(upstream.requests[1].json)[-1])
 
 
 @TRANSLATED
@@ -240,13 +252,10 @@ async def test_it_searches_for_tools_and_offers_those_found(api: str, tmp_path: 
     async with codex(upstream, api, tmp_path, model=CATALOGED) as client:
         ran = await client.run("Close the agent.")
     assert ran.code == 0, ran.errors
-    offered = [
-        [tool.get("function", tool)["name"] for tool in request.json["tools"]]
-        for request in upstream.requests
-    ]
+    offered = [offered_in(request.json) for request in upstream.requests]
     assert [close in names for names in offered] == [False, True, True]
-    assert close in json.dumps(upstream.requests[1].json["messages"][-1])
-    assert "invalid agent id nobody" in json.dumps(upstream.requests[2].json["messages"][-1])
+    assert close in json.dumps(said_in(upstream.requests[1].json)[-1])
+    assert "invalid agent id nobody" in json.dumps(said_in(upstream.requests[2].json)[-1])
 
 
 @TRANSLATED
