@@ -39,12 +39,14 @@ TRAFFIC = (
     ),
     Panel(
         "In flight: well below the limit",
-        "Requests being forwarded, the answers among them that Abridge works on, and "
-        "limits.in_flight, beyond which clients get a 503 `overloaded`.",
+        "Requests being forwarded, the answers among them that Abridge works on, "
+        "WebSockets that are open, whether or not a request is under way, and limits.in_flight, "
+        "beyond which clients get a 503 `overloaded`.",
         "short",
         [
             Query(sum_of("requests_in_flight", by="upstream"), "{{upstream}}"),
             Query(sum_of("streams_open", by="api"), "at work, {{api}}"),
+            Query(sum_of("websockets_open"), "WebSockets"),
             Query(sum_of("requests_in_flight_limit"), "limit"),
         ],
     ),
