@@ -322,14 +322,15 @@ class AbridgeMiddleware:
         if counts_tokens(api, *request_paths(scope)):
             return True
         if not work.is_heavy:
-            return self._may_concern(body, self._memory.holds_anything)
+            return self._may_concern(api, body, self._memory.holds_anything)
         holds_anything = self._memory.holds_anything()
-        return await work.run(self._may_concern, body, lambda: holds_anything)
+        return await work.run(self._may_concern, api, body, lambda: holds_anything)
 
-    def _may_concern(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
+    def _may_concern(self, api: Api, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """Return whether a body may hold anything that concerns Abridge, by a byte search alone."""
         return (
             may_request_summary(body)
+            or bool(api.wish_needle and api.wish_needle in body)
             or self._memory.may_need_rewrite(body, holds_anything)
             or self._memory.may_need_memory(body)
             or self._memory.may_seal(body)

@@ -253,6 +253,8 @@ class Api:
     """End of the path at which clients have a request's tokens counted; empty if nowhere."""
     read_wish: Callable[[Json], ReasoningWish | None] = lambda _: None
     """Reads the client's wish for reasoning; None if the request says nothing."""
+    wish_needle: bytes = b""
+    """Bytes that a body with such a wish contains."""
     reasons_on_request: bool = False
     """Clients expect reasoning in an answer only if they asked for it."""
     ask_to_think: Callable[[Json, Profile], bool] = lambda _body, _profile: False

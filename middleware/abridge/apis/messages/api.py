@@ -80,6 +80,7 @@ MESSAGES = Api(
     ),
     fallbacks=("chat", "responses"),
     read_wish=read_wish,
+    wish_needle=b'"thinking"',
     reasons_on_request=True,
     ask_to_think=ask_to_think,
     returns_signatures=True,
