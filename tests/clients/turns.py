@@ -55,4 +55,6 @@ def turn(api: str, text: str = "", *calls: Call, thought: str = THOUGHT, first: 
         messages.tool_use(number, name, **arguments)
         for number, (name, arguments) in enumerate(calls, first)
     ]
-    return Answer(messages.stream(blocks, "tool_use" if calls else "end_turn"))
+    frames = messages.stream(blocks, "tool_use" if calls else "end_turn")
+    own_id = f'"msg_{first}_{len(text)}"'.encode()  # Claude Code takes two of one id for one
+    return Answer([frame.replace(b'"msg_1"', own_id) for frame in frames])
