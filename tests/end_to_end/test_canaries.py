@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
+from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
+from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts
 from tests.support.canaries import CANARY, SENTENCE, objects_in, plant
 from tests.support.checker import check_chat, frames
@@ -90,8 +91,27 @@ def messages_frames() -> list[dict[str, Any]]:
     return [json.loads(one.partition(b"data: ")[2]) for one in streamed]
 
 
-FRAMES = {CHAT.name: chat_frames, RESPONSES.name: responses_frames, MESSAGES.name: messages_frames}
-BODIES = {CHAT.name: chat_body, RESPONSES.name: responses_body, MESSAGES.name: messages_body}
+def parts() -> list[dict[str, Any]]:
+    call = gemini.signed(gemini.function_call("fc_1", "f", a="b"), "b3BhcXVl")
+    return [gemini.thought(THOUGHT), gemini.text(ANSWER), call]
+
+
+def gemini_frames() -> list[dict[str, Any]]:
+    return [json.loads(one.partition(b"data: ")[2]) for one in gemini.stream(parts())]
+
+
+FRAMES = {
+    CHAT.name: chat_frames,
+    RESPONSES.name: responses_frames,
+    MESSAGES.name: messages_frames,
+    "gemini": gemini_frames,
+}
+BODIES = {
+    CHAT.name: chat_body,
+    RESPONSES.name: responses_body,
+    MESSAGES.name: messages_body,
+    "gemini": lambda: copied(gemini.whole(parts())),
+}
 APIS = (CHAT, RESPONSES, MESSAGES)
 
 
@@ -103,13 +123,13 @@ def new_pipeline(random: Random, expose: str, **options: Any) -> Pipeline:
     )
 
 
-def encode(api: Api, payloads: list[dict[str, Any]]) -> bytes:
-    names = [None if api is CHAT else payload.get("type") for payload in payloads]
+def encode(api: str, payloads: list[dict[str, Any]]) -> bytes:
+    names = [None if api == CHAT.name else payload.get("type") for payload in payloads]
     data = b"".join(
         frame(one, name if isinstance(name, str) else None)
         for one, name in zip(payloads, names, strict=True)
     )
-    return data + (b"data: [DONE]\n\n" if api is CHAT else b"")
+    return data + (b"data: [DONE]\n\n" if api == CHAT.name else b"")
 
 
 def hide_in_stream(random: Random) -> None:
@@ -117,7 +137,7 @@ def hide_in_stream(random: Random) -> None:
     payloads = FRAMES[api.name]()
     plant(random, random.choice(payloads))
     pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api)
-    out = pipeline.stream(encode(api, payloads))
+    out = pipeline.stream(encode(api.name, payloads))
     assert CANARY.encode() not in out
 
 
@@ -130,15 +150,16 @@ def hide_in_whole(random: Random) -> None:
 
 
 def hide_in_translation(random: Random) -> None:
-    api, source = random.sample(APIS, 2)
+    api = random.choice(APIS)
+    source = random.choice([name for name in UPSTREAM_APIS if name != api.name])
     expose = random.choice(["summary", "none"])
-    pipeline = new_pipeline(random, expose, api=api, upstream=source.name)
+    pipeline = new_pipeline(random, expose, api=api, upstream=source)
     if random.random() < 0.5:
-        payloads = FRAMES[source.name]()
+        payloads = FRAMES[source]()
         plant(random, random.choice(payloads))
         assert CANARY.encode() not in pipeline.stream(encode(source, payloads))
     else:
-        body = BODIES[source.name]()
+        body = BODIES[source]()
         plant(random, body)
         assert CANARY.encode() not in pipeline.whole(json.dumps(body).encode())
 
@@ -156,7 +177,7 @@ def lose_nothing(random: Random) -> None:
         holder = random.choice(list(objects_in(payload)))
         holder[f"x_{number}"] = f"{SENTENCE} {number}"
     sent = values_in(payloads)
-    out = new_pipeline(random, "auto", api=api).stream(encode(api, payloads))
+    out = new_pipeline(random, "auto", api=api).stream(encode(api.name, payloads))
     if api is CHAT:
         seen = check_chat(out)
         assert seen.choices[0].text == ANSWER

@@ -32,6 +32,9 @@ NAMES = frozenset(
         "item_id",
         "call_id",
         "name",
+        "responseId",
+        "modelVersion",
+        "finishReason",
     }
 )
 """Keys whose values are identifiers, never sentences."""
@@ -51,10 +54,11 @@ def unknown_value(random: Random) -> Any:
 
 
 def objects_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield all objects in a value, but for the input of a call: its keys are the tool's."""
+    """Yield all objects in a value, but for the input of a call: its keys are the tool's. (Gemini
+    has it in `args`.)"""
     if isinstance(value, dict):
         yield value
-        value = [inner for key, inner in value.items() if key != "input"]
+        value = [inner for key, inner in value.items() if key not in ("input", "args")]
     for inner in value:
         if isinstance(inner, dict | list):
             yield from objects_in(inner)

@@ -143,9 +143,20 @@ def rounds(*, stream: bool) -> list[tuple[list[Json], Answer]]:
     return [(parts, play(parts, stream=stream)) for parts in made]
 
 
-async def loop(stage: Stage, keeps: str, times: int, **more: Any) -> list[Json]:
-    """Run a client through rounds and return its history."""
-    history: list[Json] = [{"role": "user", "content": "Where is it?"}]
+def unsigned(parts: list[Json]) -> list[Json]:
+    """Return parts without thoughts and signatures."""
+    return [
+        {key: part[key] for key in part if key != "thoughtSignature"}
+        for part in parts
+        if not part.get("thought")
+    ]
+
+
+async def loop(
+    stage: Stage, keeps: str, times: int, before: list[Json] | None = None, **more: Any
+) -> list[Json]:
+    """Run a client through rounds and return its history, or what is new since `before`."""
+    history = [*before] if before else [{"role": "user", "content": "Where is it?"}]
     field = "messages" if stage.client == "chat" else "input"
     for _ in range(times):
         asked = {**(more if stage.client == "responses" else {}), field: history}
@@ -154,7 +165,7 @@ async def loop(stage: Stage, keeps: str, times: int, **more: Any) -> list[Json]:
         items = client_items(stage.client, reply, stream=stage.stream)
         items = returned_items(items, keeps)
         history += [*items, *results(items)]
-    return history
+    return history[len(before or ()) :]
 
 
 @BOTH
@@ -218,6 +229,23 @@ async def test_a_signature_that_is_refused_is_left_out_once(client: str, message
     (parts,) = stage.returned()
     signatures = [part.get("thoughtSignature") for part in parts]
     assert signatures == [None, NO_SIGNATURE, None]
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("keep", "earlier"), [("none", False), ("tool_rounds", False), ("all", True)]
+)
+async def test_what_is_kept_of_earlier_turns(client: str, keep: str, *, earlier: bool) -> None:
+    """The calls of the current turn keep their signatures, whatever is kept."""
+    played = rounds(stream=False)
+    stage = Stage(client, *(answer for _, answer in played), stream=False, history={"keep": keep})
+    history = await loop(stage, "standard fields", 1)
+    history.append({"role": "user", "content": "And elsewhere?"})
+    history += await loop(stage, "standard fields", 1, history)
+    await loop(stage, "standard fields", 1, history)
+    before, current = stage.returned()
+    assert before == (played[0][0] if earlier else unsigned(played[0][0]))
+    assert current == played[1][0]
 
 
 @EACH

@@ -28,6 +28,9 @@ from abridge.core.events import (
 )
 from abridge.providers.profile import Profile
 
+TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
+"""The keys of a text of the answer (ai.google.dev: api/caching, `Part`)."""
+
 LANE = 0
 """The only lane: the whole answer waits together."""
 
@@ -73,11 +76,16 @@ class PartReader:
             return self._read_thought(string(part.get("text")))
         if is_call(part):
             return self._read_call(part, response_id)
-        if isinstance(part.get("text"), str):
+        if isinstance(part.get("text"), str) and self._is_understood(part):
             self._keep_text(part, {})
             return self._read_text(part["text"])
         self._left_out += 1
         return []
+
+    def _is_understood(self, part: Json) -> bool:
+        """Return whether a text is certain to be the answer's: where reasoning is hidden, an
+        unknown key may say that it is none."""
+        return not self._hides_raw or part.keys() <= TEXT_KEYS
 
     def end(self) -> list[Event]:
         """End the answer."""
