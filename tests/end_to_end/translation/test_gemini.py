@@ -287,6 +287,30 @@ async def test_hidden_thoughts_stay_hidden_where_nothing_is_asked_for(
     assert b"secret" not in reply.data
 
 
+@BOTH
+@EACH
+@pytest.mark.parametrize(("profile", "shown"), [("gemini-native", THOUGHTS), ("auto", OURS)])
+async def test_where_raw_is_hidden_thoughts_are_a_summary_if_the_profile_vouches_for_them(
+    client: str, profile: str, shown: str, *, stream: bool
+) -> None:
+    played = play([gemini.thought(THOUGHTS), gemini.text(WORDS)], stream=stream)
+    hiding = {"expose": "summary"}
+    stage = Stage(client, played, stream=stream, reasoning=hiding, entry={"profile": profile})
+    received = read_answer(client, await stage.ask(), stream=stream)
+    assert (received.text, received.summary, received.raw) == (WORDS, shown, "")
+
+
+@BOTH
+async def test_a_response_is_continued_by_its_id(*, stream: bool) -> None:
+    played = rounds(stream=stream)
+    stage = Stage("responses", *(answer for _, answer in played), stream=stream)
+    tools = TOOLS["responses"]
+    first = read_answer("responses", await stage.ask(tools=tools), stream=stream)
+    outputs = results(first.body["output"])
+    await stage.ask(tools=tools, input=outputs, previous_response_id=first.body["id"])
+    assert stage.returned() == [played[0][0]]
+
+
 ERROR = {"error": {"code": 429, "message": "Quota exceeded.", "status": "RESOURCE_EXHAUSTED"}}
 
 
