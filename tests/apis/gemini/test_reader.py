@@ -83,6 +83,11 @@ class TestEvents:
         ]
 
     @STREAMED
+    def test_a_call_is_never_taken_for_a_thought(self, *, streamed: bool) -> None:
+        seen = read([{**function_call("fc_1"), "thought": True}], streamed=streamed)
+        assert seen.lines == [("call", "0")]
+
+    @STREAMED
     def test_a_texts_signature_is_no_part_of_the_text(self, *, streamed: bool) -> None:
         seen = read([text("Yes."), signed(text(" Or no."), "c2ln")], streamed=streamed)
         assert seen.lines == [("text", "Yes. Or no.")]

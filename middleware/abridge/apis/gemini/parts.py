@@ -152,7 +152,7 @@ class PartReader:
         self.call_count += 1
         arguments = dumps(as_object(call.get("args"))).decode()
         signature = self.check(part.get("thoughtSignature"), opaque)
-        self._room_left -= len(arguments) + len(signature)
+        self._room_left -= len(dumps(part))
         if self.is_complete:
             self._kept.append((part, []))
         identity = self.check(call.get("id"), name) or _make_id(response_id, number, call)

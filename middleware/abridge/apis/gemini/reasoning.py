@@ -80,9 +80,9 @@ def _write_level(level: str, capabilities: GeminiCapabilities) -> Json:
 
 
 def is_thought(part: Json) -> bool:
-    """Return whether a part is a thought: only `false`, which is the default, says that it is
-    none."""
-    return part.get("thought", False) is not False
+    """Return whether a part is a thought. A call is none, and nor is what says `false`, which is
+    the default."""
+    return not is_call(part) and part.get("thought", False) is not False
 
 
 def thought_text(part: Json) -> str:
