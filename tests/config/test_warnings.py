@@ -95,3 +95,18 @@ def test_of_several_upstreams_each_says_whether_it_gets_the_clients_credential(
     entries = [{"name": "a", "base_url": U, **first}, {"name": "b", "base_url": U, **second}]
     lines = settings_warnings(Settings.model_validate({"upstreams": entries}))
     assert [line.partition(":")[0] for line in lines] == keys
+
+
+@pytest.mark.parametrize(
+    ("expose", "warns"), [({}, True), ({"expose": "both"}, True), ({"expose": "none"}, False)]
+)
+def test_a_fallback_that_shows_what_is_hidden_is_told(
+    expose: dict[str, Any], *, warns: bool
+) -> None:
+    entries = [
+        {"name": "a", "credential": "none", "fallback": "b", "reasoning": {"expose": "none"}},
+        {"name": "b", "credential": "none", "reasoning": expose},
+    ]
+    settings = {"upstreams": [{"base_url": U, **entry} for entry in entries], **MEMORY}
+    lines = list(settings_warnings(Settings.model_validate(settings)))
+    assert any(line.startswith("upstreams[].fallback: 'a' hides") for line in lines) is warns

@@ -16,6 +16,7 @@ from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app
 from tests.support.messages_checker import check_messages
+from tests.support.spans import Spans
 from tests.support.streams import completion, frame
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
@@ -90,6 +91,24 @@ async def test_every_client_is_answered_by_a_fallback_with_any_api(
         CHECKS[client](answer.data)
     assert [len(pair.heard("first")), len(pair.heard("second"))] == [1, 1]
     assert registry.get_sample_value("abridge_streams_open", {"api": client}) == 0
+
+
+async def test_a_request_that_the_fallback_does_not_take_may_be_tried_again() -> None:
+    pair = Pair(BUSY, answer_of("responses", stream=False))
+    app = app_for(pair, None, {"api": "responses"})
+    answer = await call(app, PATHS["chat"], body_of("chat", stop=["x"]))
+    error = answer.json["error"]
+    assert (answer.status, error["code"], error["param"]) == (503, "upstream_unavailable", "stop")
+    assert "retry-after" in answer.headers
+    assert pair.heard("second") == []
+
+
+async def test_spans_say_why_a_request_moved_on() -> None:
+    spans = Spans()
+    pair = Pair(BUSY, answer_of("chat", stream=False))
+    app = app_for(pair, tracing={"enabled": True}, tracer_provider=spans.provider)
+    await call(app, PATHS["chat"], body_of("chat"))
+    assert [span.error for span in spans.below(spans.request)] == ["503", None]
 
 
 @pytest.mark.parametrize("fails", [True, False])

@@ -147,6 +147,16 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
         )
 
 
+def _warn_revealing_fallback(settings: Settings) -> Iterator[str]:
+    for route in settings.routes:
+        fallback = settings.fallback_of(route)
+        if fallback is not None and hides_raw(route) and not hides_raw(fallback):
+            yield (
+                f"upstreams[].fallback: {route.upstream.name!r} hides raw reasoning, and "
+                f"{fallback.upstream.name!r}, to which its requests may move on, does not"
+            )
+
+
 WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
     _warn_copied_language,
@@ -157,4 +167,5 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_lost_hidden_reasoning,
     _warn_open_page,
     _warn_unknown_summaries,
+    _warn_revealing_fallback,
 )

@@ -29,7 +29,7 @@ from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.engage import Endpoints, Engagement
-from abridge.pipeline.failover import Failover, with_retry_after
+from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
@@ -98,7 +98,10 @@ class Dispatcher:
         except UpstreamUnavailable as failure:
             self._failover.note(request.scope, fallback, failure)
             request = await request.reread(fallback)
-            await self._ask(request, receive, with_retry_after(failure.retry_after, send))
+            try:
+                await self._ask(request, receive, with_retry_after(failure.retry_after, send))
+            except RequestError as refusal:
+                raise cannot_move_on(refusal) from None
 
     async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Answer a request on an API that its upstream has."""

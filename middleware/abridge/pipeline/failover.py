@@ -12,7 +12,7 @@ import logging
 from starlette.types import Message, Scope, Send
 
 from abridge.config.settings import ROUTE, Route, Settings
-from abridge.errors import UpstreamUnavailable
+from abridge.errors import RequestError, UpstreamUnavailable
 from abridge.http.asgi import get_header
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.pipeline.request import ApiRequest
@@ -58,6 +58,18 @@ class Failover:
             "upstream %s: refused reasoning state; the request is sent again without it",
             route.upstream.name,
         )
+
+
+def cannot_move_on(refusal: RequestError) -> RequestError:
+    """Return the error for a request that upstream cannot answer now, and that its fallback does
+    not take: the client may try again as it is."""
+    return RequestError(
+        f"The upstream cannot answer now, and its fallback cannot take this request: {refusal}",
+        status=503,
+        kind="server_error",
+        param=refusal.param,
+        code="upstream_unavailable",
+    )
 
 
 def with_retry_after(value: bytes, send: Send) -> Send:

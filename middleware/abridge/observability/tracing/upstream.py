@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.credentials import Header
 from abridge.config.settings import ROUTE, Route
-from abridge.errors import UpstreamBroken
+from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.http.asgi import drop_headers, get_header, with_header_list
 from abridge.observability.metrics_sink import SUMMARY_CALL
 from abridge.observability.record import RECORD, TRACE, Record
@@ -191,6 +191,8 @@ def mark_failed(span: Span, error_type: str) -> None:
 def _error_type(error: BaseException) -> str:
     if isinstance(error, UpstreamBroken):
         return error.code
+    if isinstance(error, UpstreamUnavailable):
+        return error.cause
     if isinstance(error, asyncio.CancelledError):
         return "cancelled"
     return type(error).__qualname__
