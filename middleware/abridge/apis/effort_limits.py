@@ -86,8 +86,8 @@ class EffortLimits:
     def _lower_effort(self, body: Json) -> str | None:
         lowered = None
         for path, least in EFFORT_FIELDS if self.effort is not None else ():
-            most = max(self.effort or "none", least, key=EFFORTS.index)
             for holder in _find_holder(body, path):
+                most = max(self.effort or "none", least, key=EFFORTS.index)
                 asked = holder[path[-1]]
                 if asked in EFFORTS[EFFORTS.index(most) + 1 :]:
                     holder[path[-1]] = lowered = most
