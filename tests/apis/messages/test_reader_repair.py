@@ -21,6 +21,7 @@ from tests.apis.messages.scripts import (
     thinking,
     tool_use,
 )
+from tests.support.checker import frames as frames_of
 from tests.support.messages_checker import MessagesStream, check_messages
 from tests.support.pipeline import messages
 from tests.support.streams import DONE, frame
@@ -136,6 +137,17 @@ class TestOrder:
         first = delta(0, "text", text="So.")
         frames = [start(0, text("")), first, start(1, thinking("", "")), more, stop(0), stop(1)]
         assert said(begin(), *frames, *end()).text == "So.More."
+
+    @pytest.mark.parametrize("expose", ["raw", "auto", "summary"])
+    def test_usage_may_be_reported_before_the_end(self, expose: Exposure) -> None:
+        usage = event("message_delta", delta={}, usage={"output_tokens": 1})
+        look = delta(0, "input_json", partial_json='{"a":')
+        more = delta(0, "input_json", partial_json="1}")
+        frames = [begin(), start(0, LOOK), look, usage, more, stop(0), *end()]
+        out = messages(expose=expose).stream(b"".join(frames))
+        assert [name for name, _ in frames_of(out)] == [
+            name for name, _ in frames_of(b"".join(frames))
+        ]
 
     def test_nothing_follows_the_end(self) -> None:
         assert said(begin(), TEXT, *end(), TEXT, *end()).text == "So it is."

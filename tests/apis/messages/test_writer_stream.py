@@ -217,7 +217,7 @@ def test_every_interleaving_of_upstream_and_summarizer_gives_a_legal_stream(
     style = pipeline.display.style
     plan = SummaryPlan(style=style, part_chars=10, tail_chars=5, min_chars=0, max_parts=3)
     driver = SequencerDriver(plan)
-    upstream = iter([*frames[: len(frames) - cut], None])
+    upstream = iter([*frames[: max(0, len(frames) - cut)], None])
     for frame in upstream:
         events = pipeline.reader.end() if frame is None else pipeline.reader.read(frame)
         for read in events:

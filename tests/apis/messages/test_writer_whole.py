@@ -145,3 +145,11 @@ def test_an_answer_that_is_to_fail_with_its_summary_is_told_as_an_error() -> Non
     streamed = check_messages(messages(plan=plan, write=None).stream(b"".join(frames)))
     assert streamed.error is not None
     assert streamed.text == "I look. Done."
+
+
+@pytest.mark.parametrize("expose", EXPOSURES)
+def test_a_sloppy_body_is_completed(expose: Exposure) -> None:
+    body = {"content": [text("So."), tool_use(0)], "model": "m"}
+    answer = check_message(json.loads(messages(expose=expose).whole(json.dumps(body).encode())))
+    assert answer["content"] == body["content"]
+    assert (answer["model"], answer["stop_reason"]) == ("m", "tool_use")

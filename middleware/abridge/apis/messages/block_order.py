@@ -22,6 +22,14 @@ CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
 BLOCK_EVENTS = ("content_block_start", "content_block_delta", "content_block_stop")
 
 
+def ends_answer(event: Json) -> bool:
+    """Return whether an event says why the answer stops, or that it does. Some servers report usage
+    before, in a `message_delta` of its own."""
+    kind = event.get("type")
+    gives_reason = kind == "message_delta" and as_object(event.get("delta")).get("stop_reason")
+    return bool(gives_reason) or kind == "message_stop"
+
+
 class BlockOrder:
     """Order the events of one stream. At most `limit` bytes are queued: past that, the call that
     others wait for is given up."""
@@ -41,7 +49,7 @@ class BlockOrder:
     def arrange(self, event: Json, frame: bytes | None) -> Iterator[FramedEvent]:
         """Take an event; yield those whose turn it is. After an error nothing is: a call that may
         lack something is not to be stopped, since clients run what is."""
-        if event.get("type") in ("message_delta", "message_stop"):
+        if ends_answer(event):
             yield from self.rest()
             yield event, frame
             return

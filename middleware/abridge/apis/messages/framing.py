@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 
 from abridge.apis.display import Display
 from abridge.apis.frames import change_frame, encode_event, parse_frame
-from abridge.apis.json import as_object, parse_object, string
+from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.messages.blocks import (
     LANE,
     Block,
@@ -212,11 +212,18 @@ def _framed(events: Iterable[Event], block: Block) -> list[Event]:
 class OriginalBlock(Block):
     """A block without streamed text, or of an unknown type: it passes as it is."""
 
+    def __init__(self, content_block: Json, state: MessageState) -> None:
+        super().__init__(content_block, state)
+        state.keep_text([], dumps(content_block).decode())
+
     def start(self) -> list[Event]:
         return [Passthrough(LANE, None)]
 
     def stop(self) -> list[Event]:
-        return [*super().stop(), Passthrough(LANE, None)]
+        stopping = super().stop()
+        if not self._state.is_complete:
+            self.content_block = {"type": self.type}
+        return [*stopping, Passthrough(LANE, None)]
 
     def to_json(self) -> Json | None:
         return self.content_block

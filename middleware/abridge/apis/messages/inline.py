@@ -16,13 +16,11 @@ from itertools import count
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, string
-from abridge.apis.messages.block_order import FramedEvent
+from abridge.apis.messages.block_order import FramedEvent, ends_answer
 from abridge.apis.tags import TagPiece, TagSplitter
 from abridge.apis.thinking import ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
-
-ENDS = ("content_block_stop", "message_delta", "message_stop", "error")
 
 
 class InlineThinking:
@@ -66,17 +64,18 @@ class InlineThinking:
             yield from self._start(event, frame)
         elif kind == "content_block_delta":
             yield from self._add(event, frame)
-        elif self._text is None or kind not in ENDS:
+        elif self._text is None:
             yield event, frame
-        elif kind != "content_block_stop" or event.get("index") != self._text.index:
-            yield from self.end(is_cut=kind == "error")
-            yield event, frame
-        else:
+        elif kind == "content_block_stop" and event.get("index") == self._text.index:
             text = self._text
             yield from self.end()
             if text.is_started or not text.has_thinking:
                 yield from text.start()
                 yield event, frame
+        else:
+            if ends_answer(event) or kind == "error":
+                yield from self.end(is_cut=kind == "error")
+            yield event, frame
 
     def end(self, *, is_cut: bool = False) -> Iterator[FramedEvent]:
         """End the open text. If the answer breaks off, what is held back of it may be thinking."""

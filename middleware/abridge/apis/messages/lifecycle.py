@@ -21,11 +21,23 @@ REQUIRED_FIELDS: Json = {
 values that claim nothing which upstream did not say."""
 
 
-def complete_message(message: Json) -> Json:
+def complete_start(message: Json) -> Json:
     """Return a message as a stream starts it: with all its fields, and no content."""
     usage = {**NO_USAGE, **as_object(message.get("usage"))}
     complete = {"id": "", **REQUIRED_FIELDS, **message, "content": [], "usage": usage}
     return {**complete, "id": string(complete["id"]) or mint_id("msg_")}
+
+
+def complete_whole(message: Json, content: list[Json]) -> Json:
+    """Return a whole message with all its fields, and this content."""
+    complete = {**complete_start(message), "content": content}
+    if complete["stop_reason"] is None:
+        complete |= make_stop(map(block_type, content), complete["usage"])["delta"]
+    return complete
+
+
+def block_type(content_block: Json) -> str:
+    return string(content_block.get("type"))
 
 
 def complete_error(event: Json, message: str) -> Json:

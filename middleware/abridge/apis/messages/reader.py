@@ -34,7 +34,12 @@ from abridge.apis.messages.framing import Framing
 from abridge.apis.messages.hiding import MessageRebuilder, show_block
 from abridge.apis.messages.history import record_joined_turn, record_turns
 from abridge.apis.messages.inline import InlineThinking
-from abridge.apis.messages.lifecycle import complete_error, complete_message, make_stop
+from abridge.apis.messages.lifecycle import (
+    complete_error,
+    complete_start,
+    complete_whole,
+    make_stop,
+)
 from abridge.apis.messages.usage import merge_usage, read_usage
 from abridge.apis.own_errors import without_message
 from abridge.apis.shapes import name
@@ -160,8 +165,9 @@ class MessagesReader:
         events += [event for block_events in read for event in block_events]
         if self._rebuilder is not None:
             content = [show_block(*shown) for shown in zip(content, read, strict=True)]
-        if self._carries_frames and (self._hides_raw or content != given):
-            frame = dumps({**message, "content": content})
+        whole = complete_whole(message, content)
+        if self._carries_frames and (self._hides_raw or whole != sent):
+            frame = dumps(whole)
         events += self._finish(string(message.get("stop_reason")))
         usage = read_usage(self._usage)
         self._ended = True
@@ -232,7 +238,7 @@ class MessagesReader:
         message = as_object(event.get("message"))
         self._usage = merge_usage(self._usage, message.get("usage"))
         message_id, model = (self._state.check(message.get(key), name) for key in ("id", "model"))
-        complete = complete_message(message)
+        complete = complete_start(message)
         if frame is None or complete != message:
             frame = self._framing.make_frame("message_start", {"message": complete})
         return [ResponseStarted(LANE if frame else None, frame, message_id, model, 0)]

@@ -11,8 +11,9 @@ from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import string
 from abridge.apis.messages.accumulator import MessageAccumulator
 from abridge.apis.messages.errors import error_body
+from abridge.apis.messages.lifecycle import complete_start
 from abridge.apis.messages.translated_blocks import MessageEvents, TranslatedContent
-from abridge.apis.messages.usage import NO_USAGE, add_share, write_usage
+from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -114,16 +115,8 @@ class TranslatedMessage:
     def _start(self, event: Event) -> MessageEvents:
         self._has_started = True
         model = event.model if isinstance(event, ResponseStarted) else ""
-        message: Json = {
-            "id": self._mint_id("msg_"),
-            "type": "message",
-            "role": "assistant",
-            "model": model or string(self._echo.body.get("model")),
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": NO_USAGE,
-        }
+        message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
+        message = complete_start({"id": message_id, "model": model})
         yield "message_start", {"message": message}
         yield "ping", {}
 
