@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.apis.messages import scripts
 from tests.support.streams import call as tool_call
 from tests.support.streams import (
     call_item,
@@ -35,7 +36,14 @@ MESSAGE = {
 }
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello."), call_item(2, "f", "{}")]
 
-CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+CONTENT = [
+    scripts.thinking(THOUGHT),
+    scripts.text("Hello."),
+    scripts.tool_use(0, "f"),
+    *scripts.search(),
+]
+
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 
 
 def payloads(frames: list[bytes]) -> list[Any]:
@@ -52,6 +60,12 @@ DOCUMENTS: dict[str, tuple[str, bool, Any]] = {
     "chat whole": (CHAT, False, completion(MESSAGE)),
     "responses stream": (RESPONSES, True, payloads(responses_stream(OUTPUT))),
     "responses whole": (RESPONSES, False, response(OUTPUT)),
+    "messages stream": (
+        MESSAGES,
+        True,
+        payloads(scripts.stream(CONTENT, "tool_use", details_apart=False)),
+    ),
+    "messages whole": (MESSAGES, False, scripts.message(CONTENT, "tool_use")),
 }
 ODD = st.sampled_from(
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from tests.end_to_end.mutations import (
     CHAT,
     DOCUMENTS,
+    MESSAGES,
     ODD,
     RESPONSES,
     SECRET,
@@ -54,9 +57,9 @@ async def test_nested_values_anywhere(name: str, expose: str, data: st.DataObjec
         assert SECRET.encode() not in ended.data
 
 
-@pytest.mark.parametrize("path", [CHAT, RESPONSES])
-async def test_what_is_nested_beside_an_answer_passes_with_it(path: str) -> None:
-    name = "chat stream" if path == CHAT else "responses stream"
+@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name.endswith("stream")])
+async def test_what_is_nested_beside_an_answer_passes_with_it(name: str) -> None:
+    path = DOCUMENTS[name][0]
     frames = [{**payload, "x": "nested here"} for payload in DOCUMENTS[name][2]]
     odd = answer(frames, stream=True)
     hole, brackets = PLACE.encode(), b"[" * 600 + b"]" * 600
@@ -77,5 +80,9 @@ async def ask(path: str, odd: Answer, expose: str, *, attributes: bool) -> Call:
     )
     stream = "stream" in odd.headers["content-type"]
     request = {"model": "m", "stream": stream, "reasoning": {"summary": "auto"}}
-    body = {"messages": []} if path == CHAT else {"input": "Hi"}
-    return await call(app, path, {**request, **body})
+    bodies: dict[str, Any] = {
+        CHAT: {"messages": []},
+        RESPONSES: {"input": "Hi"},
+        MESSAGES: {"messages": [], "max_tokens": 9},
+    }
+    return await call(app, path, {**request, **bodies[path]})
