@@ -13,10 +13,13 @@ import pytest
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.errors import UNREADABLE
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import ErrorReported, Event, ResponseEnded
 from tests.apis.messages import scripts
 from tests.support.checker import check_chat, check_responses
+from tests.support.checker import frames as frames_of
+from tests.support.messages_checker import check_messages
 from tests.support.pipeline import Pipeline
 from tests.support.streams import (
     CHAT_USAGE,
@@ -56,7 +59,7 @@ def streamed(upstream: str) -> list[bytes]:
             return chat_stream(THOUGHT, TEXT)
         case "responses":
             return responses_stream([reasoning_item(0, THOUGHT), message_item(1, TEXT)])
-    return scripts.stream([scripts.thinking(THOUGHT), scripts.text(TEXT)])
+    return scripts.stream([scripts.thinking(THOUGHT), scripts.text(TEXT)], details_apart=False)
 
 
 def whole(upstream: str) -> bytes:
@@ -79,13 +82,17 @@ def calling(upstream: str) -> list[bytes]:
             return chat_stream(THOUGHT, calls=[call("f", first), *fragments], finish="tool_calls")
         case "responses":
             return responses_stream([reasoning_item(0, THOUGHT), call_item(1, "f", CALL)])
-    return scripts.stream([scripts.tool_use(0, "f", **ARGUMENTS)], "tool_use")
+    return scripts.stream([scripts.tool_use(0, "f", **ARGUMENTS)], "tool_use", details_apart=False)
 
 
 def text_of(client: Api, out: bytes, *, stream: bool) -> str:
     if stream:
+        if client is MESSAGES:
+            return check_messages(out).text
         return check_chat(out).choices[0].text if client is CHAT else check_responses(out).text
     body = json.loads(out)
+    if client is MESSAGES:
+        return str(body["content"][-1]["text"])
     if client is CHAT:
         return str(body["choices"][0]["message"]["content"])
     return str(body["output"][-1]["content"][0]["text"])
@@ -95,6 +102,9 @@ def arguments_of(client: Api, out: bytes) -> list[str]:
     if client is CHAT:
         choices = check_chat(out).choices.values()
         return [call["arguments"] for choice in choices for call in choice.calls.values()]
+    if client is MESSAGES:
+        deltas = [json.loads(data).get("delta", {}) for _, data in frames_of(out)]
+        return ["".join(delta.get("partial_json", "") for delta in deltas)]
     items = check_responses(out).response["output"]
     return [item["arguments"] for item in items if item["type"] == "function_call"]
 
@@ -102,11 +112,15 @@ def arguments_of(client: Api, out: bytes) -> list[str]:
 def error_of(client: Api, out: bytes) -> dict[str, Any] | None:
     if client is CHAT:
         return check_chat(out).error
+    if client is MESSAGES:
+        return check_messages(out).error
     return check_responses(out).response["error"]
 
 
 all_pairs = pytest.mark.parametrize("upstream", UPSTREAMS)
-all_clients = pytest.mark.parametrize("client", [CHAT, RESPONSES], ids=lambda api: api.name)
+all_clients = pytest.mark.parametrize(
+    "client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.name
+)
 
 
 @all_pairs
@@ -242,7 +256,9 @@ def test_arguments_that_messages_gives_as_an_object_keep_their_numbers(
     pipeline = pipeline_of("messages", client)
     if stream:
         frames = [scripts.begin(), scripts.start(0, block), scripts.stop(0)]
-        out = pipeline.stream(with_numbers(b"".join([*frames, *scripts.finish("tool_use")])))
+        out = pipeline.stream(
+            with_numbers(b"".join([*frames, *scripts.finish_at_once("tool_use")]))
+        )
         assert arguments_of(client, out) == [f'{{"n":{NUMBERS.decode()}}}']
     else:
         body = json.dumps(scripts.message([block])).encode()
@@ -306,7 +322,7 @@ class TestErrors:
 FIGURES = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
 
 
-@all_clients
+@pytest.mark.parametrize("client", [CHAT, RESPONSES], ids=lambda api: api.name)
 class TestEarlyUsage:
     """Usage that comes before the last choice has finished."""
 

@@ -199,8 +199,11 @@ class MessagesReader:
         Without an event that cannot be read the answer would be another one, so it fails. A comment
         passes, and so does the `[DONE]` that some gateways send here, too, once all is said.
         """
-        if data is not None and not self._ended and begins_object(data):
-            return self.end(UNREADABLE)
+        if data is not None and not self._ended:
+            if (valid := replace_invalid(frame)) != frame:
+                return self.read(valid)
+            if begins_object(data):
+                return self.end(UNREADABLE)
         is_done = data is not None and data.startswith(sse.DONE)
         if is_done and not (self._ended and self._carries_frames):
             return []
@@ -418,7 +421,7 @@ class MessagesReader:
 def _parse_event(data: bytes) -> Json | None:
     """Parse an event: with exact numbers unless it is a delta, all of which are text. Some gateways
     leave out the type of an error."""
-    event = parse_object(data) or parse_object(replace_invalid(data))
+    event = parse_object(data)
     if event is None or event.get("type") == "content_block_delta":
         return event
     exact = parse_object(data, loads_exact) or event
