@@ -59,7 +59,7 @@ def streamed(upstream: str) -> list[bytes]:
             return chat_stream(THOUGHT, TEXT)
         case "responses":
             return responses_stream([reasoning_item(0, THOUGHT), message_item(1, TEXT)])
-    return scripts.stream([scripts.thinking(THOUGHT), scripts.text(TEXT)], details_apart=False)
+    return scripts.stream([scripts.thinking(THOUGHT), scripts.text(TEXT)])
 
 
 def whole(upstream: str) -> bytes:
@@ -82,7 +82,7 @@ def calling(upstream: str) -> list[bytes]:
             return chat_stream(THOUGHT, calls=[call("f", first), *fragments], finish="tool_calls")
         case "responses":
             return responses_stream([reasoning_item(0, THOUGHT), call_item(1, "f", CALL)])
-    return scripts.stream([scripts.tool_use(0, "f", **ARGUMENTS)], "tool_use", details_apart=False)
+    return scripts.stream([scripts.tool_use(0, "f", **ARGUMENTS)], "tool_use")
 
 
 def text_of(client: Api, out: bytes, *, stream: bool) -> str:

@@ -58,7 +58,12 @@ ATTRIBUTED_WHOLE = [("responses", "responses"), *[pair for pair in BRIDGED if pa
 
 OF_CHAT = [("chat", "chat"), ("responses", "chat"), ("messages", "chat")]
 EXPOSURES = ["both", "raw", "summary", "none"]
-PAIRS: list[ApiPair] = [("chat", "chat"), ("responses", "responses"), *BRIDGED]
+PAIRS: list[ApiPair] = [
+    ("chat", "chat"),
+    ("responses", "responses"),
+    ("messages", "messages"),
+    *BRIDGED,
+]
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EACH = pytest.mark.parametrize(("client", "upstream"), PAIRS)
 

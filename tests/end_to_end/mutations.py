@@ -63,7 +63,7 @@ DOCUMENTS: dict[str, tuple[str, bool, Any]] = {
     "messages stream": (
         MESSAGES,
         True,
-        payloads(scripts.stream(CONTENT, "tool_use", details_apart=False)),
+        payloads(scripts.stream(CONTENT, "tool_use")),
     ),
     "messages whole": (MESSAGES, False, scripts.message(CONTENT, "tool_use")),
 }

@@ -87,7 +87,7 @@ def messages_body() -> dict[str, Any]:
 
 
 def messages_frames() -> list[dict[str, Any]]:
-    streamed = scripts.stream(content(), "tool_use", details_apart=False)
+    streamed = scripts.stream(content(), "tool_use")
     return [json.loads(one.partition(b"data: ")[2]) for one in streamed]
 
 

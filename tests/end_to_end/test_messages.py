@@ -25,7 +25,7 @@ CONTENT = [
     scripts.text(WORDS),
     scripts.tool_use(0, "look", where="here"),
 ]
-FRAMES = scripts.stream(CONTENT, "tool_use", details_apart=False)
+FRAMES = scripts.stream(CONTENT, "tool_use")
 BODY = json.dumps(scripts.message(CONTENT, "tool_use")).encode()
 WISH = {"type": "enabled", "budget_tokens": 2048}
 USER = {"role": "user", "content": "Hi"}

@@ -93,14 +93,12 @@ def finish(reason: str = "end_turn") -> list[bytes]:
     return [details, change, event("message_stop")]
 
 
-def stream(
-    content: list[Block], reason: str = "end_turn", *, details_apart: bool = True
-) -> list[bytes]:
+def stream(content: list[Block], reason: str = "end_turn") -> list[bytes]:
     """Return the events in which these blocks stream."""
     frames = [begin(), event("ping")]
     for index, block in enumerate(content):
         frames += [*_block(index, block), stop(index)]
-    return [*frames, *(finish if details_apart else finish_at_once)(reason)]
+    return [*frames, *finish_at_once(reason)]
 
 
 def _block(index: int, block: Block) -> list[bytes]:

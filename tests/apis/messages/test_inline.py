@@ -40,7 +40,7 @@ def pipeline(**given: Any) -> Pipeline:
 
 
 def streamed(content: list[Block], **given: Any) -> MessagesStream:
-    frames = stream(content, details_apart=False)
+    frames = stream(content)
     return check_messages(pipeline(**given).stream(b"".join(frames)))
 
 
@@ -64,7 +64,7 @@ def test_thinking_at_the_beginning_becomes_a_block_with_a_summary(expose: Exposu
 
 def test_it_is_remembered_as_reasoning() -> None:
     read = pipeline()
-    read.stream(b"".join(stream([text(INLINE)], details_apart=False)))
+    read.stream(b"".join(stream([text(INLINE)])))
     (turn,) = read.recorded_turns()
     assert turn.original == [thinking(THOUGHT, "")]
     assert turn.turn.text == "So it is."
@@ -96,7 +96,7 @@ def test_any_split_of_the_text_gives_the_same(expose: Exposure, cuts: list[int])
     ids=["nothing due", "no tags", "quoted", "in a later text", "thought already", "no thinking"],
 )
 def test_any_other_text_passes_byte_for_byte(content: list[Block], given: dict[str, Any]) -> None:
-    data = b"".join(stream(content, details_apart=False))
+    data = b"".join(stream(content))
     assert pipeline(**given).stream(data) == data
     assert whole(content, **given) == message(content)
 
@@ -114,7 +114,7 @@ def test_a_text_without_a_start_is_looked_through() -> None:
 class TestHidden:
     def test_thinking_after_the_text_has_begun_is_left_out(self) -> None:
         read = pipeline(expose="summary")
-        frames = stream([text(f"So <think>{THOUGHT}</think>it is.")], details_apart=False)
+        frames = stream([text(f"So <think>{THOUGHT}</think>it is.")])
         answer = check_messages(read.stream(b"".join(frames)))
         assert answer.text == "So it is."
         assert answer.thinking == []

@@ -155,7 +155,7 @@ def added_up(out: bytes) -> list[Block]:
 def test_a_known_block_survives_streamed_and_whole(block: Block) -> None:
     body = json.dumps(message([block])).encode()
     assert json.loads(messages(expose="summary").whole(body))["content"] == [block]
-    frames = b"".join(stream([block], details_apart=False))
+    frames = b"".join(stream([block]))
     assert added_up(messages(expose="summary").stream(frames)) == [block]
 
 
@@ -205,9 +205,7 @@ def test_thinking_in_texts_and_arguments_is_left_out() -> None:
     body = json.dumps(message(content)).encode()
     for out in (
         json.loads(messages(expose="none").whole(body))["content"],
-        check_messages(
-            messages(expose="none").stream(b"".join(stream(content, details_apart=False)))
-        ).blocks,
+        check_messages(messages(expose="none").stream(b"".join(stream(content)))).blocks,
     ):
         assert "odd" not in str(out)
         assert [block["type"] for block in out][-2:] == ["text", "tool_use"]
@@ -222,5 +220,5 @@ def test_what_is_sealed_is_what_upstream_sent() -> None:
 
     block = thinking(THOUGHT, "c2ln")
     pipeline = messages(expose="summary", plan=PLAN, seal=seal)
-    pipeline.stream(b"".join(stream([block, text("So.")], details_apart=False)))
+    pipeline.stream(b"".join(stream([block, text("So.")])))
     assert sealed == [block]

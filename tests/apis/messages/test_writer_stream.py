@@ -43,7 +43,7 @@ CONTENT = [
     tool_use(1),
     text("Done."),
 ]
-STREAM = b"".join(stream(CONTENT, "tool_use", details_apart=False))
+STREAM = b"".join(stream(CONTENT, "tool_use"))
 
 
 def shown(frames: list[bytes] | bytes = STREAM, **given: Any) -> MessagesStream:
@@ -122,7 +122,7 @@ def test_the_signature_seals_what_is_not_shown() -> None:
 
 
 def test_thinking_that_upstream_omits_keeps_its_signature() -> None:
-    frames = stream([thinking("", "b3du"), text("So.")], details_apart=False)
+    frames = stream([thinking("", "b3du"), text("So.")])
     data = b"".join(frames)
     assert messages(plan=PLAN, seal=seal).stream(data) == data
 
@@ -212,7 +212,7 @@ BLOCKS = st.lists(
 def test_every_interleaving_of_upstream_and_summarizer_gives_a_legal_stream(
     content: list[Any], expose: Exposure, cut: int, data: st.DataObject
 ) -> None:
-    frames = stream(content, details_apart=False)
+    frames = stream(content)
     pipeline = messages(expose=expose, seal=seal if data.draw(st.booleans()) else None)
     style = pipeline.display.style
     plan = SummaryPlan(style=style, part_chars=10, tail_chars=5, min_chars=0, max_parts=3)

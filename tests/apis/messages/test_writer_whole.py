@@ -85,7 +85,7 @@ def test_a_whole_message_is_what_its_stream_adds_up_to(
 ) -> None:
     given: dict[str, Any] = {"plan": PLAN, "expose": expose, "seal": seal if sealed else None}
     whole = json.loads(messages(**given).whole(encode(content)))
-    streamed = b"".join(stream(content, details_apart=False))
+    streamed = b"".join(stream(content))
     assert check_messages(messages(**given).stream(streamed)).message == whole
 
 
@@ -141,7 +141,7 @@ def test_an_answer_that_is_to_fail_with_its_summary_is_told_as_an_error() -> Non
     error = json.loads(messages(plan=plan, write=None).whole(encode(CONTENT)))
     assert error["type"] == "error"
     assert error["error"]["response"]["content"][2] == CONTENT[2]
-    frames = stream(CONTENT, details_apart=False)
+    frames = stream(CONTENT)
     streamed = check_messages(messages(plan=plan, write=None).stream(b"".join(frames)))
     assert streamed.error is not None
     assert streamed.text == "I look. Done."

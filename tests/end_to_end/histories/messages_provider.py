@@ -60,7 +60,7 @@ class Anthropic(Provider):
     def play(self, entry: Entry, *, stream: bool) -> Answer:
         reason = "tool_use" if entry.script.calls else "end_turn"
         if stream:
-            return Answer(messages.stream(entry.written, reason, details_apart=False))
+            return Answer(messages.stream(entry.written, reason))
         return Answer.json(messages.message(entry.written, reason))
 
     def turns(self, body: Json) -> list[Turn]:
