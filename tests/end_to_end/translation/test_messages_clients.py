@@ -136,8 +136,8 @@ class TestAnswers:
         message = message_of(reply, stream=stream)
         assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "END")
 
-    async def test_a_calls_id_that_clients_refuse_returns_to_upstream_as_it_was(self) -> None:
-        function = {"name": TOOL, "arguments": "{}"}
+    async def test_a_call_that_clients_would_refuse_returns_to_upstream_as_it_was(self) -> None:
+        function = {"name": TOOL, "arguments": "[1]"}
         fragment = {"index": 0, "id": "functions.look:0", "type": "function", "function": function}
         asked = Answer([chunk({"tool_calls": [fragment]}), chunk({}, finish="tool_calls")])
         upstream = Upstream(asked, answer("chat", stream=False))
@@ -153,7 +153,7 @@ class TestAnswers:
         ]
         await call(app, PATH, body(messages=turns, tools=TOOLS), KEY)
         _, called, answered = upstream.requests[1].json["messages"]
-        assert called["tool_calls"][0]["id"] == "functions.look:0"
+        assert called["tool_calls"] == [{key: fragment[key] for key in ("id", "type", "function")}]
         assert answered["tool_call_id"] == "functions.look:0"
 
 
