@@ -405,7 +405,7 @@ class TestFailures:
     def test_a_summary_that_fails_fails_the_whole_answer(self) -> None:
         end = ResponseEnded(None, None, ok=True, usage=Tokens(4, 5), error=TIMEOUT)
         seen = streamed(say("A"), Finished(0, None, "stop"), end=end)
-        assert seen.kinds[-2:] == ["message_delta", "error"]
+        assert seen.kinds[-2:] == ["content_block_stop", "error"]
         assert seen.error == {"type": "api_error", "message": TIMEOUT.message}
         writer = make_writer()
         writer.note(say("A"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from abridge.apis.api import RequestEcho
@@ -78,7 +79,7 @@ class TranslatedMessage:
 
     def build_whole(self, end: ResponseEnded) -> Json:
         """Build the whole message, also of an answer that is to fail with it."""
-        self.note(end)
+        self.note(replace(end, error=None))
         return self._whole.message
 
     # Events
@@ -121,18 +122,17 @@ class TranslatedMessage:
         yield "ping", {}
 
     def _end(self, event: ResponseEnded) -> MessageEvents:
+        """End the message. One that fails has no stop reason."""
         self._is_over = True
+        yield from self._content.finish() if event.ok else self._content.break_off()
         error = event.error
         if not event.ok:
-            yield from self._content.break_off()
             error = error or self._error or CONNECTION_LOST
-        else:
-            yield from self._content.finish()
-            yield "message_delta", self._build_delta(event)
-        if error is None:
-            yield "message_stop", {}
-        else:
-            yield "error", {"error": error_body(error.message, code=error.code)["error"]}
+        if error is not None:
+            yield "error", error_body(error.message, code=error.code)
+            return
+        yield "message_delta", self._build_delta(event)
+        yield "message_stop", {}
 
     def _build_delta(self, event: ResponseEnded) -> Json:
         tokens = event.usage or self._usage
