@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.display import Exposure
+from tests.apis.messages import scripts
 from tests.end_to_end.translation.test_translation import SUMMARY, bridge
 from tests.end_to_end.translation.turn import ARGUMENTS, PATHS, TOOL, WORDS, answer
 from tests.support.asgi import Call, call
@@ -105,6 +106,20 @@ class TestAnswers:
         message = message_of(await call(app, PATH, body(stream=stream, **wish), KEY), stream=stream)
         assert shown(message) == texts
         assert message["content"][-1] == {"type": "text", "text": WORDS}
+
+    @BOTH
+    async def test_the_wish_is_heard_before_an_upstream_that_is_not_told_apart(
+        self, *, stream: bool
+    ) -> None:
+        blocks = [scripts.thinking(THOUGHT), scripts.text(WORDS)]
+        played = Answer(scripts.stream(blocks, details_apart=False))
+        if not stream:
+            played = Answer.json(scripts.message(blocks))
+        app = bridge(Upstream(played), "same")
+        reply = await call(app, PATH, body(stream=stream, **THINKS), KEY)
+        assert shown(message_of(reply, stream=stream)) == [SUMMARY]
+        reply = await call(app, PATH, body(stream=stream), KEY)
+        assert reply.data == b"".join(step for step in played.steps if isinstance(step, bytes))
 
     @BOTH
     async def test_opaque_state_of_a_responses_model_is_redacted_thinking(
