@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.asgi import Call, begin
 from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
+from tests.support.messages_checker import check_error
 from tests.support.upstream import Answer, Upstream
 
 PATH = "/v1/messages/count_tokens"
@@ -44,6 +45,7 @@ def assert_estimated(answer: Call, tokens: int = ESTIMATE) -> None:
     assert answer.status == 200
     assert answer.json == {"input_tokens": tokens, "estimate": True}
     assert answer.headers["x-abridge-estimate"] == "true"
+    assert answer.headers["request-id"].startswith("req_")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -85,7 +87,8 @@ async def test_where_reasoning_is_hidden_only_the_number_passes() -> None:
     leak = {"type": "error", "error": {"type": "api_error", "message": "SECRET thoughts"}}
     answer = await count(Upstream(Answer.json(leak, 500)), **hidden)
     assert answer.status == 500
-    assert answer.json["type"] == "error"
+    assert check_error(answer.json)["type"] == "api_error"
+    assert answer.json["request_id"] == answer.headers["request-id"]
     assert b"SECRET" not in answer.data
     answer = await count(Upstream(Answer.json({"thinking": "SECRET"})), **hidden)
     assert b"SECRET" not in answer.data

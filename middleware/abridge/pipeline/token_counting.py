@@ -17,7 +17,6 @@ from starlette.types import ASGIApp, Message, Scope, Send
 from abridge.apis.credentials import Header
 from abridge.apis.json import dumps, parse_object
 from abridge.apis.messages.token_estimate import estimate_tokens
-from abridge.apis.own_errors import kept_headers, rewrite_error_body
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.token_counters import TOKEN_COUNTERS, TokenCounter
 from abridge.config.exposure import hides_raw
@@ -31,6 +30,7 @@ from abridge.http.asgi import (
     with_header_list,
 )
 from abridge.observability.record import Record
+from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import ApiRequest
@@ -66,7 +66,8 @@ class TokenCounting:
         record.status = 200
         tokens = await request.work.run(estimate_tokens, request.take_body())
         estimate = {"input_tokens": tokens, "estimate": True}
-        await _send(_json_messages(200, estimate, [ESTIMATE_HEADER]), send)
+        headers = [ESTIMATE_HEADER, *_error_writer(request).id_headers([])]
+        await _send(_json_messages(200, estimate, headers), send)
 
     def _counters(self, request: ApiRequest) -> Iterator[tuple[TokenCounter, bool]]:
         """Yield the endpoints to ask, each with whether it is that of the client's own API at an
@@ -124,13 +125,16 @@ class _Answer:
         if is_own and not hides:
             return self._messages
         if status < 300 and count is not None:
-            return _json_messages(200, {"input_tokens": count})
+            headers = _error_writer(request).id_headers([])
+            return _json_messages(200, {"input_tokens": count}, headers)
         if not is_own or status < 400:
             return None
-        headers = kept_headers(self._messages[0]["headers"])
-        return _json_messages(
-            status, rewrite_error_body(status, body, request.api.write_error), headers
-        )
+        start, body = _error_writer(request).retell(self._messages[0], body)
+        return [start, {"type": "http.response.body", "body": body, "more_body": False}]
+
+
+def _error_writer(request: ApiRequest) -> ErrorWriter:
+    return ErrorWriter(request.api, Record.get(request.scope).id)
 
 
 def _written_body(counter: TokenCounter, body: bytes) -> bytes:
