@@ -123,3 +123,14 @@ class TestRefusals:
         reply = await call(app, PATH, body(container="container_1"), KEY)
         assert reply.status == 200
         assert "container" not in played.requests[0].json
+
+
+@pytest.mark.parametrize("upstream", ["chat", "responses", "messages"])
+async def test_the_clients_own_model_can_summarize(upstream: str) -> None:
+    summary = answer(upstream, stream=True, thought="", text="I add the numbers.")
+    played = Upstream(answer(upstream, stream=False), summary)
+    app = bridge(played, upstream, writer=None, summarizer={"kind": "upstream"})
+    thinking = {"type": "enabled", "budget_tokens": 2000}
+    reply = await call(app, PATH, body(thinking=thinking), BETA)
+    assert reply.json["content"][0]["thinking"] == "I add the numbers."
+    assert [request.path for request in played.requests] == [PATHS[upstream]] * 2

@@ -10,12 +10,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.config.settings import SummarizerSettings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.model.upstream import upstream_summarizer
+from tests.apis.messages import scripts as messages
 from tests.support.streams import chat_stream, message_item, reasoning_item, responses_stream
 
 SCOPE: dict[str, Any] = {
@@ -32,6 +34,8 @@ SCOPE: dict[str, Any] = {
         (b"x-api-key", b"k"),
         (b"openai-organization", b"org"),
         (b"openai-project", b"proj"),
+        (b"anthropic-version", b"2023-06-01"),
+        (b"anthropic-beta", b"oauth-2025-04-20"),
         (b"cookie", b"session=1"),
         (b"content-length", b"999"),
         (b"x-abridge-summary", b"detailed"),
@@ -105,6 +109,42 @@ async def test_on_responses_nothing_is_stored_and_thinking_is_off() -> None:
     assert body["store"] is False
     assert body["reasoning"] == {"effort": "none"}
     assert body["max_output_tokens"] == 600
+
+
+@pytest.mark.parametrize(
+    ("profile", "model", "fields"),
+    [
+        ("auto", "thinker-1", {"thinking": {"type": "disabled"}, "temperature": 0.3}),
+        (
+            "vllm",
+            "thinker-1",
+            {
+                "thinking": {"type": "disabled"},
+                "chat_template_kwargs": {"enable_thinking": False},
+                "temperature": 0.3,
+            },
+        ),
+        ("anthropic", "claude-opus-4-8", {"thinking": {"type": "disabled"}}),
+        ("anthropic", "claude-opus-5-5", {}),
+        ("anthropic", "claude-3-haiku", {"temperature": 0.3}),
+    ],
+)
+async def test_on_messages_thinking_is_off_where_the_model_allows_it(
+    profile: str, model: str, fields: dict[str, Any]
+) -> None:
+    frames = messages.stream([messages.thinking("hm"), messages.text("So it is.")])
+    pieces, seen = await summarize_once(frames, MESSAGES, profile, "/v1/messages", model)
+    assert "".join(map(str, pieces[:-1])) == "So it is."
+    body = seen["body"]
+    (asked,) = body["messages"]
+    assert asked["role"] == "user"
+    assert isinstance(body["system"], str)
+    assert body["max_tokens"] == 600
+    known = ("model", "stream", "messages", "system", "max_tokens")
+    assert {key: value for key, value in body.items() if key not in known} == fields
+    headers = dict(seen["scope"]["headers"])
+    assert headers[b"anthropic-version"] == b"2023-06-01"
+    assert headers[b"anthropic-beta"] == b"oauth-2025-04-20"
 
 
 async def test_a_path_that_names_the_model_is_called_as_it_is() -> None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.tags import TagSplitter
 from abridge.config.settings import SummarizerSettings
 from abridge.core.conversation import Json
+from abridge.providers.claude import find_capabilities
 from abridge.providers.profile import Profile
 from abridge.summarizers.model.prompts import Prompt
 
@@ -37,7 +39,7 @@ class ModelEndpoint:
             "model": self.model,
             "stream": True,
             "temperature": settings.temperature,
-            **MODEL_APIS[self.api.name].build_body(self.profile, settings, prompt),
+            **MODEL_APIS[self.api.name].build_body(self, settings, prompt),
         }
         self.profile.drop_rejected(fields, self.model or "")
         fields |= settings.extra_body
@@ -54,20 +56,38 @@ class ModelEndpoint:
         return MODEL_APIS[self.api.name].make_splitter(self.profile)
 
 
-def _chat_body(profile: Profile, settings: SummarizerSettings, prompt: Prompt) -> Json:
+def _chat_body(endpoint: ModelEndpoint, settings: SummarizerSettings, prompt: Prompt) -> Json:
     return {
         "messages": [
             {"role": "system", "content": prompt.system},
             {"role": "user", "content": prompt.user},
         ],
         "stream_options": {"include_usage": True},
-        profile.max_tokens_field: settings.max_tokens,
-        **profile.thinking_off,
+        endpoint.profile.max_tokens_field: settings.max_tokens,
+        **endpoint.profile.thinking_off,
     }
 
 
-def _responses_body(profile: Profile, settings: SummarizerSettings, prompt: Prompt) -> Json:
-    thinking_off = dict(profile.thinking_off)
+def _messages_body(endpoint: ModelEndpoint, settings: SummarizerSettings, prompt: Prompt) -> Json:
+    capabilities = find_capabilities(endpoint.model or "")
+    thinking_off = {
+        key: value
+        for key, value in endpoint.profile.thinking_off.items()
+        if key != "reasoning_effort"  # this API has no such field
+    }
+    if capabilities.thinking != "none" and capabilities.thinking_off:
+        thinking_off["thinking"] = {"type": capabilities.thinking_off}
+    return {
+        "system": prompt.system,
+        "messages": [{"role": "user", "content": prompt.user}],
+        "max_tokens": settings.max_tokens,
+        **thinking_off,
+        **({} if capabilities.sampling else {"temperature": None}),
+    }
+
+
+def _responses_body(endpoint: ModelEndpoint, settings: SummarizerSettings, prompt: Prompt) -> Json:
+    thinking_off = dict(endpoint.profile.thinking_off)
     if "reasoning_effort" in thinking_off:  # `reasoning.effort` here: openai-openapi, `Reasoning`
         thinking_off["reasoning"] = {"effort": thinking_off.pop("reasoning_effort")}
     return {
@@ -79,24 +99,25 @@ def _responses_body(profile: Profile, settings: SummarizerSettings, prompt: Prom
     }
 
 
+def _tag_splitter(profile: Profile) -> TagSplitter:
+    return TagSplitter(profile.tags, prefilled=profile.prefilled)
+
+
 @dataclass(slots=True, frozen=True)
 class ModelApi:
     """An API over which a summarizer model can be called."""
 
     api: Api
-    build_body: Callable[[Profile, SummarizerSettings, Prompt], Json]
+    build_body: Callable[[ModelEndpoint, SummarizerSettings, Prompt], Json]
     make_splitter: Callable[[Profile], TagSplitter]
-    """Finds inline reasoning, which the Reader does not look for in a Responses message."""
+    """Finds inline reasoning, which the Readers but Chat Completions' do not look for in a text."""
 
 
 MODEL_APIS: Mapping[str, ModelApi] = {
     spelling.api.name: spelling
     for spelling in (
         ModelApi(CHAT, _chat_body, lambda _: TagSplitter(())),
-        ModelApi(
-            RESPONSES,
-            _responses_body,
-            lambda profile: TagSplitter(profile.tags, prefilled=profile.prefilled),
-        ),
+        ModelApi(RESPONSES, _responses_body, _tag_splitter),
+        ModelApi(MESSAGES, _messages_body, _tag_splitter),
     )
 }

@@ -28,10 +28,13 @@ FORWARDED_HEADERS = frozenset(
         b"x-goog-api-key",
         b"openai-organization",
         b"openai-project",
+        b"anthropic-version",
+        b"anthropic-beta",  # some of Anthropic's credentials are taken with a flag in it only
         b"host",
     }
 )
-"""Client headers to copy to the call: credentials, organization, project and host."""
+"""Client headers to copy to the call: credentials, organization, project and host, and what
+Anthropic's API demands."""
 
 
 def upstream_summarizer(
