@@ -1,8 +1,9 @@
-"""The summary that a request asks for: `reasoning.summary`, alike on both of OpenAI's APIs.
+"""The summary that a request asks for: `reasoning.summary`, alike on all APIs.
 
 On Responses it is a field of the API (openai-openapi, `Reasoning.summary`; `generate_summary` is
-its old name). On Chat Completions it is an extension of Abridge's, which upstream never gets.
-`reasoning.summary_language` is such an extension on both.
+its old name). On the others it is an extension of Abridge's, which upstream never gets; Messages
+has a word of its own beside it (`apis/messages/reasoning.py`). `reasoning.summary_language` is such
+an extension on all.
 """
 
 from __future__ import annotations

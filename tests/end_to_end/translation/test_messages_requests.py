@@ -9,7 +9,7 @@ import pytest
 
 from tests.end_to_end.translation.test_messages_clients import EACH, KEY, PATH, body
 from tests.end_to_end.translation.test_translation import KEY as BEARER
-from tests.end_to_end.translation.test_translation import bridge
+from tests.end_to_end.translation.test_translation import SUMMARY, bridge
 from tests.end_to_end.translation.turn import PATHS, answer, request_body
 from tests.support.asgi import call
 from tests.support.messages_checker import check_error
@@ -134,3 +134,18 @@ async def test_the_clients_own_model_can_summarize(upstream: str) -> None:
     reply = await call(app, PATH, body(thinking=thinking), BETA)
     assert reply.json["content"][0]["thinking"] == "I add the numbers."
     assert [request.path for request in played.requests] == [PATHS[upstream]] * 2
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("api", ["same", "auto", "messages"])
+async def test_asking_for_thinking_is_asking_for_its_summary(api: str, *, stream: bool) -> None:
+    """Whatever makes Abridge look at the body: here nothing else does."""
+    played = Upstream(answer("messages", stream=stream))
+    sent = body(stream=stream, thinking={"type": "enabled", "budget_tokens": 2000})
+    reply = await call(bridge(played, api), PATH, sent, KEY)
+    if stream:
+        lines = [line for line in reply.data.splitlines() if line.startswith(b"data:")]
+        deltas = [json.loads(line[5:]).get("delta", {}) for line in lines]
+        assert "".join(delta.get("thinking", "") for delta in deltas) == SUMMARY
+    else:
+        assert reply.json["content"][0]["thinking"] == SUMMARY
