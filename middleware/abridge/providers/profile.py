@@ -234,6 +234,11 @@ class Profile:
         name = model.casefold()
         return _matches_any(name, self.signed_models) and not _matches_any(name, DERIVED_MODELS)
 
+    def takes_unsigned(self, model: str) -> bool:
+        """Return whether thinking of other APIs, which nothing signs, may be sent on Messages. An
+        upstream of which nothing is known may be Claude's under any name."""
+        return self.wants_reasoning or not (self.learns or self.verifies_signatures(model))
+
     def has_to_ask(self, model: str) -> bool:
         """Return whether a model thinks on Messages, or says what it thinks, only if asked."""
         return _matches_any(model.casefold().rpartition("/")[2], self.thinks_if_asked)

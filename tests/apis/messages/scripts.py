@@ -107,7 +107,8 @@ def _block(index: int, block: Block) -> list[bytes]:
             deltas = [
                 delta(index, "thinking", thinking=piece) for piece in pieces(block["thinking"])
             ]
-            signing = [delta(index, "signature", signature=block["signature"])]
+            signature = block["signature"]
+            signing = [delta(index, "signature", signature=signature)] if signature else []
             return [start(index, {**block, "thinking": "", "signature": ""}), *deltas, *signing]
         case "text":
             deltas = [delta(index, "text", text=piece) for piece in pieces(block["text"])]

@@ -115,6 +115,29 @@ class AnthropicAdaptive(Anthropic):
     model = "claude-opus-5"
 
 
+class Raw(Anthropic):
+    """A server of open models: it shows raw reasoning, signs nothing and demands nothing."""
+
+    name = "vllm messages"
+    profile = "vllm"
+    model = "thinker-1"
+    summarizes = False
+
+    def write_turn(self, script: Script, body: Json) -> Turn:
+        """Think again between the calls of the first round."""
+        blocks: Turn = [messages.text(script.text)] if script.text else []
+        thinks = script.thinks and self._thinks(body)
+        for number, made in enumerate(script.calls):
+            if number and thinks:
+                blocks.append(messages.thinking(script.reasoning_text("b"), ""))
+            block = messages.tool_use(0, made.name, **json.loads(made.arguments))
+            blocks.append({**block, "id": made.id})
+        return [messages.thinking(script.reasoning_text(), ""), *blocks] if thinks else blocks
+
+    def refusal_of(self, body: Json) -> Refusal | None:
+        return None
+
+
 def _blocks(message: Json) -> list[Json]:
     content = message["content"]
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -15,7 +15,7 @@ from tests.end_to_end.histories.chat_dialects import (
     OpenRouterSummaries,
     Zai,
 )
-from tests.end_to_end.histories.messages_provider import Anthropic, AnthropicAdaptive
+from tests.end_to_end.histories.messages_provider import Anthropic, AnthropicAdaptive, Raw
 from tests.end_to_end.histories.provider import Provider
 from tests.end_to_end.histories.responses_provider import Ollama, Open, OpenAI
 
@@ -36,6 +36,7 @@ PROVIDERS: dict[str, type[Provider]] = {
         OpenAI,
         OpenRouter,
         OpenRouterSummaries,
+        Raw,
         VLLM,
         Zai,
     )

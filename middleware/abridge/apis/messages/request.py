@@ -202,7 +202,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     params = request.params
     capabilities = find_capabilities(request.model, options.profile.structured_outputs)
     messages_param = request.param_names.get("messages", "messages")
-    allow_unsigned = options.profile.wants_reasoning  # it refuses none, and needs its own back
+    allow_unsigned = options.profile.takes_unsigned(request.model)
     builder = MessagesBuilder(
         request.messages, capabilities, messages_param, allow_unsigned=allow_unsigned
     )
