@@ -58,12 +58,7 @@ ATTRIBUTED_WHOLE = [("responses", "responses"), *[pair for pair in BRIDGED if pa
 
 OF_CHAT = [("chat", "chat"), ("responses", "chat"), ("messages", "chat")]
 EXPOSURES = ["both", "raw", "summary", "none"]
-PAIRS: list[ApiPair] = [
-    ("chat", "chat"),
-    ("responses", "responses"),
-    ("messages", "messages"),
-    *BRIDGED,
-]
+PAIRS: list[ApiPair] = [*((api, api) for api in CLIENTS), *BRIDGED]
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EACH = pytest.mark.parametrize(("client", "upstream"), PAIRS)
 

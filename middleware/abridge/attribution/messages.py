@@ -1,8 +1,9 @@
 """Attribute the tool calls of an Anthropic message to the thinking that led to them.
 
-In a stream the reasoning is read from the events, and a call is attributed in the event that starts
-its block. In a whole message each thinking block is a part; one that holds a summary of Abridge's
-has its parts. Every block whose type ends in `tool_use` is a call, whoever runs its tool.
+In a stream the reasoning is read from the events, redacted thinking from what is written, and a
+call is attributed in the event that starts its block. In a whole message each thinking block is a
+part; one that holds a summary of Abridge's has its parts. Every block whose type ends in `tool_use`
+is a call, whoever runs its tool.
 """
 
 from __future__ import annotations
@@ -15,16 +16,14 @@ from abridge.apis import sse
 from abridge.apis.api import Writer
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
-from abridge.apis.json import dumps, loads_exact, parse_object, string
+from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
 from abridge.apis.openai import change_answer
 from abridge.attribution.attributor import RAW, SUMMARY, Attributor
 from abridge.core.conversation import Json
 from abridge.core.events import (
     Event,
     NativeSummary,
-    ProviderState,
     ReasoningDelta,
-    ReasoningEnded,
     ResponseEnded,
     SummaryTextDelta,
 )
@@ -36,7 +35,9 @@ BLOCK_START = "content_block_start"
 PART_SEPARATOR = "\n\n"
 """Separates the parts of a summary in a block."""
 
-_CALL_NEEDLE, _START_NEEDLE = b'tool_use"', BLOCK_START.encode()
+_CALL_NEEDLE, _REDACTED_NEEDLE = b'tool_use"', b'"redacted_thinking"'
+
+_START_NEEDLE = BLOCK_START.encode()
 
 
 class BlockAttributor:
@@ -105,7 +106,7 @@ class MessagesAttributingWriter:
         self._display = display
         self._limit = 0 if display.drops_reasoning else limit
         self._attributor: Attributor[str] = Attributor(self._limit, native=display.native)
-        self._redacted_count = 0  # pieces of opaque state in the open item
+        self._redacted_count = 0  # blocks of redacted thinking
         self._shows_raw = False  # some of what is shown is raw reasoning
 
     @property
@@ -116,7 +117,7 @@ class MessagesAttributingWriter:
         data = self._writer.write(event)
         if self._limit:
             self._note_reasoning(event)
-        if _CALL_NEEDLE not in data:
+        if _START_NEEDLE not in data or not (_CALL_NEEDLE in data or _REDACTED_NEEDLE in data):
             return data
         return b"".join(map(self._attribute_frame, sse.split_frames(data)))
 
@@ -158,22 +159,20 @@ class MessagesAttributingWriter:
                 add(SUMMARY, event.text, part=event.index, stretch=event.item)
             case NativeSummary() if self._display.show_summary:
                 add(SUMMARY, event.text, part=event.index, stretch=event.item)
-            case ProviderState(signs=False):
-                self._redacted_count += 1
-            case ReasoningEnded():  # after the text, each in a block of its own
-                for _ in range(self._redacted_count):
-                    self._attributor.add_redacted(stretch=event.item)
-                self._redacted_count = 0
 
     def _attribute_frame(self, frame: bytes) -> bytes:
-        if not (_CALL_NEEDLE in frame and _START_NEEDLE in frame):
+        """Return the frame that starts a block, of a call with its attribution."""
+        if _START_NEEDLE not in frame:
             return frame
         event = parse_object(sse.frame_data(frame) or b"", loads_exact) or {}
-        block = event.get("content_block")
-        is_call = isinstance(block, dict) and string(block.get("type")).endswith(TOOL_USE_SUFFIX)
-        if event.get("type") != BLOCK_START or not is_call:
+        block = as_object(event.get("content_block"))
+        kind = string(block.get("type"))
+        if kind == "redacted_thinking":
+            self._redacted_count += 1
+            self._attributor.add_redacted(stretch=f"redacted {self._redacted_count}")
+        if event.get("type") != BLOCK_START or not kind.endswith(TOOL_USE_SUFFIX):
             return frame
-        attributed = attribute_block(event["content_block"], self._attributor)
+        attributed = attribute_block(block, self._attributor)
         if attributed == block:
             return frame
         return sse.encode_frame(dumps({**event, "content_block": attributed}), event=BLOCK_START)

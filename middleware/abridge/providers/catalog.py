@@ -86,6 +86,7 @@ _ROWS = (
         "auto",
         apis=ALL_APIS,
         summarized_models=(*CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *GEMINI_SUMMARIES),
+        signed_models=_CLAUDE,
         learns=True,
         telemetry_name="openai",  # their APIs, whoever serves them
         source="what can be told by looking",
@@ -94,6 +95,7 @@ _ROWS = (
         "anthropic",
         reasoning_in=(),  # on its chat endpoint, which is meant for testing
         summarized_models=CLAUDE_SUMMARIES,
+        signed_models=("*",),
         returns=ReasoningReturn("nothing"),
         rejects=(
             # platform.claude.com: migration guide; aido release 1.4.2

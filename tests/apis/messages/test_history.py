@@ -148,6 +148,22 @@ class TestChanges:
         assert conversation.strip(turn, nothing) == (2, True)
         assert conversation.body()["messages"][1]["content"] == [thinking("Hm."), tool_use()]
 
+    @pytest.mark.parametrize(
+        ("name", "model", "left_out"),
+        [
+            *(("anthropic", "claude-opus-4-5", 1), ("auto", "anthropic/claude-opus-5", 1)),
+            *(("auto", "thinker-1", 0), ("vllm", "claude-opus-4-5", 0)),
+        ],
+    )
+    def test_thinking_without_a_signature_is_left_out_where_it_is_refused(
+        self, name: str, model: str, left_out: int
+    ) -> None:
+        content = [thinking("Mine.", ""), thinking("Hm."), tool_use()]
+        conversation = MessagesHistory(request("Hi", content, model=model))
+        placement = conversation.place_reasoning(conversation.turns[2], PROFILES[name])
+        assert placement == ("dropped" if left_out else "unchanged")
+        assert conversation.body()["messages"][1]["content"] == content[left_out:]
+
     def test_a_message_with_nothing_left_is_removed(self) -> None:
         conversation = MessagesHistory(request("Hi", [thinking("ours", "")], "And?"))
         conversation.strip(conversation.turns[2], lambda given: given == "ours")
