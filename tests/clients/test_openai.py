@@ -260,3 +260,38 @@ async def test_the_list_of_models_passes() -> None:
     async with connect(upstream) as client:
         models = [model.id async for model in client.models.list()]
     assert models == ["thinker-1"]
+
+
+class TestWebSocket:
+    async def test_a_conversation_on_one_connection(self) -> None:
+        upstream = Upstream(
+            Answer(chat_stream(THOUGHT, calls=[call("add", "{}")], finish="tool_calls")),
+            Answer(chat_stream(THOUGHT, "One hundred.")),
+        )
+        async with connect(upstream, entry={"api": "chat"}) as client:
+            if not hasattr(client.responses, "connect"):
+                pytest.skip("this release has no WebSockets")
+            async with client.responses.connect() as connection:
+                await connection.response.create(**ASK, tools=[TOOL], store=False)
+                first = await self.completed(connection)
+                (called,) = [item for item in first.output if item.type == "function_call"]
+                output = {"call_id": called.call_id, "output": "100"}
+                await connection.response.create(
+                    **{**ASK, "input": [{"type": "function_call_output", **output}]},
+                    tools=[TOOL],
+                    store=False,
+                    previous_response_id=first.id,
+                )
+                second = await self.completed(connection)
+        assert second.output_text == "One hundred."
+        assert second.output[0].summary[0].text == SUMMARY
+        messages = upstream.requests[1].json["messages"]
+        assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
+        assert messages[1]["reasoning_content"] == THOUGHT
+
+    async def completed(self, connection: Any) -> Any:
+        async for event in connection:
+            assert event.type != "error", event
+            if event.type == "response.completed":
+                return event.response
+        raise AssertionError("the connection was closed")

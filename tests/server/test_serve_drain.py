@@ -12,10 +12,11 @@ import pytest
 
 from tests.support.checker import check_responses
 from tests.support.metrics_text import Metrics, scrape, scrape_until
-from tests.support.servers import HANG, serve, soon
+from tests.support.servers import HANG, serve, soon, until
 from tests.support.sidecar import Sidecar, client, sidecar, status, streaming, until_status
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
+from tests.support.websockets import checked, opened
 
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
@@ -178,3 +179,38 @@ class TestLastScrape:
             running.signal()
             assert await running.end() == 0
             assert "waiting" not in running.output
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_websocket_is_closed_once_its_answer_is_complete(workers: int) -> None:
+    upstream = Slow()
+    async with (
+        serve(upstream) as url,
+        sidecar("--upstream", f"{url}/v1", "--workers", str(workers), **NOTHING_KEPT) as running,
+        opened(running.url) as client,
+        opened(running.url) as idle,
+    ):
+        await client.create(input="waiting")
+        await until(lambda: upstream.running == 1)
+        running.signal()
+        assert await idle.close_code() == 1012
+        upstream.gate.set()
+        checked(await client.answer())
+        assert await client.close_code() == 1012
+        assert await running.end() == 0
+
+
+async def test_a_websocket_whose_answer_is_stuck_is_told_and_closed() -> None:
+    upstream = Slow()
+    stop_soon = {"ABRIDGE_SERVER__DRAIN": "0.5"}
+    async with (
+        serve(upstream) as url,
+        sidecar("--upstream", f"{url}/v1", **stop_soon) as running,
+        opened(running.url) as client,
+    ):
+        await client.create(input="stuck")
+        await until(lambda: upstream.running == 1)
+        running.signal()
+        assert (await client.answer())[-1]["type"] == "response.failed"
+        assert await client.close_code() == 1012
+        assert await running.end() == 0
