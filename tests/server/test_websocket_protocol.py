@@ -184,6 +184,15 @@ class TestCeilings:
             assert await client.close_code() == 1009
             await until(lambda: app.left == 1009)
 
+    async def test_a_client_that_is_still_sending_learns_why(self) -> None:
+        """Closed at once, the connection would be reset under what comes, and the reason lost."""
+        async with (
+            door(Echo(), limits={"body": 1000}) as front,
+            opened(front.url) as client,
+        ):
+            await client.send("x" * 20_000_000)
+            assert await client.close_code() == 1009
+
     async def test_nor_may_it_come_in_pieces(self) -> None:
         async with door(app := Echo(), limits={"body": 1000}) as front:
             async with upgraded(front.url) as peer:

@@ -53,6 +53,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         self._count_refusal = count_refusal
         self._on_lost = on_lost
         self._closing = asyncio.Event()
+        self._refused = False  # nothing more is read of this connection
         self._check_seconds = min(limits.client, limits.upload) / 10
         self._message_bytes = 0  # received of a message that is not yet whole
         self._message_began = 0.0
@@ -89,8 +90,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     # What is read
 
     def data_received(self, data: bytes) -> None:
-        if self.close_sent and self.conn.parser_exc is not None:
-            return  # it is discarded
+        if self._refused:
+            return
         if not self._message_bytes:
             self._message_began = self.loop.time()
         self._message_bytes += len(data)
@@ -168,10 +169,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         code, reason = (closed.code, closed.reason) if closed is not None else (1006, "")
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
         self.transport.write(b"".join(self.conn.data_to_send()))
-        self.close_sent = True
+        self._refused = self.close_sent = True
         self._give_back()
         self._check_timer.cancel()
-        self._check_timer = self.loop.call_later(DISCARD_SECONDS, self.reset)
+        self.close_timer = self.loop.call_later(DISCARD_SECONDS, self.reset)
 
     # What is waited for
 
