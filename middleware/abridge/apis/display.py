@@ -63,6 +63,10 @@ class Display:
 ENVELOPE_PREFIX = "abr1."
 """Begins every blob of Abridge's."""
 
+UNSEALED = f"{ENVELOPE_PREFIX}none"
+"""Where an API requires a blob, one of Abridge's that holds nothing. Left empty, the block would be
+broken to some clients: Pydantic AI returns the text of one as the user's."""
+
 DAMAGED_CODE = "invalid_encrypted_content"
 """Error code for a blob that cannot be opened."""
 

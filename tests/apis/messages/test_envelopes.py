@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.display import ENVELOPE_PREFIX, UNSEALED
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.messages.history import STATE_KEYS, MessagesHistory
 from abridge.core.events import ProviderState, ReasoningDelta
@@ -108,8 +108,8 @@ class TestOpening:
         assert opened(QUESTION, assistant(beside), QUESTION) == [QUESTION, QUESTION]
 
     def test_nothing_is_sealed_without_a_key_or_with_too_much_to_keep(self) -> None:
-        assert EnvelopeSealer(None).seal(RAW) == ""
-        assert sealing().seal(None) == ""
+        assert EnvelopeSealer(None).seal(RAW) == UNSEALED
+        assert sealing().seal(None) == UNSEALED
 
     @pytest.mark.parametrize(
         ("replica", "reason"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import UpstreamOptions
+from abridge.apis.display import UNSEALED
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.history import MessagesHistory, record_turns
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
@@ -163,6 +164,18 @@ class TestChanges:
         placement = conversation.place_reasoning(conversation.turns[2], PROFILES[name])
         assert placement == ("dropped" if left_out else "unchanged")
         assert conversation.body()["messages"][1]["content"] == content[left_out:]
+
+    @pytest.mark.parametrize(("said", "left"), [("Hm.", [thinking("Hm.", "")]), ("", [])])
+    def test_a_signature_that_holds_nothing_is_removed(self, said: str, left: list[Block]) -> None:
+        history = MessagesHistory(request("Hi", [thinking(said, UNSEALED), text("Hello.")]))
+
+        def open_none(*_: object) -> None:
+            raise AssertionError("it is no envelope")
+
+        turn = history.turns[2]
+        assert not history.open_envelopes(turn, open_none)
+        assert history.strip(turn, nothing)[0] >= 1
+        assert history.body()["messages"][1]["content"] == [*left, text("Hello.")]
 
     def test_a_message_with_nothing_left_is_removed(self) -> None:
         conversation = MessagesHistory(request("Hi", [thinking("ours", "")], "And?"))

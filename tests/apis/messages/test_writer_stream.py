@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.apis.display import Envelope, Exposure
+from abridge.apis.display import UNSEALED, Envelope, Exposure
 from abridge.core.plan import SummaryPlan
 from tests.apis.messages.scripts import (
     begin,
@@ -112,7 +112,7 @@ def test_both_are_shown_in_blocks_of_their_own() -> None:
 def test_without_any_text_the_block_stays() -> None:
     answer = shown(expose="none")
     assert [block for block in answer.blocks if block["type"] == "thinking"] == [
-        {"type": "thinking", "thinking": "", "signature": ""}
+        {"type": "thinking", "thinking": "", "signature": UNSEALED}
     ] * 2
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import RequestEcho, Writer
-from abridge.apis.display import Display, Envelope
+from abridge.apis.display import UNSEALED, Display, Envelope
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.calls import client_call_id, unwrap_invalid, upstream_call_id
@@ -110,8 +110,9 @@ def call_piece(number: int, arguments: str = "", name: str = "", **more: Any) ->
     )
 
 
-def thinking(text: str, signature: str = "") -> dict[str, Any]:
-    return {"type": "thinking", "thinking": text, "signature": signature}
+def thinking(text: str, signature: str | None = None) -> dict[str, Any]:
+    unsealed = UNSEALED if text else ""
+    return {"type": "thinking", "thinking": text, "signature": signature or unsealed}
 
 
 THOUGHTS = [raw("I add "), raw("the odds."), summary("Adding"), summary(" odds.")]
@@ -121,9 +122,9 @@ class TestLifecycle:
     def test_a_whole_lifecycle_in_anthropics_order(self) -> None:
         started = ResponseStarted(0, None, "chatcmpl-1", "thinker", 1_700_000_000)
         seen = streamed(started, *stretch(*THOUGHTS), say("100."), Finished(0, None, "stop"))
-        block = ["content_block_start", "content_block_delta", "content_block_delta"]
+        block = ["content_block_start", *["content_block_delta"] * 3, "content_block_stop"]
         assert seen.kinds == [
-            *("message_start", *block, "content_block_stop"),
+            *("message_start", *block),
             *("content_block_start", "content_block_delta", "content_block_stop"),
             *("message_delta", "message_stop"),
         ]
@@ -242,7 +243,8 @@ class TestReasoning:
         display, sealed = sealing(BOTH)
         seen = streamed(*stretch(*THOUGHTS), display=display)
         assert [block["signature"] for block in seen.blocks] == ["abr1.1", "abr1.2"]
-        assert [envelope.reasoning for envelope in sealed] == [[thinking("I add the odds.")], []]
+        raw = {**thinking("I add the odds."), "signature": ""}
+        assert [envelope.reasoning for envelope in sealed] == [[raw], []]
 
     def test_nothing_is_sealed_of_a_stretch_that_says_nothing(self) -> None:
         display, sealed = sealing(SUMMARY)

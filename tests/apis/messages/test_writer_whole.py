@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.apis.display import Envelope, Exposure
+from abridge.apis.display import UNSEALED, Envelope, Exposure
 from abridge.core.plan import SummaryPlan
 from tests.apis.messages.scripts import (
     Block,
@@ -92,7 +92,7 @@ def test_a_whole_message_is_what_its_stream_adds_up_to(
 def test_a_summary_takes_the_place_of_thinking_and_the_rest_stays() -> None:
     first, *rest = shown()["content"]
     assert first["thinking"].startswith("**Part**")
-    assert first["signature"] == ""
+    assert first["signature"] == UNSEALED
     assert rest == CONTENT[1:]
 
 

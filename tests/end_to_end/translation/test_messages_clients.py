@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.display import Exposure
+from abridge.apis.display import UNSEALED, Exposure
 from tests.apis.messages import scripts
 from tests.end_to_end.translation.test_translation import SUMMARY, bridge
 from tests.end_to_end.translation.turn import ARGUMENTS, PATHS, TOOL, WORDS, answer
@@ -133,7 +133,7 @@ class TestAnswers:
             bridge(Upstream(played), "responses"), PATH, body(stream=stream, **THINKS), KEY
         )
         assert message_of(reply, stream=stream)["content"] == [
-            {"type": "thinking", "thinking": "I add.", "signature": ""},
+            {"type": "thinking", "thinking": "I add.", "signature": UNSEALED},
             {"type": "redacted_thinking", "data": "gA=="},
         ]
 

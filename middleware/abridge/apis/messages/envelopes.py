@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from io import StringIO
 
-from abridge.apis.display import Envelope, SealEnvelope
+from abridge.apis.display import UNSEALED, Envelope, SealEnvelope
 from abridge.apis.messages.calls import upstream_call_id
 from abridge.apis.places import place_after_call
 from abridge.core.conversation import Json
@@ -39,10 +39,10 @@ class EnvelopeSealer:
         """Return the signature of a block that stands for these of upstream's.
 
         With no blocks the client's block is dropped when it comes back, as one that holds a summary
-        beside the reasoning is. Return "" for None, and where nothing can be sealed.
+        beside the reasoning is. Return `UNSEALED` for None, and where nothing can be sealed.
         """
         if self._seal is None or blocks is None:
-            return ""
+            return UNSEALED
         return self._seal(Envelope(blocks, place=self._place))
 
 

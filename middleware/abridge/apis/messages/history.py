@@ -18,7 +18,7 @@ from typing import Any
 
 from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
-from abridge.apis.display import OpenEnvelope, is_envelope
+from abridge.apis.display import UNSEALED, OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.messages.calls import upstream_call_id
@@ -72,6 +72,8 @@ class MessagesHistory:
         for block in turn.items:
             if _is_reasoning(block):
                 removed += sum(block.pop(name, None) is not None for name in ABRIDGE_FIELDS)
+                if block.get("signature") == UNSEALED:
+                    block["signature"], removed = "", removed + 1
                 if _is_empty(block) or is_our_summary(_thinking_text(block)):
                     removed += 1
                     continue
@@ -115,7 +117,7 @@ class MessagesHistory:
         """Return what stands in the place of a block with a blob; None for any other block."""
         key = STATE_KEYS.get(string(block.get("type")), "")
         blob = string(block.get(key))
-        if not is_envelope(blob):
+        if not is_envelope(blob) or blob == UNSEALED:
             return None
         path, place = self._envelope_places.get(id(block), ("messages", None))
         found = open_envelope(blob, f"{path}.{key}", place, "")

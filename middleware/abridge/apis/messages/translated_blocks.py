@@ -11,7 +11,7 @@ from io import StringIO
 from typing import Literal, TypeAlias
 
 from abridge.apis.call_order import CallOrder
-from abridge.apis.display import Display
+from abridge.apis.display import UNSEALED, Display
 from abridge.apis.messages.calls import client_call_id, wrap_invalid
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
@@ -287,7 +287,7 @@ class TranslatedThinking:
 
     def end(self, error: ErrorDetail | None) -> MessageEvents:
         signature, summary = self._seal(), self._held_summary.getvalue()
-        states = [] if signature else self._states
+        states = self._states if signature in {"", UNSEALED} else []
         needs_block = bool(summary) or (error is not None and not self._blocks.is_open)
         yield from self._blocks.add("signature_delta", signature if self._blocks.is_open else "")
         yield from self._blocks.stop(None if needs_block else error)
@@ -302,7 +302,7 @@ class TranslatedThinking:
     def _seal(self) -> str:
         """Return the envelope of the stretch; "" if upstream signed some of it itself, or if there
         is nothing in it."""
-        if self._builder is None or self._is_signed:
+        if self._is_signed:
             return ""
-        blocks = self._builder.build()
-        return self._sealer.seal(blocks) if blocks or self._kind == "summary" else ""
+        blocks = None if self._builder is None else self._builder.build()
+        return self._sealer.seal(blocks) if blocks or self._kind is not None else ""

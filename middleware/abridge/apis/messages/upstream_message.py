@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from io import StringIO
 from itertools import starmap
 
-from abridge.apis.display import Display
+from abridge.apis.display import UNSEALED, Display
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.frames import change_frame, encode_event, parse_frame
 from abridge.apis.json import as_object, loads_exact, parse_object, string
@@ -241,7 +241,7 @@ class ShownThinking:
         yield "content_block_stop", {"index": index, **_error_field(error)}
 
     def _seal(self) -> str:
-        return self._sealer.seal(self._builder.build()) if self._builder is not None else ""
+        return self._sealer.seal(self._builder.build()) if self._builder is not None else UNSEALED
 
 
 def _write_text(index: int, field: str, text: str) -> MessageEvents:
