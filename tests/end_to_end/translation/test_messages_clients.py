@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from abridge.apis.display import UNSEALED, Exposure
-from tests.apis.messages import scripts
 from tests.end_to_end.translation.test_translation import SUMMARY, bridge
 from tests.end_to_end.translation.turn import ARGUMENTS, PATHS, TOOL, WORDS, answer
 from tests.support.asgi import Call, call
@@ -111,10 +110,7 @@ class TestAnswers:
     async def test_the_wish_is_heard_before_an_upstream_that_is_not_told_apart(
         self, *, stream: bool
     ) -> None:
-        blocks = [scripts.thinking(THOUGHT), scripts.text(WORDS)]
-        played = Answer(scripts.stream(blocks, details_apart=False))
-        if not stream:
-            played = Answer.json(scripts.message(blocks))
+        played = answer("messages", stream=stream)
         app = bridge(Upstream(played), "same")
         reply = await call(app, PATH, body(stream=stream, **THINKS), KEY)
         assert shown(message_of(reply, stream=stream)) == [SUMMARY]
