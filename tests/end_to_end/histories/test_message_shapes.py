@@ -150,3 +150,18 @@ async def test_the_oldest_turns_may_be_left_out(name: str, *, stream: bool) -> N
     await client.send()
     returned = {label.serial for label in labels(client.sent[-1].text)}
     assert returned == set(client.serials[2:])
+
+
+async def test_a_block_that_says_nothing_never_goes_upstream() -> None:
+    """Also after a restart, without a wish, where nothing is remembered: Claude would refuse it."""
+    provider = PROVIDERS["anthropic"]()
+    client = Client(stage(provider, history={"store": "none"}), provider, "messages")
+    nothing = {"type": "thinking", "thinking": "", "signature": ""}
+    client.question()
+    said = {"role": "assistant", "content": [nothing, {"type": "text", "text": "It is there."}]}
+    client.history.append(said)
+    client.more = {"thinking": {"type": "disabled"}}
+    client.question()
+    await client.send()
+    assert not provider.refusals
+    assert client.sent[0].body["messages"][1]["content"] == said["content"][1:]
