@@ -51,11 +51,7 @@ def encode_turn(api: str, steps: list[Step], *, stream: bool) -> bytes:
         case _:
             content, stop = blocks(steps), "tool_use"
             whole = messages.message(content, stop)
-            return (
-                b"".join(messages.stream(content, stop, details_apart=False))
-                if stream
-                else _body(whole)
-            )
+            return b"".join(messages.stream(content, stop)) if stream else _body(whole)
 
 
 def items(steps: list[Step]) -> list[Json]:
