@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
+from abridge.app import create_app
 from tests.support.asgi import Call, begin
-from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app, settings_for
 from tests.support.messages_checker import check_error
 from tests.support.upstream import Answer, Upstream
 
@@ -68,6 +71,20 @@ async def test_an_error_about_the_model_passes() -> None:
     error = {"type": "error", "error": {"type": "not_found_error", "message": "model: m"}}
     answer = await count(Upstream(Answer.json(error, 404)))
     assert (answer.status, answer.json) == (404, error)
+
+
+async def test_an_upstream_that_cannot_be_reached_is_told_in_anthropics_shape() -> None:
+    app = create_app(
+        settings_for(upstreams=[{"base_url": "http://upstream.test/v1"}]),
+        transport=httpx.MockTransport(refuse),
+        registry=CollectorRegistry(),
+    )
+    answer = await begin(app, PATH, REQUEST).finish()
+    assert (answer.status, answer.json["type"]) == (502, "error")
+
+
+def refuse(_: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("no")
 
 
 async def test_other_errors_pass() -> None:

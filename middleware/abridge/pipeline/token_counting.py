@@ -55,19 +55,25 @@ class TokenCounting:
     async def answer(self, request: ApiRequest, send: Send) -> None:
         """Send the count of the first that can tell, else an estimate. Raises RequestError."""
         record = Record.get(request.scope)
-        record.api, record.outcome = None, "untouched"  # it is no request to a model
+        try:
+            await _send(await self._count(request), send)
+            record.outcome = "untouched"
+        finally:
+            record.api = None  # it is no request to a model
+
+    async def _count(self, request: ApiRequest) -> list[Message]:
+        """Return what the client is sent."""
         for counter, is_own in self._counters(request):
             answer = await self._ask(counter, request)
             messages = answer.messages_for(request, is_own=is_own) if answer is not None else None
             if messages is not None:
-                await _send(messages, send)
-                return
+                return messages
             request = await request.reread()
-        record.status = 200
+        Record.get(request.scope).status = 200
         tokens = await request.work.run(estimate_tokens, request.take_body())
         estimate = {"input_tokens": tokens, "estimate": True}
         headers = [ESTIMATE_HEADER, *_error_writer(request).id_headers([])]
-        await _send(_json_messages(200, estimate, headers), send)
+        return _json_messages(200, estimate, headers)
 
     def _counters(self, request: ApiRequest) -> Iterator[tuple[TokenCounter, bool]]:
         """Yield the endpoints to ask, each with whether it is that of the client's own API at an
@@ -129,8 +135,8 @@ class _Answer:
             return _json_messages(200, {"input_tokens": count}, headers)
         if not is_own or status < 400:
             return None
-        start, body = _error_writer(request).retell(self._messages[0], body)
-        return [start, {"type": "http.response.body", "body": body, "more_body": False}]
+        start, told = _error_writer(request).retell(self._messages[0], body)
+        return [start, _body_message(told)]
 
 
 def _error_writer(request: ApiRequest) -> ErrorWriter:
@@ -151,10 +157,11 @@ def _counter_scope(scope: Scope, counter: TokenCounter, body: bytes) -> Scope:
 
 def _json_messages(status: int, body: Json, headers: Iterable[Header] = ()) -> list[Message]:
     data = dumps(body)
-    return [
-        json_start(status, data, headers),
-        {"type": "http.response.body", "body": data, "more_body": False},
-    ]
+    return [json_start(status, data, headers), _body_message(data)]
+
+
+def _body_message(body: bytes) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": False}
 
 
 async def _send(messages: Iterable[Message], send: Send) -> None:
