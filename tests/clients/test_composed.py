@@ -6,10 +6,11 @@ import pytest
 
 from abridge.apis.api import Api, RequestEcho
 from abridge.apis.chat.api import CHAT
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.registry import APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.plan import SummaryPlan
-from tests.clients.canned import complete, respond
+from tests.clients.canned import complete, converse, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.pipeline import translating
 from tests.support.streams import (
@@ -85,5 +86,8 @@ async def test_every_recording(recording: Recording, api: Api) -> None:
     text = "\n\n".join(turn.answer.messages.values())
     if api is CHAT:
         assert (await complete(stream)).choices[0].message.content == text
+    elif api is MESSAGES:
+        content = (await converse(stream)).content
+        assert "".join(block.text for block in content if block.type == "text") == text
     else:
         assert (await respond(stream)).output_text == turn.answer.text

@@ -12,11 +12,12 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 from abridge.apis.api import Api, RequestEcho
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import ENVELOPE_PREFIX, Exposure
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.registry import APIS
 from abridge.core.model_request import ReasoningPart
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
-from tests.clients.canned import complete, respond
+from tests.clients.canned import complete, converse, respond
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.pipeline import Pipeline, translating
 from tests.support.sealers import USER, sealer, unseal
@@ -43,15 +44,19 @@ def profile_of(recording: Recording) -> Profile:
 
 async def next_request(api: Api, stream: bytes) -> Json:
     """Return the client's next request as upstream gets it, opened by another replica."""
-    items: list[Any] = (
-        [choice.message for choice in (await complete(stream)).choices]
-        if api is CHAT
-        else (await respond(stream)).output
-    )
-    sent = [USER, *(_sent(each.to_dict(exclude_unset=True)) for each in items)]
-    body: Json = unseal(api.history({("messages" if api is CHAT else "input"): sent}))
+    sent = [USER, *(_sent(each.to_dict(exclude_unset=True)) for each in await _said(api, stream))]
+    body: Json = unseal(api.history({api.conversation_field: sent}))
     assert ENVELOPE_PREFIX not in json.dumps(body)
     return body
+
+
+async def _said(api: Api, stream: bytes) -> list[Any]:
+    """Return the items of the answer, or its messages."""
+    if api is MESSAGES:
+        return [await converse(stream)]
+    if api is CHAT:
+        return [choice.message for choice in (await complete(stream)).choices]
+    return list((await respond(stream)).output)
 
 
 def _sent(items: Json) -> Json:
@@ -65,7 +70,7 @@ async def test_every_recording(recording: Recording, expose: Exposure) -> None:
     api = next(api for api in APIS if api.name == recording.api)
     pipeline = Pipeline(api, seal=sealer().seal, expose=expose, profile=profile_of(recording))
     body = await next_request(api, pipeline.stream(recording.data))
-    given = body["messages" if api is CHAT else "input"]
+    given = body[api.conversation_field]
     for recorded in pipeline.recorded_turns():
         for original in recorded.original if recorded.raw.strip() else ():
             assert any(original.items() <= each.items() for each in given)
