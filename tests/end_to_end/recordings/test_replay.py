@@ -136,6 +136,6 @@ async def test_every_body_and_event_is_as_valid_as_upstreams(
     assert after <= before
 
 
-def test_there_are_recordings_of_both_apis() -> None:
-    assert {recording.api for recording in RECORDED} == {"chat", "responses"}
+def test_there_are_recordings_of_every_api() -> None:
+    assert {recording.api for recording in RECORDED} == {"chat", "responses", "messages"}
     assert len(RECORDED) > 50
