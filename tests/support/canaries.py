@@ -58,7 +58,8 @@ def objects_in(value: Any) -> Iterator[dict[str, Any]]:
     has it in `args`.)"""
     if isinstance(value, dict):
         yield value
-        value = [inner for key, inner in value.items() if key not in ("input", "args")]
+        called = [key for key in ("input", "args") if isinstance(value.get(key), dict)]
+        value = [inner for key, inner in value.items() if key not in called]
     for inner in value:
         if isinstance(inner, dict | list):
             yield from objects_in(inner)
