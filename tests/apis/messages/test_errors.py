@@ -81,6 +81,8 @@ def test_a_refused_thread_is_told_as_clients_know_it() -> None:
         ("server_error", "upstream_timeout", None, "timeout_error"),
         ("server_error", "upstream_error", 502, "api_error"),
         ("an error of tomorrow", "of tomorrow", 500, "api_error"),
+        ("BadRequestError", "400", 400, "invalid_request_error"),  # vLLM's
+        ("server_error", None, 418, "invalid_request_error"),
     ],
 )
 def test_the_type_is_told_by_the_code_the_kind_and_the_status(

@@ -208,6 +208,14 @@ class TestReasoning:
         events = stretch(raw("A "), summary("S"), raw("B"), summary("T"))
         assert streamed(*events, display=BOTH).thinking == ["A B", "ST"]
 
+    def test_a_summary_that_comes_first_waits_for_the_raw_text(self) -> None:
+        """As where the raw text was queued behind an answer that waited for a summary."""
+        events = stretch(summary("S"), raw("A"), summary("T", 1))
+        assert streamed(*events, display=BOTH).blocks == [thinking("A"), thinking("S\n\nT")]
+        assert whole(*events, display=BOTH)["content"] == [thinking("A"), thinking("S\n\nT")]
+        alone = streamed(*stretch(summary("S"), error=TIMEOUT), display=BOTH).blocks
+        assert alone == [{**thinking("S"), "summary_error": TIMEOUT.as_dict()}]
+
     def test_a_native_summary_is_shown_as_one(self) -> None:
         parts = [
             NativeSummary(0, None, 0, part, "delta", text)

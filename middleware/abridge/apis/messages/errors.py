@@ -88,7 +88,7 @@ def _error_type(kind: str, code: str | None, status: int | None) -> str:
         told = TYPES_BY_CODE.get(word, word)
         if told in SPECIFIC_TYPES:
             return told
-    is_client_error = kind == "invalid_request_error"
+    is_client_error = kind == "invalid_request_error" or 400 <= (status or 0) < 500
     default = "invalid_request_error" if is_client_error else "api_error"
     return TYPES_BY_STATUS.get(status or 0, default)
 

@@ -257,8 +257,9 @@ class TranslatedThinking:
                 yield from self._write_raw(event.text)
             case NativeSummary() if self._display.show_summary and event.text:
                 yield from self._write_summary(event.index, event.text)
-            case SummaryTextDelta():
-                yield from self._write_summary(event.index, event.text)
+            case SummaryTextDelta():  # comes before the raw text where that was queued
+                waits = self._display.show_raw and self._kind is None
+                yield from self._write_summary(event.index, event.text, waits=waits)
             case ProviderState():
                 yield from self._add_state(event)
 
@@ -268,10 +269,11 @@ class TranslatedThinking:
         self._kind = "raw"
         yield from self._blocks.add("thinking_delta", text)
 
-    def _write_summary(self, part: int, text: str) -> MessageEvents:
+    def _write_summary(self, part: int, text: str, *, waits: bool = False) -> MessageEvents:
+        """Write a piece of the summary; keep it where it `waits` for the raw text."""
         text = PART_SEPARATOR * (self._last_part not in (None, part)) + text
         self._last_part = part
-        if self._kind == "raw":
+        if self._kind == "raw" or waits:
             self._held_summary.write(text)
         else:
             self._kind = "summary"
@@ -285,7 +287,15 @@ class TranslatedThinking:
             yield from self._blocks.add("signature_delta", event.data)
             yield from self._blocks.stop()
 
+    def _write_waiting_summary(self) -> MessageEvents:
+        """Write the summary that waited for raw text which did not come."""
+        summary = self._held_summary.getvalue()
+        if self._kind is None and summary:
+            self._kind, self._held_summary = "summary", StringIO()
+            yield from self._blocks.add("thinking_delta", summary)
+
     def end(self, error: ErrorDetail | None) -> MessageEvents:
+        yield from self._write_waiting_summary()
         signature, summary = self._seal(), self._held_summary.getvalue()
         states = self._states if signature in {"", UNSEALED} else []
         needs_block = bool(summary) or (error is not None and not self._blocks.is_open)
