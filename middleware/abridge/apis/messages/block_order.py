@@ -6,7 +6,7 @@ What is not of the open call is queued until that is complete.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from io import StringIO
 from typing import TypeAlias
@@ -31,8 +31,8 @@ def ends_answer(event: Json) -> bool:
 
 
 class BlockOrder:
-    """Order the events of one stream. At most `limit` bytes are queued: past that, the call that
-    others wait for is given up."""
+    """Order the events of one stream. At most `limit` bytes are queued, and as many characters of
+    the open call are kept: past that, the call that others wait for is given up."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -40,7 +40,7 @@ class BlockOrder:
         self._open: object = None  # the index of the open call
         self._arguments = StringIO()
         self._last_fragment = ""
-        self._queued: list[FramedEvent] = []
+        self._queued: OrderedDict[int | None, list[FramedEvent]] = OrderedDict()  # by index
 
     def passes(self, event: Json) -> bool:
         """Return whether `arrange` would yield just this event, and has nothing to note."""
@@ -53,24 +53,18 @@ class BlockOrder:
             yield from self.rest()
             yield event, frame
             return
-        arriving = deque([(event, frame)])
-        while arriving:
-            event, frame = arriving.popleft()
-            if self._waits(event):
-                self._queue(event, frame)
-            else:
-                yield event, frame
-                self._note(event)
-            if self._queued and (self._open is None or self._is_complete):
-                self._open = None
-                arriving.extendleft(reversed(self._take_queued()))
+        if self._waits(event):
+            self._queue(event, frame)
+        else:
+            yield event, frame
+            self._note(event)
+        while self._queued and (self._open is None or self._is_complete()):
+            yield from self._release()
 
     def rest(self) -> Iterator[FramedEvent]:
         """Yield what is queued: no more of the open call will come."""
         while self._queued:
-            self._open = None
-            for event, frame in self._take_queued():
-                yield from self.arrange(event, frame)
+            yield from self._release()
         self._open = None
 
     def _waits(self, event: Json) -> bool:
@@ -78,17 +72,24 @@ class BlockOrder:
         is_other = event.get("type") in BLOCK_EVENTS and event.get("index") != self._open
         if self._open is None or not is_other:
             return False
-        return bool(self._queued) or not self._is_complete
+        return bool(self._queued) or not self._is_complete()
 
     def _queue(self, event: Json, frame: bytes | None) -> None:
-        self._queued.append((event, frame))
+        index = event.get("index")
+        key = index if isinstance(index, int) else None
+        self._queued.setdefault(key, []).append((event, frame))
         self._room_left -= len(frame or b"")
         if self._room_left < 0:
             self._open = None
 
-    def _take_queued(self) -> list[FramedEvent]:
-        queued, self._queued, self._room_left = self._queued, [], self._limit
-        return queued
+    def _release(self) -> Iterator[FramedEvent]:
+        """Yield what is queued of the block that has waited longest."""
+        self._open = None
+        _, events = self._queued.popitem(last=False)
+        for event, frame in events:
+            self._room_left += len(frame or b"")
+            yield event, frame
+            self._note(event)
 
     def _note(self, event: Json) -> None:
         """Take note of a call that begins, goes on or ends; any other block ends it."""
@@ -101,16 +102,19 @@ class BlockOrder:
             fragment = string(as_object(event.get("delta")).get("partial_json"))
             self._arguments.write(fragment)
             self._last_fragment = fragment or self._last_fragment
+            if self._arguments.tell() > self._limit:
+                self._open = None
         elif kind in BLOCK_EVENTS:
             self._open = None
 
-    @property
     def _is_complete(self) -> bool:
         """Return whether the open call has all its arguments.
 
-        Parse them only if the last fragment can end an object, since they may be long.
+        Parse them, which may be long, only after a fragment that can end an object, and once.
         """
         if not self._last_fragment.rstrip().endswith("}"):
             return False
         arguments = self._arguments.getvalue().encode(errors="surrogatepass")
-        return parse_object(arguments) is not None
+        is_complete = parse_object(arguments) is not None
+        self._last_fragment = self._last_fragment if is_complete else ""
+        return is_complete
