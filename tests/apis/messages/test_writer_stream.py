@@ -232,3 +232,25 @@ def test_every_interleaving_of_upstream_and_summarizer_gives_a_legal_stream(
     if cut < 2:
         kept = [block for block in content if block["type"] != "thinking"]
         assert [block for block in seen.blocks if block["type"] != "thinking"] == kept
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [("thinking", THOUGHT), ("signature", ""), ("signature", "c2ln")],
+        [("thinking", THOUGHT), ("signature", "b2xk"), ("signature", "c2ln")],
+        [("signature", "c2ln"), ("thinking", THOUGHT)],
+    ],
+)
+def test_the_last_signature_is_sealed_with_the_whole_text(pieces: list[tuple[str, str]]) -> None:
+    """A later signature replaces an earlier one, as in Anthropic's own clients."""
+    sealed: list[Envelope] = []
+
+    def note(envelope: Envelope) -> str:
+        sealed.append(envelope)
+        return seal(envelope)
+
+    deltas = [delta(0, kind, **{kind: piece}) for kind, piece in pieces]
+    frames = [begin(), start(0, thinking("", "")), *deltas, stop(0), *finish_at_once()]
+    messages(plan=PLAN, seal=note).stream(b"".join(frames))
+    assert [envelope.reasoning for envelope in sealed] == [[thinking(THOUGHT, "c2ln")]]

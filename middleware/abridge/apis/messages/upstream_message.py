@@ -197,19 +197,20 @@ class ShownThinking:
         self._builder: EnvelopeBuilder | None = None
         if sealer.is_sealing and not display.show_raw:
             self._builder = EnvelopeBuilder(MAX_SEALED_CHARS)
-        self._signature = b""  # the frame of upstream's
+        self._state: ProviderState | None = None  # upstream's signature, the last one
+        self._signature = b""  # its frame
         self._is_changed = False
         self._held_summary = StringIO()
         self._last_part: int | None = None
 
     def add(self, event: ReasoningDelta | ProviderState, frame: bytes) -> None:
         """Take what upstream wrote in this block."""
-        if self._builder is not None:
-            self._builder.add(event)
         if isinstance(event, ReasoningDelta):
             self._is_changed = self._is_changed or bool(event.text)
+            if self._builder is not None:
+                self._builder.add(event)
         else:
-            self._signature = frame
+            self._state, self._signature = event, frame
 
     def write_summary(self, event: SummaryTextDelta) -> MessageEvents:
         """Write a piece of the summary, which waits where it is to follow the raw text."""
@@ -241,7 +242,11 @@ class ShownThinking:
         yield "content_block_stop", {"index": index, **_error_field(error)}
 
     def _seal(self) -> str:
-        return self._sealer.seal(self._builder.build()) if self._builder is not None else UNSEALED
+        if self._builder is None:
+            return UNSEALED
+        if self._state is not None:
+            self._builder.add(self._state)
+        return self._sealer.seal(self._builder.build())
 
 
 def _write_text(index: int, field: str, text: str) -> MessageEvents:
