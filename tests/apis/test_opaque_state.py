@@ -69,6 +69,7 @@ def test_what_is_no_state_of_a_providers_is_not_taken_for_it(
         ({"message": "messages.1.content.0: Invalid `data` in `redacted_thinking` block"}, True),
         ({"message": "The encrypted content gAAA could not be verified. Reason: …"}, True),
         ({"message": "Thought signature is not valid", "code": 400}, True),
+        ({"message": "encrypted content, " + "then " * 500 + "could not be verified"}, False),
         ({"message": "Invalid `signature` in the document"}, False),
         ({"message": "messages.1.content.0: signature: Field required"}, False),
         ({"code": "invalid_request", "message": None}, False),
