@@ -274,6 +274,7 @@ class TestABudgetInARoundOfCalls:
             (["Hi", [tool_use()], [result()], [thinking("Hm."), tool_use(1)], [result(1)]], False),
             (["Hi", [tool_use()], [result()], [text("So.")], [text("And?")]], True),
             (["Hi"], True),
+            (["Hi", [{"type": ["odd"]}]], True),
         ],
     )
     def test_a_round_that_began_without_thinking_continues_without(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.display import Exposure
+from abridge.apis.frames import encode_event
 from tests.apis.messages.scripts import (
     USAGE,
     begin,
@@ -191,3 +192,22 @@ def test_what_was_read_is_recorded_as_upstream_sent_it() -> None:
     pipeline.whole(json.dumps({"type": "message", "content": [block, text("So.")]}).encode())
     (turn,) = pipeline.recorded_turns()
     assert turn.original == [block]
+
+
+@pytest.mark.parametrize("expose", ["raw", "summary"])
+def test_the_input_of_a_servers_call_may_be_cut_within_a_character(expose: Exposure) -> None:
+    call = {"type": "server_tool_use", "id": "srv_0", "name": "search", "input": {}}
+    cut = ['{"q": "\ud83d', '\ude00"}']
+    pipeline = messages(expose=expose)
+    deltas = [
+        encode_event(
+            "content_block_delta",
+            {"index": 1, "delta": {"type": "input_json_delta", "partial_json": piece}},
+        )
+        for piece in cut
+    ]
+    thought = [start(0, thinking("")), THINKING, stop(0)]
+    frames = [begin(), *thought, start(1, call), *deltas, stop(1), *end()]
+    pipeline.stream(b"".join(frames))
+    (recorded,) = pipeline.recorded_turns()
+    assert recorded.turn.items[-1] == {**call, "input": {"q": "\ud83d\ude00"}}

@@ -30,7 +30,7 @@ from tests.apis.messages.scripts import (
 from tests.support.checker import frames as frames_of
 from tests.support.messages_checker import check_messages
 from tests.support.pipeline import messages
-from tests.support.streams import THOUGHT
+from tests.support.streams import THOUGHT, frame
 
 PLAN = SummaryPlan(style="auto", part_chars=60, tail_chars=5, min_chars=0)
 CALLER = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
@@ -222,3 +222,18 @@ def test_what_is_sealed_is_what_upstream_sent() -> None:
     pipeline = messages(expose="summary", plan=PLAN, seal=seal)
     pipeline.stream(b"".join(stream([block, text("So.")])))
     assert sealed == [block]
+
+
+def test_the_numbers_of_a_calls_input_are_told_to_the_last_digit() -> None:
+    call = {**tool_use(), "input": {"number": 0}}
+    body = json.dumps(message([call], "tool_use")).replace('"number": 0', '"number":[1E400,1.10]')
+    shown = messages(expose="summary").whole(body.encode())
+    assert b'"number":[1E400,1.1' in shown
+
+
+def test_an_event_without_a_type_is_dropped() -> None:
+    frames = stream([text("So.")])
+    frames.insert(1, frame({"index": 0, "words": THOUGHT}))
+    answer = messages(expose="summary").stream(b"".join(frames))
+    assert check_messages(answer).text == "So."
+    assert THOUGHT.encode() not in answer

@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 
 from abridge.apis.display import Display
 from abridge.apis.frames import change_frame, encode_event, parse_frame
-from abridge.apis.json import as_object, dumps, parse_object, string
+from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
 from abridge.apis.messages.blocks import (
     LANE,
     Block,
@@ -296,8 +296,9 @@ class OriginalServerCall(OriginalCall):
         return [Passthrough(LANE, None)]
 
     def to_json(self) -> Json | None:
-        arguments = "".join(self._fragments).encode()
-        return {**self.content_block, "input": as_object(parse_object(arguments))}
+        arguments = "".join(self._fragments).encode(errors="surrogatepass")
+        given = parse_object(arguments, loads_exact)
+        return {**self.content_block, "input": as_object(given)}
 
 
 ORIGINAL_TYPES: dict[str, type[Block]] = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from abridge.apis.json import as_object, parse_object, string
+from abridge.apis.json import as_object, loads_exact, parse_object, string
 from abridge.apis.messages.shapes import CONTENT_BLOCKS, EVENTS, MESSAGE
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.core.conversation import Json
@@ -49,7 +49,7 @@ class MessageRebuilder:
         """Return whether an event is about a block of unknown type, from whose start on its index
         stands for it."""
         index = event["index"] if isinstance(event["index"], int) else None
-        if event["type"] == "content_block_start":
+        if event.get("type") == "content_block_start":
             self._unknown.discard(index)
             if string(as_object(event.get("content_block")).get("type")) not in CONTENT_BLOCKS:
                 self._unknown.add(index)
@@ -64,6 +64,6 @@ def show_block(content_block: Json, events: Iterable[Event]) -> Json:
         return {**content_block, "text": "".join(texts)}
     if "input" in content_block:
         pieces = (event.arguments for event in events if isinstance(event, ToolCallDelta))
-        arguments = parse_object("".join(pieces).encode())
+        arguments = parse_object("".join(pieces).encode(errors="surrogatepass"), loads_exact)
         return {**content_block, "input": as_object(arguments)}
     return content_block

@@ -155,7 +155,7 @@ class MessagesHistory:
         """Return the request body, without the messages that have nothing left in them. With a
         fixed thinking budget, remove `thinking` from a round of calls that began without thinking:
         upstream would refuse it (Anthropic's guide to extended thinking)."""
-        emptied = [index for index in self._assistant_turns if self._write_content(index)]
+        emptied = {index for index in self._assistant_turns if self._write_content(index)}
         if emptied:
             self._body["messages"] = [
                 message for index, message in enumerate(self._messages) if index not in emptied
@@ -393,5 +393,5 @@ def began_without_thinking(messages: Sequence[Json]) -> bool:
 
 def _is_in_tool_round(message: Json) -> bool:
     """Return whether a message belongs to a round of calls and is not a new user message."""
-    kinds = {block.get("type") for block in objects(message.get("content"))}
-    return bool({TOOL_RESULT, TOOL_USE} & kinds)
+    blocks = objects(message.get("content"))
+    return any(block.get("type") in (TOOL_RESULT, TOOL_USE) for block in blocks)
