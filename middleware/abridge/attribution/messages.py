@@ -17,6 +17,7 @@ from abridge.apis.api import Writer
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
+from abridge.apis.messages.translated_blocks import PART_SEPARATOR
 from abridge.apis.openai import change_answer
 from abridge.attribution.attributor import RAW, SUMMARY, Attributor
 from abridge.core.conversation import Json
@@ -31,9 +32,6 @@ from abridge.core.events import (
 TOOL_USE_SUFFIX = "tool_use"
 
 BLOCK_START = "content_block_start"
-
-PART_SEPARATOR = "\n\n"
-"""Separates the parts of a summary in a block."""
 
 _CALL_NEEDLE, _REDACTED_NEEDLE = b'tool_use"', b'"redacted_thinking"'
 

@@ -114,7 +114,7 @@ class GeminiReader:
     def read_whole(self, body: bytes) -> list[Event]:
         answer = _parse(body) or {}
         if not ("candidates" in answer or "promptFeedback" in answer):
-            error = self._read_error(answer) if "error" in answer else None
+            error = self._read_error(answer) if answer.get("error") is not None else None
             return [ResponseEnded(None, None, ok=False, error=error)]
         return [*self._read_chunk(answer), *self.end()]
 
@@ -128,7 +128,7 @@ class GeminiReader:
         return record_turn(self._parts.kept_parts(), self._parts.item_keys)
 
     def _read_chunk(self, chunk: Json) -> list[Event]:
-        if "error" in chunk:
+        if chunk.get("error") is not None:
             return self._report_error(chunk)
         self._usage = {**self._usage, **as_object(chunk.get("usageMetadata"))}
         events = self._start(chunk)

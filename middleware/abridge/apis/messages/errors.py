@@ -101,7 +101,7 @@ def read_error(body: Json) -> ApiError | None:
     error_type = string(error.get("type"))
     kind = "invalid_request_error" if error_type in CLIENT_ERROR_TYPES else "server_error"
     kind, code = ERROR_TYPES.get(error_type, (kind, error_type or None))
-    request_id = body.get("request_id") or ""
+    request_id = string(body.get("request_id"))
     return ApiError(string(error.get("message")), kind, code=code, request_id=request_id)
 
 

@@ -145,10 +145,11 @@ class TranslatedMessage:
     def _build_stop(self) -> Json:
         """Tell why the answer stopped. A refusal is told here and in its text, and a stop sequence
         if it is one of the request's."""
-        finished, sequences = self._finished, self._echo.body.get("stop_sequences") or ()
+        finished, sequences = self._finished, self._echo.body.get("stop_sequences")
         reason, sequence = STOP_REASONS[finished.reason], None
+        is_known = isinstance(sequences, list) and finished.stop_sequence in sequences
         if finished.reason == "stop" and self._content.has_refusal:
             reason = "refusal"
-        elif finished.reason == "stop" and finished.stop_sequence in sequences:
+        elif finished.reason == "stop" and is_known:
             reason, sequence = "stop_sequence", finished.stop_sequence
         return {"stop_reason": reason, "stop_sequence": sequence}
