@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from tests.support.asgi import begin
+from tests.support.asgi import begin, call
 from tests.support.checker import check_responses
 from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, chat_stream, completion
 from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
 
 REQUEST: dict[str, Any] = {"model": "m", "input": "Hi", "stream": True}
 
@@ -60,6 +61,14 @@ async def test_a_404_about_the_model_reaches_the_client_whole() -> None:
     auto = build_app("mounted", app, writer=Scripted(), upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
     request = await begin(auto, "/v1/responses", REQUEST).finish()
     assert (request.status, request.json) == (404, error)
+
+
+async def test_a_404_with_a_page_of_any_size_is_that_of_a_missing_api() -> None:
+    page = Answer([b"<p>Not found.</p>" * 1000] * 8, 404, {"content-type": "text/html"})
+    upstream = Upstream(page, Answer.json(completion({"content": "Hello."})))
+    auto = build_app("mounted", upstream, writer=Scripted(), upstreams=[{"api": "auto"}])
+    answer = await call(auto, "/v1/responses", {**REQUEST, "stream": False})
+    assert answer.json["output"][-1]["content"][0]["text"] == "Hello."
 
 
 @pytest.mark.parametrize(("name", "is_kept"), [("m", True), ("m" * 1000, False)])

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.app import create_app
 from abridge.config.settings import Settings
+from abridge.pipeline.trial import MAX_ERROR_BYTES
 from tests.pipeline.test_renaming import PATHS, answer_of
 from tests.support.asgi import call
 from tests.support.deployments import build_app
@@ -107,6 +108,19 @@ async def test_any_other_refusal_passes_as_it_came(api: str) -> None:
     app = build_app("mounted", upstream, **PARSED)
     answer = await call(app, PATHS[api], BODIES[api])
     assert (answer.status, answer.json, len(upstream.requests)) == (400, error, 1)
+
+
+@EACH_API
+@pytest.mark.parametrize("size", [MAX_ERROR_BYTES // 2, 3 * MAX_ERROR_BYTES])
+@pytest.mark.parametrize("pieces", [1, 8])
+async def test_a_refusal_of_any_size_passes_whole(api: str, size: int, pieces: int) -> None:
+    error = json.dumps({"error": {"message": "x" * size}}).encode()
+    step = -(-len(error) // pieces)
+    steps = [error[at : at + step] for at in range(0, len(error), step)]
+    headers = {"content-type": "application/json", "content-length": str(len(error))}
+    upstream = Upstream(Answer(steps, 400, headers))
+    answer = await call(build_app("mounted", upstream, **PARSED), PATHS[api], BODIES[api])
+    assert (answer.data, answer.complete, len(upstream.requests)) == (error, True, 1)
 
 
 async def test_a_refusal_that_is_compressed_is_understood() -> None:

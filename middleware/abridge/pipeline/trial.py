@@ -8,51 +8,81 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.opaque_state import refuses_state
-from abridge.errors import StateRefused
+from abridge.errors import AttemptFailed, StateRefused
 from abridge.http.asgi import Inflater, can_inflate, get_header, receive_until
 
 MAX_ERROR_BYTES = 64 * 1024
-"""Bytes of an error body that are read."""
+"""Bytes of an error body that are read; a longer one is checked as if it were empty."""
+
+BAD_REQUEST = 400
+
+Check = Callable[[int, bytes], None]
+"""Checks an answer by its status and body. Raises AttemptFailed where the request is to be sent
+again."""
 
 
 class Trial:
     """Call an application, and withhold an answer until its error body was checked.
 
-    `must_withhold` chooses answers by their status. `check` is called with the status and the body
-    of one; it raises AttemptFailed where the request is to be sent again, and then nothing was sent
-    to the client. Else the answer is passed on.
+    `must_withhold` chooses answers by their status. Raises what `check` raises; then nothing was
+    sent to the client. Else the answer is passed on.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        must_withhold: Callable[[int], bool],
-        check: Callable[[int, bytes], None],
-    ) -> None:
+    def __init__(self, app: ASGIApp, must_withhold: Callable[[int], bool], check: Check) -> None:
         self._app = app
         self._must_withhold = must_withhold
         self._check = check
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        withheld: list[Message] = []
-        ended = asyncio.Event()  # set when the last message was withheld
+        answer = _TriedAnswer(self._must_withhold, self._check, send)
+        await self._app(scope, receive_until(answer.ended, receive), answer.take)
+        await answer.end()
 
-        async def send_or_withhold(message: Message) -> None:
-            if message["type"] == "http.response.start" and self._must_withhold(message["status"]):
-                withheld.append(message)
-            elif not withheld:
-                await send(message)
-            else:
-                if _body_size(withheld) <= MAX_ERROR_BYTES:
-                    withheld.append(message)
-                if not message.get("more_body", False):
-                    ended.set()
 
-        await self._app(scope, receive_until(ended, receive), send_or_withhold)
-        if withheld:
-            self._check(withheld[0]["status"], _error_body(withheld))
+class _TriedAnswer:
+    """One answer, withheld until it was checked."""
+
+    def __init__(self, must_withhold: Callable[[int], bool], check: Check, send: Send) -> None:
+        self._must_withhold = must_withhold
+        self._check = check
+        self._send = send
+        self._passes = True
+        self._withheld: list[Message] = []
+        self._failure: AttemptFailed | None = None
+        self.ended = asyncio.Event()  # set when the last message was withheld
+
+    async def take(self, message: Message) -> None:
+        """Take the application's next message."""
+        if message["type"] == "http.response.start":
+            self._passes = not self._must_withhold(message["status"])
+        if self._passes:
+            await self._send(message)
+            return
+        if self._failure is None:
+            self._withheld.append(message)
+            if _body_size(self._withheld) > MAX_ERROR_BYTES:
+                await self._judge(b"")
+        if message["type"] != "http.response.start" and not message.get("more_body", False):
+            self.ended.set()
+
+    async def end(self) -> None:
+        """Check an answer that is still withheld. Raises AttemptFailed."""
+        if self._withheld:
+            await self._judge(_error_body(self._withheld))
+        if self._failure is not None:
+            raise self._failure
+
+    async def _judge(self, body: bytes) -> None:
+        """Pass on what was withheld and all that follows, unless the request is sent again."""
+        withheld, self._withheld = self._withheld, []
+        try:
+            self._check(withheld[0]["status"], body)
+        except AttemptFailed as failure:
+            self._failure = failure
+            return
+        self._passes = True
         for message in withheld:
-            await send(message)
+            await self._send(message)
 
 
 class StateTrial(Trial):
@@ -62,10 +92,7 @@ class StateTrial(Trial):
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, BAD_REQUEST.__eq__, _check_state)
-
-
-BAD_REQUEST = 400
+        super().__init__(app, lambda status: status == BAD_REQUEST, _check_state)
 
 
 def _check_state(_: int, body: bytes) -> None:
