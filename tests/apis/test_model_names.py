@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from abridge.apis.model_names import AnsweredNames, ModelRenames
@@ -60,6 +60,10 @@ def test_a_model_is_listed_under_names_that_lead_to_it(
     assert RENAMES.to_client(upstream) == clients
 
 
+def test_what_is_empty_is_no_name() -> None:
+    assert ModelRenames.parse({"*": "m"}).to_upstream("") == ""
+
+
 def test_a_model_may_have_several_names() -> None:
     renames = ModelRenames.parse({"fast": "m", "smart": "m", "*": "m"})
     assert renames.to_client("m") == ("fast", "smart")
@@ -74,6 +78,7 @@ def test_a_name_that_went_to_upstream_comes_back(
     around: tuple[str, str, str, str], matched: str
 ) -> None:
     head, tail, upstreams_head, upstreams_tail = around
+    assume(head + matched + tail)  # what is empty is no name
     renames = ModelRenames.parse({f"{head}*{tail}": f"{upstreams_head}{{}}{upstreams_tail}"})
     upstream = renames.to_upstream(head + matched + tail)
     assert upstream == upstreams_head + matched + upstreams_tail

@@ -205,3 +205,11 @@ class TestGemini:
         upstream = Upstream(Answer.json(self.LISTED), Answer.json(OPENAIS))
         answer = await get(upstream, upstreams=[self.ENTRY, others])
         assert {"m", "gemini-3-flash"} <= {model["id"] for model in answer.json["data"]}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_name_for_every_model_is_none_for_their_list(form: Form) -> None:
+    upstream = Upstream(Answer.json(OPENAIS))
+    entry = {"base_url": f"{ORIGIN}/v1", "rename": {"*": "m"}}
+    await get(upstream, form=form, upstreams=[entry])
+    assert [request.path for request in upstream.requests] == ["/v1/models"]

@@ -48,8 +48,9 @@ class ModelRenames:
         return bool(self.rules)
 
     def to_upstream(self, name: str) -> str:
-        """Return upstream's name for a client's: by the first rule that matches, else the same."""
-        for glob, target in self.rules:
+        """Return upstream's name for a client's: by the first rule that matches, else the same. An
+        empty one is no name."""
+        for glob, target in self.rules if name else ():
             if fnmatchcase(name, glob):
                 return (
                     target.replace(MATCHED, _matched(name, glob)) if MATCHED in target else target
