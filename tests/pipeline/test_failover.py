@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
+from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from tests.pipeline.test_renaming import GEMINI, PATHS, answer_of, body_of, models_in
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
@@ -101,6 +102,18 @@ async def test_a_request_that_the_fallback_does_not_take_may_be_tried_again() ->
     assert (answer.status, error["code"], error["param"]) == (503, "upstream_unavailable", "stop")
     assert "retry-after" in answer.headers
     assert pair.heard("second") == []
+
+
+async def test_nothing_is_kept_of_the_first_attempt_while_the_fallback_answers() -> None:
+    """The failure, were it still being handled, would keep the first request in its traceback; and
+    would be told as the context of whatever fails next."""
+    pair = Pair(BUSY, Answer([b"data: {}\n\n", ConnectionResetError()]))
+    with pytest.raises(UpstreamBroken) as broken:
+        await call(app_for(pair), PATHS["chat"], body_of("chat"))
+    error: BaseException | None = broken.value
+    while error is not None:
+        assert not isinstance(error, UpstreamUnavailable)
+        error = error.__context__
 
 
 async def test_spans_say_why_a_request_moved_on() -> None:

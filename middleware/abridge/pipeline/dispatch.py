@@ -97,11 +97,14 @@ class Dispatcher:
             await self._ask(request.fails_over(), receive, send)
         except UpstreamUnavailable as failure:
             self._failover.note(request.scope, fallback, failure)
-            request = await request.reread(fallback)
-            try:
-                await self._ask(request, receive, with_retry_after(failure.retry_after, send))
-            except RequestError as refusal:
-                raise cannot_move_on(refusal) from None
+            retry_after = failure.retry_after
+        else:
+            return
+        request = await request.reread(fallback)
+        try:
+            await self._ask(request, receive, with_retry_after(retry_after, send))
+        except RequestError as refusal:
+            raise cannot_move_on(refusal) from None
 
     async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Answer a request on an API that its upstream has."""
@@ -135,8 +138,10 @@ class Dispatcher:
             await self._attempt(request, upstream, endpoints)
         except StateRefused:
             self._failover.note_refused_state(request.scope)
-            request = replace(await request.reread(), drops_state="refused_state")
-            await self._attempt(request, upstream, endpoints)
+        else:
+            return
+        request = replace(await request.reread(), drops_state="refused_state")
+        await self._attempt(request, upstream, endpoints)
 
     async def _attempt(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints

@@ -115,9 +115,10 @@ class ApiRequest:
 
     def fails_over(self) -> ApiRequest:
         """Return the request, for an upstream with a fallback: with its body in one piece, so that
-        no part of that is gone when upstream fails."""
+        no part of that is gone when upstream fails. The parsed body moves to it."""
         scope = {**self.scope, FAILS_OVER: True}
-        return replace(self, scope=scope, buffered=self._buffered_again())
+        body, buffered = self.take_body(), self._buffered_again()
+        return replace(self, scope=scope, body=body, buffered=buffered)
 
     async def reread(self, fallback: Route | None = None) -> ApiRequest:
         """Return the request with its body parsed again, to be replayed again; for another upstream
