@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge.apis.display import Exposure
+from abridge.pipeline.steps import SAME_API, TRANSLATED, Step
 from tests.end_to_end.translation.test_translation import BOTH, KEY, bridge
 from tests.end_to_end.translation.turn import (
     CLIENTS,
@@ -24,6 +26,7 @@ from tests.support.counters import total
 from tests.support.deployments import FORMS, PREFIX, Form
 from tests.support.upstream import Upstream
 
+ROOT = Path(__file__).parents[2]
 EACH_CLIENT = pytest.mark.parametrize("client", CLIENTS)
 EACH_UPSTREAM = pytest.mark.parametrize("upstream", UPSTREAMS)
 REVEALING: dict[str, Any] = {
@@ -37,6 +40,14 @@ REVEALING: dict[str, Any] = {
     "chat_template": "x",
 }
 HARMLESS = {"cache_salt": "x", "keep_alive": 5}
+
+
+@pytest.mark.parametrize(("column", "steps"), [(1, SAME_API), (2, TRANSLATED)])
+def test_the_map_has_the_steps_in_their_order(column: int, steps: tuple[Step, ...]) -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text().partition("| `SAME_API` |")[2]
+    rows = [line.split("|") for line in table.partition("\n\n")[0].splitlines()[2:]]
+    listed = [name for row in rows if (name := row[column].strip().strip("`"))]
+    assert listed == [step.__name__ for step in steps]
 
 
 class TestDropRevealingFields:
