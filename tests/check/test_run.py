@@ -219,11 +219,19 @@ class TestProbing:
     async def test_an_upstream_with_both_apis(self) -> None:
         findings = await findings_for(scripted_model(0.0), probing=True)
         grades = [finding.grade for finding in findings]
-        assert grades == ["ok", "ok", "ok", "note", "ok", "ok"]
+        assert grades == ["ok", "ok", "ok", "note", "note", "ok", "ok"]
         assert about(findings, "Messages").text == "is not available (404)"
         chat = about(findings, "Chat Completions").text
         assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
         assert "reasoning in items of its own" in about(findings, "Responses").text
+
+    @pytest.mark.parametrize("api", ["same", "auto", "chat"])
+    async def test_auto_is_suggested_where_clients_have_no_api(self, api: str) -> None:
+        server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
+        findings = await findings_for(server, {"upstream": {"api": api}}, probing=True)
+        suggestion = 'api = "auto" would serve clients of Responses and Messages, too'
+        assert (suggestion in {finding.text for finding in findings}) == (api == "same")
+        assert not [finding for finding in findings if 'api = "chat"' in finding.text]
 
     @pytest.mark.parametrize("model", [None, "say-1"])
     async def test_a_model_is_probed_by_upstreams_name(self, model: str | None) -> None:
@@ -338,6 +346,12 @@ class TestProbing:
         assert finding.grade == "fault"
         assert words in finding.text
 
+    async def test_auto_is_not_suggested_where_it_would_not_help(self) -> None:
+        server = Server(models=MODELS, messages=answer("messages", stream=True))
+        findings = await findings_for(server, probing=True)
+        assert about(findings, "Messages").grade == "ok"
+        assert not [finding for finding in findings if 'api = "auto"' in finding.text]
+
     async def test_the_upstreams_effort_is_used(self) -> None:
         server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
         await findings_for(server, {"upstream": {"effort": "high"}}, probing=True)
@@ -360,7 +374,7 @@ class TestProbing:
 
     async def test_no_api_that_streams_is_a_fault(self) -> None:
         findings = await findings_for(Server(models=MODELS), probing=True)
-        assert "neither API streams" in findings[-3].text
+        assert "no API streams" in findings[-3].text
         assert findings[-3].grade == "fault"
 
     async def test_no_model_to_probe(self) -> None:

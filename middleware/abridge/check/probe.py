@@ -77,6 +77,7 @@ class _ProbeResult:
     text: str = ""  # of the answer, up to `MAX_TEXT_CHARS`
     is_inline: bool = False  # messages on Responses have reasoning in them
     is_broken: bool = False
+    is_missing: bool = False  # upstream does not have the API
     has_usage: bool = False
     reasoning_fields: set[str] = field(default_factory=set)
 
@@ -106,6 +107,7 @@ class ProbeReport:
     finding: Finding
     shows_reasoning: bool = False  # apart from the answer
     is_inline: bool = False  # it stands in the answer
+    is_missing: bool = False  # upstream does not have the API
 
 
 @dataclass(slots=True, frozen=True)
@@ -128,7 +130,7 @@ class Probe:
         result = _ProbeResult(monotonic())
         finding = await self._send(api, body, result)
         shows_reasoning = finding.grade == "ok" and (result.has_raw or result.has_native)
-        return ProbeReport(api.name, finding, shows_reasoning, result.is_inline)
+        return ProbeReport(api.name, finding, shows_reasoning, result.is_inline, result.is_missing)
 
     async def _send(self, api: UpstreamApi, body: Json, result: _ProbeResult) -> Finding:
         subject = f"{self.subject}, {API_NAMES[api.name]}"
@@ -146,6 +148,7 @@ class Probe:
             observed = reader.observed().inline_on_responses
             result.is_inline = observed or _has_thinking(result.text, self.profile)
         if response.status_code in (404, 405):
+            result.is_missing = True
             return Finding(subject, f"is not available ({response.status_code})", "note")
         if response.status_code != 200:
             return Finding(subject, f"answers with status {response.status_code}", "fault")
@@ -159,12 +162,27 @@ def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None
     server keeps apart what it does not on Responses."""
     by_api = {report.api: report for report in reports}
     chat, responses = by_api.get("chat"), by_api.get("responses")
-    if chat is None or responses is None or not chat.shows_reasoning:
+    if chat is None or responses is None or not chat.shows_reasoning or responses.is_missing:
         return None
     if responses.finding.grade == "ok" and responses.shows_reasoning:
         return None
     reason = "stands inside its messages" if responses.is_inline else "does not show"
     text = f'api = "chat" would serve clients better: on Responses the reasoning {reason}'
+    return Finding(subject, text, "note")
+
+
+def suggest_discovery(reports: Iterable[ProbeReport], subject: str) -> Finding | None:
+    """Return a note if upstream lacks the API of some clients, but has one to fall back to."""
+    by_api = {report.api: report for report in reports}
+    served = {name for name, report in by_api.items() if report.finding.grade == "ok"}
+    missing = [
+        API_NAMES[row.name]
+        for row in APIS
+        if row.name in by_api and by_api[row.name].is_missing and served & {*row.fallbacks}
+    ]
+    if not missing:
+        return None
+    text = f'api = "auto" would serve clients of {" and ".join(missing)}, too'
     return Finding(subject, text, "note")
 
 

@@ -12,7 +12,7 @@ from abridge.apis.api import UpstreamApi
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.model_names import MATCHED
 from abridge.apis.registry import APIS, UPSTREAM_APIS
-from abridge.check.probe import Probe, compare_apis
+from abridge.check.probe import Probe, compare_apis, suggest_discovery
 from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
 from abridge.check.review import probe_review, reach_review
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
@@ -103,10 +103,13 @@ class Check:
         reports = [await probe.ask(api) for api in apis]
         for report in reports:
             yield report.finding
-        if (better := compare_apis(reports, subject)) is not None:
+        better = compare_apis(reports, subject)
+        if better is None and upstream.api == "same":
+            better = suggest_discovery(reports, subject)
+        if better is not None:
             yield better
         if all(report.finding.grade != "ok" for report in reports):
-            which = "neither API streams" if len(apis) > 1 else "it does not stream"
+            which = "no API streams" if len(apis) > 1 else "it does not stream"
             yield Finding(subject, f"{which} an answer of {model}", "fault")
 
     def _target_for(self, route: Route, transport: httpx.AsyncBaseTransport) -> CheckTarget:
