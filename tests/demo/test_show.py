@@ -19,6 +19,7 @@ import pytest
 
 from abridge.demo.script import ANSWER, QUESTION
 from tests.support.checker import check_responses
+from tests.support.messages_checker import check_messages
 from tests.support.servers import HANG, soon
 from tests.support.sidecar import environment
 
@@ -122,8 +123,25 @@ class TestPipe:
         assert re.search(r"the answer waited [\d.]+ s", output)
 
     def test_it_prints_the_next_commands(self, output: str) -> None:
-        assert "abridge serve --upstream http://127.0.0.1:8000/v1\n" in output
+        assert "abridge serve --upstream http://127.0.0.1:8000/v1 --api auto\n" in output
         assert "abridge demo --serve\n" in output
+
+
+async def check_thinking(address: str, model: str) -> None:
+    """Ask as Claude Code does, and check that thinking is shown and the answer whole."""
+    request = {
+        "model": model,
+        "max_tokens": 4096,
+        "thinking": {"type": "enabled", "budget_tokens": 2048},
+        "messages": [{"role": "user", "content": QUESTION}],
+        "stream": True,
+    }
+    async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=HANG) as client:
+        answer = await client.post("/v1/messages", json=request)
+    seen = check_messages(answer.content)
+    assert [block["type"] for block in seen.blocks] == ["thinking", "text"]
+    assert "**" in seen.blocks[0]["thinking"]
+    assert seen.blocks[1]["text"] == ANSWER
 
 
 @needs_posix
@@ -131,7 +149,7 @@ class TestServing:
     async def test_the_printed_commands_work_and_a_signal_ends_the_server(self) -> None:
         async with demo("--serve") as process:
             assert process.stdout is not None
-            printed = (await soon(process.stdout.readuntil(b"\nEND\n"))).decode()
+            printed = (await soon(process.stdout.readuntil(b"\n# Anthropic("))).decode()
             curl = re.search(r"^curl .*?^}'$", printed, re.MULTILINE | re.DOTALL)
             openai = re.search(r"^python3 .*?^END$", printed, re.MULTILINE | re.DOTALL)
             assert curl is not None
@@ -144,6 +162,11 @@ class TestServing:
             assert page is not None
             async with httpx.AsyncClient(trust_env=False) as client:
                 assert "<title>Abridge</title>" in (await client.get(page[1])).text
+            claude = re.search(
+                r"^ANTHROPIC_BASE_URL=(\S+) .*claude --model (\S+)$", printed, re.MULTILINE
+            )
+            assert claude is not None
+            await check_thinking(*claude.groups())
             reported = (await shell(openai[0])).decode()
             titles = [line for line in texts(printed, "summary") if line.startswith("**")]
             assert [line for line in reported.splitlines() if line.startswith("**")] == titles

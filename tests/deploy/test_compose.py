@@ -28,8 +28,8 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 def settings() -> Settings:
     """Return the settings in force in the container if no upstream is named."""
     abridge = SERVICES["abridge"]
-    command, flag, upstream = abridge["command"]
-    assert (command, flag) == ("serve", "--upstream")
+    command, flag, upstream, *others = abridge["command"]
+    assert (command, flag, others) == ("serve", "--upstream", ["--api", "auto"])
     given = re.fullmatch(r"\$\{UPSTREAM:-(.*)\}", upstream)
     assert given
     return load_settings(

@@ -1,8 +1,8 @@
 """Run the demo: the scripted model, Abridge in front of it, and a client that shows one response.
 
 Both are servers on loopback ports that the system chose, and everything on display comes from
-events received over HTTP, the bill at the end included. Abridge runs with its default settings and
-cannot know that this is a demo.
+events received over HTTP, the bill at the end included. Abridge runs with its default settings, but
+for `api = "auto"`, since the model does not speak Messages; it cannot know that this is a demo.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NEXT_COMMANDS = """\
 abridge demo --serve
 
 # In front of a model of your own:
-abridge serve --upstream http://127.0.0.1:8000/v1
+abridge serve --upstream http://127.0.0.1:8000/v1 --api auto
 """
 
 RUNNING_NOTE = """\
@@ -54,7 +54,7 @@ Watch it at work in a browser, at {url}/abridge
 
 EXAMPLES = """\
 # {first}, with curl:
-curl -N {url}/responses -H 'content-type: application/json' -d '{{
+curl -N {url}/v1/responses -H 'content-type: application/json' -d '{{
   "model": "{model}",
   "input": "{question}",
   "reasoning": {{"summary": "auto"}},
@@ -65,7 +65,7 @@ curl -N {url}/responses -H 'content-type: application/json' -d '{{
 python3 - <<'END'
 from openai import OpenAI
 
-client = OpenAI(base_url="{url}", api_key="none")
+client = OpenAI(base_url="{url}/v1", api_key="none")
 request = dict(
     model="{model}",
     input="{question}",
@@ -78,6 +78,12 @@ with client.responses.stream(**request) as stream:
         elif event.type == "response.reasoning_summary_part.done":
             print(end="\\n\\n")
 END
+
+# Claude Code:
+ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY=none claude --model {model}
+
+# The anthropic client:
+# Anthropic(base_url="{url}", api_key="none")
 """
 
 _HELD_SECONDS = re.compile(r"^abridge_held_seconds_sum\{.*\} (\S+)$", re.MULTILINE)
@@ -179,7 +185,7 @@ def _next_steps(url: str | None) -> Iterator[str]:
     yield NEXT_COMMANDS if url is None else RUNNING_NOTE.format(url=url)
     yield EXAMPLES.format(
         first="Now" if url else "Then",
-        url=f"{url or 'http://127.0.0.1:8400'}/v1",
+        url=url or "http://127.0.0.1:8400",
         model=MODEL_NAME if url else "your-model",
         question=QUESTION,
     )
@@ -187,7 +193,7 @@ def _next_steps(url: str | None) -> Iterator[str]:
 
 @asynccontextmanager
 async def _serve_abridge(model: str, *, page: bool) -> AsyncIterator[str]:
-    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1")
+    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", api="auto")
     settings = Settings(upstreams=(upstream,), server=ServerSettings(page=page))
     app = create_app(settings, registry=CollectorRegistry())
     async with aclosing(app), _serve(BrowserGuard(app, settings.server)) as url:
