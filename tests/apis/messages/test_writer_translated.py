@@ -317,6 +317,10 @@ class TestCalls:
         assert whole(*pieces)["content"][0]["input"] == given
         assert unwrap_invalid(given) == given.get("INVALID_JSON")
 
+    def test_a_character_that_is_split_between_deltas_is_put_together(self) -> None:
+        pieces = [call_piece(0, '{"a": "\ud83d', name="f"), call_piece(0, '\ude42"}')]
+        assert streamed(*pieces).calls[0]["input"] == {"a": "\U0001f642"}
+
     def test_arguments_that_are_cut_stay_so_in_a_stream(self) -> None:
         cut = [call_piece(0, '{"a": "lo', name="f"), Finished(0, None, "length")]
         out = b"".join(map(make_writer().write, [*cut, END]))

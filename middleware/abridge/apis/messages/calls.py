@@ -23,6 +23,17 @@ def unwrap_invalid(call_input: Json) -> str | None:
     return text if len(call_input) == 1 and isinstance(text, str) else None
 
 
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
+
+def escape_halves(arguments: str) -> str:
+    """Return JSON with halves of characters escaped. Two deltas may part a pair, and Anthropic's
+    Python client encodes each by itself."""
+    if arguments.isascii():
+        return arguments
+    return _HALF_CHARACTER.sub(lambda half: f"\\u{ord(half[0]):04x}", arguments)
+
+
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 """An id of a call as Anthropic allows it (Anthropic API reference, `ToolUseBlockParam.id`)."""
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import UNSEALED, Display
-from abridge.apis.messages.calls import client_call_id, wrap_invalid
+from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_invalid
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
@@ -154,12 +154,14 @@ class TranslatedContent:
             self._call = TranslatedCall(event, self._tools.get(event.name), self._mint_id)
             self._sealer.note_call(self._call.id)
             yield from self._blocks.start(self._call.build_start())
-        yield from self._blocks.add("input_json_delta", self._call.write(event.arguments))
+        yield from self._blocks.add(
+            "input_json_delta", escape_halves(self._call.write(event.arguments))
+        )
 
     def _stop_block(self) -> MessageEvents:
         call, self._call, self._text = self._call, None, None
         if call is not None:
-            yield from self._blocks.add("input_json_delta", call.end())
+            yield from self._blocks.add("input_json_delta", escape_halves(call.end()))
         yield from self._blocks.stop()
 
     def finish(self) -> MessageEvents:
