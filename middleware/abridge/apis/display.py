@@ -65,7 +65,11 @@ ENVELOPE_PREFIX = "abr1."
 
 UNSEALED = f"{ENVELOPE_PREFIX}none"
 """Where an API requires a blob, one of Abridge's that holds nothing. Left empty, the block would be
-broken to some clients: Pydantic AI returns the text of one as the user's."""
+broken to some clients: Pydantic AI returns the text of one as the user's. The block that it signs
+shows a summary, or nothing."""
+
+UNSEALED_RAW = f"{ENVELOPE_PREFIX}raw"
+"""The same for a block that shows upstream's own reasoning."""
 
 DAMAGED_CODE = "invalid_encrypted_content"
 """Error code for a blob that cannot be opened."""

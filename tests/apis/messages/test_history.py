@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.display import UNSEALED
+from abridge.apis.display import UNSEALED, UNSEALED_RAW
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.history import MessagesHistory, record_turns
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
@@ -165,9 +165,19 @@ class TestChanges:
         assert placement == ("dropped" if left_out else "unchanged")
         assert conversation.body()["messages"][1]["content"] == content[left_out:]
 
-    @pytest.mark.parametrize(("said", "left"), [("Hm.", [thinking("Hm.", "")]), ("", [])])
-    def test_a_signature_that_holds_nothing_is_removed(self, said: str, left: list[Block]) -> None:
-        history = MessagesHistory(request("Hi", [thinking(said, UNSEALED), text("Hello.")]))
+    @pytest.mark.parametrize(
+        ("shown", "left"),
+        [
+            (thinking("Hm.", UNSEALED_RAW), [thinking("Hm.", "")]),
+            (thinking("", UNSEALED_RAW), []),
+            (thinking("A summary, perhaps edited, that no store knows.", UNSEALED), []),
+            (thinking("", UNSEALED), []),
+        ],
+    )
+    def test_a_signature_that_holds_nothing_tells_a_summary(
+        self, shown: Block, left: list[Block]
+    ) -> None:
+        history = MessagesHistory(request("Hi", [shown, text("Hello.")]))
 
         def open_none(*_: object) -> None:
             raise AssertionError("it is no envelope")

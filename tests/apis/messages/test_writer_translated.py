@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import RequestEcho, Writer
-from abridge.apis.display import UNSEALED, Display, Envelope
+from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display, Envelope
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.calls import client_call_id, unwrap_invalid, upstream_call_id
@@ -110,6 +110,10 @@ def call_piece(number: int, arguments: str = "", name: str = "", **more: Any) ->
     )
 
 
+def raw_thinking(text: str) -> dict[str, Any]:
+    return thinking(text, UNSEALED_RAW)
+
+
 def thinking(text: str, signature: str | None = None) -> dict[str, Any]:
     unsealed = UNSEALED if text else ""
     return {"type": "thinking", "thinking": text, "signature": signature or unsealed}
@@ -182,8 +186,8 @@ class TestReasoning:
         ("display", "blocks"),
         [
             (SUMMARY, [thinking("Adding odds.")]),
-            (RAW, [thinking("I add the odds.")]),
-            (BOTH, [thinking("I add the odds."), thinking("Adding odds.")]),
+            (RAW, [raw_thinking("I add the odds.")]),
+            (BOTH, [raw_thinking("I add the odds."), thinking("Adding odds.")]),
             (NOTHING, [thinking("")]),
             (Display(drops_reasoning=True), []),
         ],
@@ -211,8 +215,9 @@ class TestReasoning:
     def test_a_summary_that_comes_first_waits_for_the_raw_text(self) -> None:
         """As where the raw text was queued behind an answer that waited for a summary."""
         events = stretch(summary("S"), raw("A"), summary("T", 1))
-        assert streamed(*events, display=BOTH).blocks == [thinking("A"), thinking("S\n\nT")]
-        assert whole(*events, display=BOTH)["content"] == [thinking("A"), thinking("S\n\nT")]
+        blocks = [raw_thinking("A"), thinking("S\n\nT")]
+        assert streamed(*events, display=BOTH).blocks == blocks
+        assert whole(*events, display=BOTH)["content"] == blocks
         alone = streamed(*stretch(summary("S"), error=TIMEOUT), display=BOTH).blocks
         assert alone == [{**thinking("S"), "summary_error": TIMEOUT.as_dict()}]
 

@@ -147,6 +147,32 @@ class TestAnswers:
         message = message_of(reply, stream=stream)
         assert (message["stop_reason"], message["stop_sequence"]) == ("stop_sequence", "END")
 
+    @BOTH
+    @pytest.mark.parametrize("upstream", ["chat", "responses", "messages"])
+    @pytest.mark.parametrize("edit", ["", " Edited."])
+    async def test_no_summary_goes_upstream_after_a_restart(
+        self, upstream: str, edit: str, *, stream: bool
+    ) -> None:
+        """Not where nothing was sealed either, whatever the client made of its text."""
+        reply = await call(
+            bridge(Upstream(answer(upstream, stream=stream)), upstream),
+            PATH,
+            body(stream=stream, **THINKS),
+            KEY,
+        )
+        content = message_of(reply, stream=stream)["content"]
+        content[0]["thinking"] += edit
+        again = Upstream(answer(upstream, stream=False))
+        sent = body(**THINKS)
+        sent["messages"] += [
+            {"role": "assistant", "content": content},
+            {"role": "user", "content": "And?"},
+        ]
+        assert (await call(bridge(again, upstream), PATH, sent, KEY)).status == 200
+        received = json.dumps(again.requests[0].json)
+        assert WORDS in received
+        assert SUMMARY.splitlines()[-1] not in received
+
     async def test_a_call_that_clients_would_refuse_returns_to_upstream_as_it_was(self) -> None:
         function = {"name": TOOL, "arguments": "[1]"}
         fragment = {"index": 0, "id": "functions.look:0", "type": "function", "function": function}

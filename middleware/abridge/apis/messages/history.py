@@ -18,7 +18,7 @@ from typing import Any
 
 from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
-from abridge.apis.display import UNSEALED, OpenEnvelope, is_envelope
+from abridge.apis.display import UNSEALED, UNSEALED_RAW, OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.messages.calls import upstream_call_id
@@ -72,9 +72,9 @@ class MessagesHistory:
         for block in turn.items:
             if _is_reasoning(block):
                 removed += sum(block.pop(name, None) is not None for name in ABRIDGE_FIELDS)
-                if block.get("signature") == UNSEALED:
+                if block.get("signature") == UNSEALED_RAW:
                     block["signature"], removed = "", removed + 1
-                if _is_empty(block) or is_our_summary(_thinking_text(block)):
+                if _is_ours(block) or is_our_summary(_thinking_text(block)):
                     removed += 1
                     continue
             remaining.append(block)
@@ -117,7 +117,7 @@ class MessagesHistory:
         """Return what stands in the place of a block with a blob; None for any other block."""
         key = STATE_KEYS.get(string(block.get("type")), "")
         blob = string(block.get(key))
-        if not is_envelope(blob) or blob == UNSEALED:
+        if not is_envelope(blob) or blob in (UNSEALED, UNSEALED_RAW):
             return None
         path, place = self._envelope_places.get(id(block), ("messages", None))
         found = open_envelope(blob, f"{path}.{key}", place, "")
@@ -346,9 +346,11 @@ def _is_unsigned(block: Json) -> bool:
     return block.get("type") == "thinking" and not block.get("signature")
 
 
-def _is_empty(block: Json) -> bool:
-    """Return whether a block says nothing, as one of Abridge's does where nothing is shown."""
-    return not any(block.get(key) for key in ("thinking", "signature", "data"))
+def _is_ours(block: Json) -> bool:
+    """Return whether a block is known to be Abridge's: it is signed as a summary, whatever became
+    of its text, or says nothing, as one does where nothing is shown."""
+    says_nothing = not any(block.get(key) for key in ("thinking", "signature", "data"))
+    return says_nothing or block.get("signature") == UNSEALED
 
 
 def _thinking_text(block: Json) -> str:

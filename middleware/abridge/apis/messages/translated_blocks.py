@@ -11,7 +11,7 @@ from io import StringIO
 from typing import Literal, TypeAlias
 
 from abridge.apis.call_order import CallOrder
-from abridge.apis.display import UNSEALED, Display
+from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
 from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_invalid
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
@@ -299,7 +299,7 @@ class TranslatedThinking:
     def end(self, error: ErrorDetail | None) -> MessageEvents:
         yield from self._write_waiting_summary()
         signature, summary = self._seal(), self._held_summary.getvalue()
-        states = self._states if signature in {"", UNSEALED} else []
+        states = self._states if signature in {"", UNSEALED, UNSEALED_RAW} else []
         needs_block = bool(summary) or (error is not None and not self._blocks.is_open)
         yield from self._blocks.add("signature_delta", signature if self._blocks.is_open else "")
         yield from self._blocks.stop(None if needs_block else error)
@@ -317,4 +317,7 @@ class TranslatedThinking:
         if self._is_signed:
             return ""
         blocks = None if self._builder is None else self._builder.build()
-        return self._sealer.seal(blocks) if blocks or self._kind is not None else ""
+        if not blocks and self._kind is None:
+            return ""
+        signature = self._sealer.seal(blocks)
+        return UNSEALED_RAW if (signature, self._kind) == (UNSEALED, "raw") else signature
