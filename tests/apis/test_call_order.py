@@ -76,3 +76,26 @@ def test_a_long_call_is_not_parsed_again_for_each_fragment(
     for fragment in pieces(text, 50):
         list(order.arrange(piece(0, fragment), ContentDelta(0, None, "x")))
     assert 0 < sum(read) < 20 * len(text)
+
+
+def test_texts_keep_their_place_between_the_calls_that_wait() -> None:
+    one, two, three = (ContentDelta(0, None, text) for text in ("one", "two", "three"))
+    waiting = [one, piece(1, "{}"), two, piece(2, "{}"), three]
+    assert arranged([piece(0, "{"), *waiting, piece(0, "}")]) == [
+        *(piece(0, "{"), piece(0, "}")),
+        *waiting,
+    ]
+
+
+def test_many_calls_that_wait_are_looked_at_a_few_times_each() -> None:
+    looks = 0
+
+    class LookedAt(ToolCallDelta):
+        def __getattribute__(self, name: str) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().__getattribute__(name)
+
+    events: list[ContentDelta] = [LookedAt(0, None, call_index=number) for number in range(500)]
+    assert arranged(events) == events
+    assert looks < 50 * len(events)

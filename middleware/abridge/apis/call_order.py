@@ -6,7 +6,7 @@ a time: what is not of the open call is queued until that is complete.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from io import StringIO
 
@@ -19,70 +19,87 @@ class CallOrder:
 
     def __init__(self) -> None:
         self._open_call: _OpenCall | None = None
-        self._queued: list[ContentDelta] = []
+        self._queued: OrderedDict[int, list[ContentDelta]] = OrderedDict()
+        """By the number of their call; a run of other pieces has a negative one."""
+        self._runs = 0
         self._next_call = 0
 
     def arrange(self, *events: ContentDelta) -> Iterator[ContentDelta]:
         """Take pieces; yield those whose turn it is. A call is done as another piece follows it."""
-        queue = deque(events)
-        while queue:
-            event = queue.popleft()
-            call = self._open_call
-            if (
-                call is not None
-                and isinstance(event, ToolCallDelta)
-                and event.call_index == call.number
-            ):
-                call.add(event.arguments)
-                yield event
-                if self._queued and call.is_complete:
-                    self._open_call = None
-                    queue.extendleft(reversed(self._take_queued()))
-            elif call is not None and (self._queued or not call.is_complete):
-                self._queued.append(event)
+        for event in events:
+            if self._waits(event):
+                self._queue(event)
             else:
-                yield from self._begin(event)
+                yield from self._place(event)
+            while self._queued and (self._open_call is None or self._open_call.is_complete()):
+                yield from self._release()
 
     def rest(self) -> Iterator[ContentDelta]:
         """Yield what is queued: no more of the open call will come."""
         while self._queued:
-            self._open_call = None
-            yield from self.arrange(*self._take_queued())
+            yield from self._release()
         self._open_call = None
 
-    def _begin(self, event: ContentDelta) -> Iterator[ContentDelta]:
-        self._open_call = None
+    def _waits(self, event: ContentDelta) -> bool:
+        call = self._open_call
+        if call is None or call.has(event):
+            return False
+        return bool(self._queued) or not call.is_complete()
+
+    def _queue(self, event: ContentDelta) -> None:
         if isinstance(event, ToolCallDelta):
-            if event.call_index < self._next_call:
-                return  # of a call that is already complete
-            self._next_call = event.call_index + 1
-            self._open_call = _OpenCall(event)
-        yield event
+            number = event.call_index
+        else:
+            self._runs += next(reversed(self._queued), 0) >= 0
+            number = -self._runs
+        self._queued.setdefault(number, []).append(event)
 
-    def _take_queued(self) -> list[ContentDelta]:
-        queued, self._queued = self._queued, []
-        return queued
+    def _release(self) -> Iterator[ContentDelta]:
+        """Yield what is queued of the call, or the run, that has waited longest."""
+        self._open_call = None
+        _, events = self._queued.popitem(last=False)
+        for event in events:
+            yield from self._place(event)
+
+    def _place(self, event: ContentDelta) -> Iterator[ContentDelta]:
+        """Yield a piece, unless it is of a call that is already complete."""
+        call = self._open_call
+        if isinstance(event, ToolCallDelta):
+            if call is not None and call.has(event):
+                call.add(event.arguments)
+            elif event.call_index < self._next_call:
+                return
+            else:
+                self._next_call, self._open_call = event.call_index + 1, _OpenCall(event)
+        else:
+            self._open_call = None
+        yield event
 
 
 class _OpenCall:
     def __init__(self, event: ToolCallDelta) -> None:
-        self.number = event.call_index
+        self._number = event.call_index
         self._is_custom = event.custom
         self._arguments = StringIO()
         self._last_fragment = ""
         self.add(event.arguments)
 
+    def has(self, event: ContentDelta) -> bool:
+        """Return whether a piece is of this call."""
+        return isinstance(event, ToolCallDelta) and event.call_index == self._number
+
     def add(self, arguments: str) -> None:
         self._arguments.write(arguments)
         self._last_fragment = arguments or self._last_fragment
 
-    @property
     def is_complete(self) -> bool:
         """Return whether the arguments are complete JSON. Free text never counts as complete.
 
-        Parse them only if the last fragment can end an object, since they may be long.
+        Parse them, which may be long, only after a fragment that can end an object, and once.
         """
         if self._is_custom or not self._last_fragment.rstrip().endswith("}"):
             return False
         text = self._arguments.getvalue()
-        return parse_object(text.encode(errors="surrogatepass")) is not None
+        is_complete = parse_object(text.encode(errors="surrogatepass")) is not None
+        self._last_fragment = self._last_fragment if is_complete else ""
+        return is_complete
