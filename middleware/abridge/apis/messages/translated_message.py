@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from io import StringIO
 from types import MappingProxyType
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
-from abridge.apis.json import string
-from abridge.apis.messages.accumulator import MessageAccumulator
+from abridge.apis.json import loads_exact, parse_object, string
+from abridge.apis.messages.calls import wrap_invalid
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.lifecycle import complete_start
-from abridge.apis.messages.translated_blocks import MessageEvents, TranslatedContent
+from abridge.apis.messages.translated_blocks import (
+    DELTA_FIELDS,
+    MessageEvents,
+    TranslatedContent,
+)
 from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
 from abridge.core.conversation import Json
@@ -153,3 +158,40 @@ class TranslatedMessage:
         elif finished.reason == "stop" and is_known:
             reason, sequence = "stop_sequence", finished.stop_sequence
         return {"stop_reason": reason, "stop_sequence": sequence}
+
+
+class MessageAccumulator:
+    """Add up the events of a stream to the whole message, as Anthropic's clients do."""
+
+    def __init__(self) -> None:
+        self.message: Json = {}
+        self._texts: dict[str, StringIO] = {}  # of the open block, by the field of a delta
+
+    def add(self, event_type: str, fields: Json) -> None:
+        match event_type:
+            case "message_start":
+                self.message = {**fields["message"], "content": []}
+            case "content_block_start":
+                self.message["content"].append(dict(fields["content_block"]))
+            case "content_block_delta":
+                field = DELTA_FIELDS[fields["delta"]["type"]]
+                self._texts.setdefault(field, StringIO()).write(fields["delta"][field])
+            case "content_block_stop":
+                self._end_block(fields)
+            case "message_delta":
+                self.message |= {**fields["delta"], "usage": fields["usage"]}
+
+    def _end_block(self, fields: Json) -> None:
+        texts: Json = {field: text.getvalue() for field, text in self._texts.items()}
+        self._texts = {}
+        arguments = texts.pop("partial_json", None)
+        if arguments is not None:
+            texts["input"] = _read_input(arguments)
+        error = {name: value for name, value in fields.items() if name != "index"}
+        self.message["content"][-1] |= {**texts, **error}
+
+
+def _read_input(arguments: str) -> Json:
+    """Return a call's input, which has to be an object."""
+    given = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
+    return wrap_invalid(arguments) if given is None else given
