@@ -47,7 +47,7 @@ from abridge.pipeline.request import (
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
-from abridge.websocket.session import Session
+from abridge.websocket.session import CLOSING, Session
 from abridge.websocket.turns import REMEMBERED_BYTES
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 
@@ -170,8 +170,11 @@ class AbridgeMiddleware:
             await self.app(scope, receive, send)
 
     def _takes_socket(self, scope: Scope) -> bool:
-        """Return whether a WebSocket is one of the Responses API, which is served here."""
-        return self.settings.server.websockets and find_api(*request_paths(scope)) is RESPONSES
+        """Return whether a WebSocket is one of the Responses API, which is served here: unless the
+        settings say so, only on Abridge's own server."""
+        wanted = self.settings.server.websockets
+        is_served = CLOSING in scope if wanted is None else wanted
+        return is_served and find_api(*request_paths(scope)) is RESPONSES
 
     async def aclose(self) -> None:
         """Close the connections to summarizer models and stores; a later request opens new ones."""

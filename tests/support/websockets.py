@@ -108,7 +108,7 @@ async def serving(
     server = HttpServer(
         BrowserGuard(app, settings.server),
         limits=settings.limits,
-        websockets=settings.server.websockets,
+        websockets=settings.server.websockets is not False,
     )
     listener = listen("127.0.0.1", 0)
     running = asyncio.create_task(server.serve([listener]))

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.responses import Response
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from abridge.middleware import AbridgeMiddleware
 from abridge.websocket import call, session
-from tests.support.deployments import settings_for
+from tests.support.deployments import ORIGIN, build_app, settings_for
 from tests.support.servers import serve, soon, stalled, until
 from tests.support.streams import (
     THOUGHT,
@@ -225,7 +229,11 @@ class TestOtherServers:
         upstream = Upstream(Answer(CHAT))
         app = AbridgeMiddleware(
             upstream,
-            settings_for(upstreams=[TRANSLATED], summarizer={"kind": "object"}),
+            settings_for(
+                upstreams=[TRANSLATED],
+                summarizer={"kind": "object"},
+                server={"websockets": True},
+            ),
             summarizer=Scripted(),
             registry=CollectorRegistry(),
         )
@@ -236,3 +244,22 @@ class TestOtherServers:
             await client.create(input="x" * 10, stream_id="a b")
             assert (await client.error())["code"] == "invalid_stream_id"
         assert len(upstream.requests[1].json["messages"]) == 3
+
+    @pytest.mark.parametrize(("server", "is_served"), [({}, False), ({"websockets": True}, True)])
+    async def test_it_serves_none_unasked(self, server: dict[str, Any], *, is_served: bool) -> None:
+        """What admits requests around it may see HTTP alone, as this does."""
+
+        async def refuse(*_: Any) -> Response:
+            return Response(status_code=401)
+
+        upstream = Upstream(Answer(CHAT))
+        entry = {"base_url": f"{ORIGIN}/v1", **TRANSLATED}
+        app = build_app("sidecar", upstream, writer=Scripted(), upstreams=[entry], server=server)
+        async with serve(BaseHTTPMiddleware(app, refuse), ws="websockets-sansio") as url:
+            if is_served:
+                async with opened(url) as client:
+                    await client.ask()
+            else:
+                with pytest.raises(InvalidStatus):
+                    await soon(connect(f"{url.replace('http', 'ws', 1)}/v1/responses"))
+        assert bool(upstream.requests) is is_served

@@ -80,7 +80,9 @@ class ServerSettings(Table):
     """Globs of the origins of other web sites that may send requests from a browser."""
     keep_alive: PositiveFloat = KEEP_ALIVE_SECONDS
     """For which a client's connection may be idle between two requests, at least."""
-    websockets: bool = True  # serve the Responses API over WebSocket as well, mounted too
+    websockets: bool | None = None
+    """Whether to serve the Responses API over WebSocket as well. None: in `abridge serve` only,
+    since what admits requests around a mounted one may see HTTP alone."""
     drain_delay: NonNegativeFloat = 0.0  # after SIGTERM, accept requests this long while not ready
     drain: NonNegativeFloat = 60.0  # then let running requests finish within this time
 

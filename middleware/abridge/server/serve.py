@@ -209,7 +209,7 @@ async def _serve(
             limits=limits,
             keep_alive=settings.server.keep_alive,
             count_refusal=_count_refusal,
-            websockets=settings.server.websockets,
+            websockets=settings.server.websockets is not False,
         ),
         HttpServer(guarded_admin, shutdown_timeout=1, limits=settings.limits),
     )
