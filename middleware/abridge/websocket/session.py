@@ -222,10 +222,10 @@ class Session:
         try:
             while stream.waiting:
                 async with self._running:
-                    create, held = stream.waiting.popleft()
                     self._waiting -= 1
-                    with held:
-                        await self._answer(create, held)
+                    begun = await self._begin(*stream.waiting.popleft())
+                    if begun is not None:
+                        await self._call(*begun)
         except OSError:  # the client has left
             pass
         finally:
@@ -233,27 +233,30 @@ class Session:
             for _, held in stream.waiting:
                 held.close()
 
-    async def _answer(self, create: Create, held: ExitStack) -> None:
-        """Answer a request, unless it is too late for that."""
-        if self._ending or self._left:
-            return
-        before = self._turns.find(string(create.fields.get(PREVIOUS_RESPONSE_ID)))
-        work = Work(heavy=create.size + (before.size if before else 0) > LIGHT_BYTES)
-        try:
-            turn = await work.run(begin_turn, create, before)
-            if not create.generate:
+    async def _begin(
+        self, create: Create, held: ExitStack
+    ) -> tuple[bytes, str | None, Turn] | None:
+        """Return what to ask the application for: its body, the stream and the conversation; None
+        for a request that needs no answer of its, or comes too late. What `held` has is released.
+        """
+        with held:
+            if self._ending or self._left:
+                return None
+            before = self._turns.find(string(create.fields.get(PREVIOUS_RESPONSE_ID)))
+            work = Work(heavy=create.size + (before.size if before else 0) > LIGHT_BYTES)
+            try:
+                turn = await work.run(begin_turn, create, before)
+                if create.generate:
+                    body = await work.run(write_body, create, turn, continued=before is not None)
+                    self._check_size(body)
+                    return body, create.stream_id, turn
                 await self._warm_up(create, turn)
-                return
-            body = await work.run(write_body, create, turn, continued=before is not None)
-            self._check_size(body)
-        except RecursionError:
-            refusal = RequestError("The message is nested too deep.", code="invalid_json")
-            await self._send_event(error_event(refusal), create.stream_id)
-        except RequestError as error:
-            await self._send_event(error_event(error), create.stream_id)
-        else:
-            held.close()
-            await self._call(body, create.stream_id, turn)
+            except RecursionError:
+                refusal = RequestError("The message is nested too deep.", code="invalid_json")
+                await self._send_event(error_event(refusal), create.stream_id)
+            except RequestError as error:
+                await self._send_event(error_event(error), create.stream_id)
+            return None
 
     def _check_size(self, body: bytes) -> None:
         if len(body) > self._limits.body:
