@@ -311,7 +311,14 @@ async def test_the_fallback_is_asked_with_its_own_api_name_and_key(
 
 
 @pytest.mark.parametrize(
-    "more", [{"previous_response_id": "resp_1"}, {"conversation": "c"}, {"background": True}]
+    "more",
+    [
+        {"previous_response_id": "resp_1"},
+        {"conversation": "c"},
+        {"background": True},
+        {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "file-1"}]}]},
+        {"tools": [{"type": "file_search", "vector_store_ids": ["vs_1"]}]},
+    ],
 )
 async def test_what_refers_to_an_upstreams_own_objects_stays_with_it(more: dict[str, Any]) -> None:
     async with pair(busy(b"503 Busy"), answers()) as served:

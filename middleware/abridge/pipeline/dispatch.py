@@ -89,7 +89,7 @@ class Dispatcher:
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Have the request's upstream answer it, or that one's fallback where it cannot."""
-        fallback = self._failover.fallback_for(request)
+        fallback = await self._failover.fallback_for(request)
         if fallback is None:
             await self._ask(request, receive, send)
             return

@@ -11,14 +11,13 @@ import logging
 
 from starlette.types import Message, Scope, Send
 
+from abridge.apis.object_references import find_object_references, may_name_objects
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError, UpstreamUnavailable
 from abridge.http.asgi import get_header
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.pipeline.request import ApiRequest
-
-STORED_FIELDS = ("previous_response_id", "conversation", "prompt", "container")
-"""Request fields that refer to what an upstream stores for an account."""
+from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
 
 BUSY_OR_BROKEN = frozenset({429, 502, 503, 504, 529})
 """Statuses after which a client may try again."""
@@ -35,10 +34,12 @@ class Failover:
         }
         self._metrics_sink = metrics_sink
 
-    def fallback_for(self, request: ApiRequest) -> Route | None:
+    async def fallback_for(self, request: ApiRequest) -> Route | None:
         """Return the route on which a request may move on, if any."""
-        stays = request.background or any(request.body.get(field) for field in STORED_FIELDS)
-        return None if stays else self._fallbacks[request.route.upstream.name]
+        fallback = self._fallbacks[request.route.upstream.name]
+        if fallback is None or await request.work.run(_stays, request):
+            return None
+        return fallback
 
     def note(self, scope: Scope, fallback: Route, failure: UpstreamUnavailable) -> None:
         """Count and log a request that moves on."""
@@ -58,6 +59,13 @@ class Failover:
             "upstream %s: refused reasoning state; the request is sent again without it",
             route.upstream.name,
         )
+
+
+def _stays(request: ApiRequest) -> bool:
+    """Return whether a request concerns what upstream alone stores."""
+    if request.background or request.body.get(PREVIOUS_RESPONSE_ID):
+        return True
+    return may_name_objects(request.decoded) and any(find_object_references(request.body))
 
 
 def cannot_move_on(refusal: RequestError) -> RequestError:
