@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from abridge.config.settings import FAILS_OVER, ROUTE, Settings
+from abridge.http.asgi import get_header
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.http.transport import Transport
 from abridge.observability.metrics import metrics_for
@@ -102,7 +103,7 @@ class Proxy:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (b"upgrade", b"websocket") in scope["headers"]:  # the server has no WebSockets
+        if get_header(scope["headers"], b"upgrade").lower() == b"websocket":
             await _send_response(
                 error_response(scope, 426, "no_websocket", "WebSockets are not served here."), send
             )
