@@ -62,8 +62,7 @@ def read_create(data: bytes) -> Create | None:
     body = parse_object(data, loads_exact)
     if body is None:
         raise RequestError("The message is no JSON object.", code="invalid_json")
-    kind = body.get("type")
-    if kind in NOTICES:
+    if body.get("type") in NOTICES:
         return None
     stream_id = body.get("stream_id")
     if stream_id is not None and not (isinstance(stream_id, str) and _is_stream_id(stream_id)):
@@ -73,29 +72,29 @@ def read_create(data: bytes) -> Create | None:
             param="stream_id",
             code="invalid_stream_id",
         )
-    if kind != CREATE:
-        raise StreamError(
-            stream_id,
-            RequestError(
-                f"Unknown type of event. Only '{CREATE}' is supported here.",
-                param="type",
-                code="invalid_value",
-            ),
-        )
-    if body.get("background"):
-        raise StreamError(
-            stream_id,
-            RequestError(
-                "Background responses are not available over WebSocket.",
-                param="background",
-                code="unsupported_value",
-            ),
-        )
+    if (refusal := _find_refusal(body)) is not None:
+        raise StreamError(stream_id, refusal)
     fields = {name: value for name, value in body.items() if name not in _WEBSOCKET_FIELDS}
     fields |= {"stream": True}
     if isinstance(options := body.get("stream_options"), dict):
         fields["stream_options"] = options
     return Create(fields, stream_id, body.get("generate") is not False, len(data))
+
+
+def _find_refusal(body: Json) -> RequestError | None:
+    if body.get("type") != CREATE:
+        return RequestError(
+            f"Unknown type of event. Only '{CREATE}' is supported here.",
+            param="type",
+            code="invalid_value",
+        )
+    if body.get("background"):
+        return RequestError(
+            "Background responses are not available over WebSocket.",
+            param="background",
+            code="unsupported_value",
+        )
+    return None
 
 
 class StreamError(RequestError):
