@@ -7,10 +7,12 @@ import json
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from tests.support.asgi import begin, call
 from tests.support.checker import check_responses
+from tests.support.counters import total
 from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, chat_stream, completion
 from tests.support.summarizers import Scripted
@@ -45,6 +47,26 @@ async def test_an_app_that_waits_after_its_404_is_told_of_the_end(asked: dict[st
     request = await begin(auto, "/v1/responses", {**REQUEST, **asked}).finish()
     assert paths == ["/v1/responses", "/v1/chat/completions"]
     assert check_responses(request.data).text == "Hello."
+
+
+async def test_a_client_that_leaves_before_the_404_has_left() -> None:
+    paths = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        paths.append(scope["path"])
+        await receive()
+        request.left.set()
+        await receive()
+        await send({"type": "http.response.start", "status": 404, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    tables: dict[str, Any] = {"upstreams": [{"api": "auto"}], "registry": CollectorRegistry()}
+    auto = build_app("mounted", app, writer=Scripted(), **tables)  # type: ignore[arg-type]
+    request = begin(auto, "/v1/responses", {**REQUEST, "reasoning": {"summary": "auto"}})
+    await request.finish()
+    assert paths == ["/v1/responses"]
+    assert total(tables["registry"], "requests_total", outcome="left") == 1
+    assert total(tables["registry"], "streams_open") == 0
 
 
 async def test_a_404_about_the_model_reaches_the_client_whole() -> None:

@@ -94,8 +94,7 @@ class ExchangeRecorder:
             self._held_bytes = held_bytes
 
     def abandon(self) -> None:
-        """Release the gauges without recording a result: the request is sent again to another
-        API."""
+        """Release the gauges without recording a result: the request is sent again."""
         self.note_held(0)
         self._streams.dec()
 

@@ -251,7 +251,7 @@ class Exchange:
 
     def _close(self, failure: Exception | None) -> None:
         """Complete the record and log a failure."""
-        if isinstance(failure, AttemptFailed):
+        if isinstance(failure, AttemptFailed) and not self._client.departed.is_set():
             self._recorder.abandon()
             return
         outcome, record = self._outcome(), self._recorder.record
