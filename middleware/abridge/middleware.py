@@ -322,7 +322,7 @@ class AbridgeMiddleware:
     async def _must_parse(self, api: Api, scope: Scope, body: bytes, work: Work) -> bool:
         if self._parses_all or get_header(scope["headers"], SUMMARY_HEADER):
             return True
-        if counts_tokens(api, *request_paths(scope)):
+        if api.counts_tokens_at and counts_tokens(*request_paths(scope)):
             return True
         if not work.is_heavy:
             return self._may_concern(api, body, self._memory.holds_anything)
@@ -334,7 +334,7 @@ class AbridgeMiddleware:
         return (
             may_request_summary(body)
             or bool(api.wish_needle and api.wish_needle in body)
-            or self._memory.may_need_rewrite(body, holds_anything)
+            or self._memory.may_need_rewrite(body, api.own_needles, holds_anything)
             or self._memory.may_need_memory(body)
             or self._memory.may_seal(body)
         )

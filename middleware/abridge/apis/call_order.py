@@ -7,7 +7,7 @@ a time: what is not of the open call is queued until that is complete.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import StringIO
 
 from abridge.apis.json import parse_object
@@ -24,15 +24,19 @@ class CallOrder:
         self._runs = 0
         self._next_call = 0
 
-    def arrange(self, *events: ContentDelta) -> Iterator[ContentDelta]:
-        """Take pieces; yield those whose turn it is. A call is done as another piece follows it."""
-        for event in events:
-            if self._waits(event):
-                self._queue(event)
-            else:
-                yield from self._place(event)
-            while self._queued and (self._open_call is None or self._open_call.is_complete()):
-                yield from self._release()
+    def arrange(self, event: ContentDelta) -> Iterable[ContentDelta]:
+        """Take a piece; return those whose turn it is. A call is done as another piece follows."""
+        if self._open_call is None and not isinstance(event, ToolCallDelta):
+            return (event,)  # nothing is queued, since only an open call has others wait
+        return self._arrange(event)
+
+    def _arrange(self, event: ContentDelta) -> Iterator[ContentDelta]:
+        if self._waits(event):
+            self._queue(event)
+        else:
+            yield from self._place(event)
+        while self._queued and (self._open_call is None or self._open_call.is_complete()):
+            yield from self._release()
 
     def rest(self) -> Iterator[ContentDelta]:
         """Yield what is queued: no more of the open call will come."""

@@ -46,8 +46,8 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
     )
 
 
-def counts_tokens(api: Api, path: str, raw_path: str) -> bool:
+@cached(PATHS)
+def counts_tokens(path: str, raw_path: str) -> bool:
     """Return whether a request on an API's path asks for the number of its tokens."""
-    return bool(api.counts_tokens_at) and any(
-        candidate.endswith(api.counts_tokens_at) for candidate in normalized_paths(path, raw_path)
-    )
+    endpoints = tuple(filter(None, (api.counts_tokens_at for api in APIS)))
+    return any(candidate.endswith(endpoints) for candidate in normalized_paths(path, raw_path))

@@ -119,30 +119,35 @@ class PrefixDigest:
     """A running digest over turns: the same for the same turns, however a client writes them.
 
     A second one is the same whatever ids a client gives the calls: they are numbered as they come.
+    Without calls the two are one.
     """
 
     def __init__(self) -> None:
         self._running = blake2b(digest_size=16)
-        self._numbered = blake2b(digest_size=16)
+        self._numbered: blake2b | None = None  # the second one, from the first call on
         self._numbers: dict[str, str] = {}  # of calls, by id
 
     def add(self, turn: Turn) -> None:
         canonical = turn.encode_canonical()
-        _update(self._running, canonical)
+        numbered = canonical
         if turn.calls or turn.answers_call:
-            canonical = turn.encode_canonical(self._number)
-        _update(self._numbered, canonical)
+            self._numbered = self._numbered or self._running.copy()
+            numbered = turn.encode_canonical(self._number)
+        _update(self._running, canonical)
+        if self._numbered is not None:
+            _update(self._numbered, numbered)
 
     def digest(self) -> bytes:
         return self._running.digest()
 
     def numbered_digest(self) -> bytes:
-        return self._numbered.digest()
+        return (self._numbered or self._running).digest()
 
     def extended_by(self, turns: Iterable[Turn]) -> PrefixDigest:
         """Return a copy of the prefix, extended by these turns."""
         extended = PrefixDigest()
-        extended._running, extended._numbered = self._running.copy(), self._numbered.copy()
+        extended._running = self._running.copy()
+        extended._numbered = self._numbered and self._numbered.copy()
         extended._numbers = dict(self._numbers)
         for turn in turns:
             extended.add(turn)

@@ -34,11 +34,9 @@ ABRIDGE_NEEDLES = (
     b'"reasoning_ref"',
     ENVELOPE_PREFIX.encode(),
     MINT_MARK.encode(),
-    b'"signature":""',
-    b'"signature": ""',
 )
-"""Every body that holds something Abridge added, other than summaries, contains one of these. An
-empty signature is that of a block of thinking on Messages."""
+"""Every body that holds something Abridge added, other than summaries, contains one of these, or of
+its API's `own_needles`."""
 
 ASSISTANT_NEEDLES = (b'"assistant"', b'"reasoning"', b'_call"')
 """Every body that holds assistant output contains one of these."""
@@ -131,12 +129,14 @@ class RouteMemory:
         size = self.store.size if self.store is not None else 0
         return bool(self.summaries) or size is None or size > 0
 
-    def may_need_rewrite(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
+    def may_need_rewrite(
+        self, body: bytes, own_needles: Sequence[bytes], holds_anything: Callable[[], bool]
+    ) -> bool:
         """Return whether a request body may need changes, by a byte search alone.
 
         `holds_anything` is that of this memory or of all; it must be called on the event loop.
         """
-        if contains_any(body, ABRIDGE_NEEDLES):
+        if contains_any(body, ABRIDGE_NEEDLES) or contains_any(body, own_needles):
             return True
         if not contains_any(body, ASSISTANT_NEEDLES):
             return False

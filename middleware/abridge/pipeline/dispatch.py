@@ -154,7 +154,11 @@ class Dispatcher:
         language = self._summary_language(request, style)
         engaged = await request.work.run(self._must_engage, request, upstream, style)
         prepared = await self._preparation.prepare(
-            request, upstream, engaged=engaged, summary_language=language
+            request,
+            upstream,
+            engaged=engaged,
+            summary_due=style is not None,
+            summary_language=language,
         )
         endpoints = self._with_answer_changes(prepared, endpoints)
         if request.drops_state != "refused_state" and await request.work.run(

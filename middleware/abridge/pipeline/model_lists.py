@@ -59,10 +59,16 @@ class ModelLists:
         self._only_upstream = settings.routes[0].upstream if len(settings.routes) == 1 else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _is_about_models(scope):
+            await self._answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         anthropic = wants_anthropics_shape(scope["headers"])
         model, name = _model_names(scope)
         shape_matters = anthropic or self._may_be_anthropics or self._may_be_googles
-        if not (_is_about_models(scope) and (shape_matters or name != model)):
+        if not (shape_matters or name != model):
             await self._app(scope, receive, send)
             return
         if name != model:
@@ -103,10 +109,10 @@ def _model_names(scope: Scope) -> tuple[str, str]:
 
 
 def _is_about_models(scope: Scope) -> bool:
+    if scope["method"] != "GET":
+        return False
     path = decoded_path(scope).rstrip("/")
-    return scope["method"] == "GET" and (
-        path.endswith(MODELS_PATH) or model_in_path(path) is not None
-    )
+    return path.endswith(MODELS_PATH) or model_in_path(path) is not None
 
 
 def rewrite_models(body: Json, *, anthropic: bool) -> Json | None:

@@ -91,10 +91,13 @@ class RequestPreparation:
         upstream: UpstreamApi,
         *,
         engaged: bool,
+        summary_due: bool = False,
         summary_language: str = REASONING,
     ) -> PreparedRequest:
         """Prepare a request for one of upstream's APIs. Raises RequestError."""
-        context = self._context(request, upstream, summary_language, engaged=engaged)
+        context = self._context(
+            request, upstream, summary_language, engaged=engaged, summary_due=summary_due
+        )
         draft = RequestDraft(request.take_body(), request.scope)
         try:
             for step in TRANSLATED if context.translates else SAME_API:
@@ -112,7 +115,13 @@ class RequestPreparation:
             record.dropped_request_fields = draft.dropped_fields
 
     def _context(
-        self, request: ApiRequest, upstream: UpstreamApi, summary_language: str, *, engaged: bool
+        self,
+        request: ApiRequest,
+        upstream: UpstreamApi,
+        summary_language: str,
+        *,
+        engaged: bool,
+        summary_due: bool,
     ) -> StepContext:
         route = request.route
         model = route.renames.to_upstream(request.model)
@@ -135,7 +144,7 @@ class RequestPreparation:
             engaged,
             self._limits,
             summary_language,
-            summary_due=request.may_show_summary(),
+            summary_due,
         )
 
 

@@ -110,7 +110,7 @@ class ApiRequest:
             wants_obfuscation=wants_obfuscation(body),
             wish=api.read_wish(body),
             work=work,
-            counts_tokens=counts_tokens(api, *request_paths(scope)),
+            counts_tokens=bool(api.counts_tokens_at) and counts_tokens(*request_paths(scope)),
         )
 
     def fails_over(self) -> ApiRequest:
@@ -180,10 +180,6 @@ class ApiRequest:
         elif requested != "off":
             check_style_allowed(requested, summary.allow, param)
         return None if requested == "off" else cast(SummaryStyle, requested)
-
-    def may_show_summary(self) -> bool:
-        """Return whether there is to be a summary in the answer. Raises RequestError."""
-        return not (self.background or self.counts_tokens) and self.summary_style() is not None
 
     def summary_language(self) -> str:
         """Return the language that the summary is to be written in: the body's, else the header's,

@@ -242,7 +242,10 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
     memory, api, work = context.turn_memory, context.request.api, context.work
     holds_anything = memory.route_memory.holds_anything()
     if await work.run(
-        memory.route_memory.may_need_rewrite, context.request.decoded, lambda: holds_anything
+        memory.route_memory.may_need_rewrite,
+        context.request.decoded,
+        api.own_needles,
+        lambda: holds_anything,
     ):
         history = await work.run(api.history, draft.body)
         changes = await memory.rewrite(
