@@ -214,6 +214,27 @@ class TestReaching:
         findings = await findings_for(Server(models=MODELS), settings)
         assert about(findings, "summarizer").grade == grade
 
+    async def test_a_summarizer_on_messages_is_asked_as_anthropic_is(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SUMMARIZER_KEY", "sk-small")
+        settings = {
+            "summarizer": {
+                "kind": "model",
+                "model": "thinker-1",
+                "api": "messages",
+                "api_key_env": "SUMMARIZER_KEY",
+            }
+        }
+        server = Server(models=MODELS, messages=answer("messages", stream=True))
+        findings = await findings_for(server, settings, probing=True)
+        assert about(findings, "summarizer").grade == "ok"
+        for asked in server.apps.values():
+            (request, *_) = [each for each in asked.requests if each.header("x-api-key")]
+            assert request.header("x-api-key") == "sk-small"
+            assert request.header("anthropic-version") == "2023-06-01"
+            assert request.header("authorization") is None
+
 
 class TestProbing:
     async def test_an_upstream_with_both_apis(self) -> None:

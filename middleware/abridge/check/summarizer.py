@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -10,6 +11,8 @@ import httpx
 from prometheus_client import CollectorRegistry
 
 from abridge.apis.chat.api import CHAT
+from abridge.apis.credentials import credential_header
+from abridge.apis.registry import UPSTREAM_APIS
 from abridge.check.reach import CheckTarget, Finding, reach
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.plan import Passage
@@ -43,9 +46,15 @@ async def reach_summarizer(settings: Settings, transport: httpx.AsyncBaseTranspo
     summarizer = settings.summarizer
     if summarizer.kind != "model" or summarizer.base_url is None:
         return Finding(SUBJECT, NOT_CHECKED[summarizer.kind])
+    api, profile = UPSTREAM_APIS[summarizer.api], PROFILES[summarizer.profile]
     target = CheckTarget.with_key(
-        summarizer.base_url, transport, summarizer.api_key_env, "summarizer.api_key_env"
+        summarizer.base_url,
+        transport,
+        summarizer.api_key_env,
+        "summarizer.api_key_env",
+        lambda key: credential_header(key, profile, api),
     )
+    target = replace(target, headers={**api.headers, **target.headers})
     reached = await reach(target, SUBJECT)
     if reached.models and summarizer.model not in reached.models:
         return Finding(SUBJECT, f"{reached.finding.text}; {summarizer.model} is not listed", "note")

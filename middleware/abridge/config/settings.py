@@ -134,7 +134,7 @@ class SummarizerSettings(Table):
     model, `object` one passed to the middleware."""
     base_url: BaseUrl | None = None
     model: str | None = None
-    api: Literal["chat", "responses"] = "chat"
+    api: Literal["chat", "responses", "messages"] = "chat"
     profile: ProfileName = "auto"  # says how to switch the model's thinking off
     api_key_env: str | None = None  # the environment variable that holds the API key
     temperature: NonNegativeFloat | None = 0.3

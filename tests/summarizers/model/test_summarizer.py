@@ -18,6 +18,7 @@ from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
 from abridge.summarizers.model.answer import MAX_BYTES
 from abridge.summarizers.model.summarizer import ModelSummarizer
+from tests.apis.messages import scripts as messages
 from tests.support.streams import (
     CHAT_USAGE,
     DONE,
@@ -154,6 +155,30 @@ async def test_a_request_on_responses() -> None:
         "temperature": 0.3,
         "max_output_tokens": 600,
     }
+
+
+async def test_a_request_on_messages() -> None:
+    upstream = Upstream(Stream(*messages.stream([messages.text(TEXT)])))
+    text, spent = await summarize_once(upstream, key="sk-1", api="messages", temperature=None)
+    assert (text, spent.tokens is not None) == (TEXT, True)
+    assert upstream.request is not None
+    assert str(upstream.request.url) == f"{BASE}/messages"
+    headers = upstream.request.headers
+    assert (headers["x-api-key"], headers["anthropic-version"]) == ("sk-1", "2023-06-01")
+    assert "authorization" not in headers
+    body = upstream.body
+    assert "why" in body.pop("messages")[0]["content"]
+    assert body.pop("system")
+    thinking = {"type": "disabled"}
+    assert body == {"model": "small-1", "stream": True, "max_tokens": 600, "thinking": thinking}
+
+
+async def test_usage_that_was_reported_before_the_connection_broke_is_billed() -> None:
+    *frames, _ = messages.stream([messages.text(TEXT)])
+    upstream = Upstream(Stream(*frames, httpx.ReadError("reset")))
+    _, error = await failure(upstream, api="messages")
+    assert error.spent is not None
+    assert error.spent.output == messages.USAGE["output_tokens"]
 
 
 async def test_without_a_key_there_is_no_credential() -> None:

@@ -82,6 +82,10 @@ class ModelAnswer:
             return self._collect_text(self._reader.read_whole(bytes(self._body)))
         return self._read_frames(self._decoder.end()) + self._collect_text(self._reader.end())
 
+    def break_off(self) -> None:
+        """Take note of the usage that was reported before the connection broke."""
+        self._collect_text(self._reader.end())
+
     def check(self) -> None:
         """Raise SummarizerError if the answer broke off or was blank."""
         if self._failed:

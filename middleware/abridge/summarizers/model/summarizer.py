@@ -1,4 +1,4 @@
-"""A summarizer that calls a model over Chat Completions or Responses.
+"""A summarizer that calls a model over Chat Completions, Responses or Messages.
 
 It calls the transport directly: an `httpx.AsyncClient` on top of it would keep cookies, follow
 redirects and read proxies from the environment.
@@ -13,6 +13,7 @@ from secrets import token_hex
 
 import httpx
 
+from abridge.apis.credentials import credential_header
 from abridge.apis.json import dumps
 from abridge.config.settings import SummarizerSettings
 from abridge.core.conversation import Json
@@ -67,8 +68,11 @@ class ModelSummarizer:
     ) -> ModelSummarizer:
         """Build the summarizer for `kind = "model"`."""
         api = MODEL_APIS[settings.api].api
-        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         url, profile = f"{settings.base_url}{api.path}", PROFILES[settings.profile]
+        headers = {**api.upstream.headers}
+        if api_key:
+            name, value = credential_header(api_key.encode(), profile, api.upstream)
+            headers[name.decode()] = value.decode()
         return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
@@ -93,6 +97,7 @@ class ModelSummarizer:
         except httpx.TimeoutException:
             raise answer.error("timeout", "The summarizer model took too long.") from None
         except (httpx.HTTPError, EventTooLarge):
+            answer.break_off()
             message = "The call to the summarizer model broke off."
             raise answer.error("upstream_error", message) from None
         answer.check()
