@@ -89,6 +89,13 @@ class MessagesStream:
 
 def check_messages(stream: bytes) -> MessagesStream:
     """Assert that a Messages stream is legal; return its contents."""
+    seen = check_begun_messages(stream)
+    assert seen.stopped or seen.error is not None, "neither message_stop nor an error"
+    return seen
+
+
+def check_begun_messages(stream: bytes) -> MessagesStream:
+    """Assert that a Messages stream is legal as far as it came; return its contents."""
     seen = MessagesStream()
     for name, data in frames(stream):
         event = json.loads(data)
@@ -105,7 +112,6 @@ def check_messages(stream: bytes) -> MessagesStream:
             continue
         assert seen.message or kind == "message_start", f"first comes message_start, not {kind}"
         _check_event(seen, event)
-    assert seen.stopped or seen.error is not None, "neither message_stop nor an error"
     _check_with_anthropic(seen)
     if seen.stopped:
         check_message(seen.message)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.apis.messages import scripts as messages
 from tests.end_to_end.faults.turns import Kind, ParsedAnswer, Turn
-from tests.support.checker import Choice, check_chat, check_responses, frames
+from tests.support.checker import Choice, check_chat, check_responses
+from tests.support.messages_checker import check_begun_messages, check_error, check_message
 from tests.support.streams import (
     CHAT_USAGE,
     DONE,
@@ -38,12 +39,14 @@ SPENT: int = RESPONSES_USAGE["output_tokens"]  # type: ignore[assignment]
 class Dialect:
     """An API: `stream` and `whole` encode a turn, `parse_stream` and `parse_body` read one.
 
+    `wish` requests a summary beside the `question`.
     `reasoning_mark` is in each frame that holds reasoning, and in no other.
     """
 
     name: str
     path: str
     question: dict[str, Any]
+    wish: dict[str, Any]
     reasoning_mark: bytes
     error: bytes
     tokens: tuple[str, str]
@@ -169,38 +172,47 @@ def _parse_responses_body(body: dict[str, Any]) -> ParsedAnswer:
 
 
 def _blocks(turn: Turn) -> list[dict[str, Any]]:
-    make: dict[Kind, Callable[[str], dict[str, Any]]] = {
-        Kind.THOUGHT: messages.thinking,
-        Kind.TEXT: messages.text,
-        Kind.CALL: lambda text: messages.tool_use(0, "add", **json.loads(text)),
+    make: dict[Kind, Callable[[int, str], dict[str, Any]]] = {
+        Kind.THOUGHT: lambda _, text: messages.thinking(text),
+        Kind.TEXT: lambda _, text: messages.text(text),
+        Kind.CALL: lambda number, text: messages.tool_use(number, "add", **json.loads(text)),
     }
-    return [make[kind](text) for kind, text in turn.steps]
+    return [make[kind](number, text) for number, (kind, text) in enumerate(turn.steps)]
+
+
+def _stop_reason(turn: Turn) -> str:
+    return "tool_use" if any(kind is Kind.CALL for kind, _ in turn.steps) else "end_turn"
 
 
 def _parse_messages_stream(data: bytes) -> ParsedAnswer:
-    events = [json.loads(payload) for _, payload in frames(data)]
-    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
-    kinds = [event["type"] for event in events]
-    stopped = any((event.get("delta") or {}).get("stop_reason") for event in events)
-    return ParsedAnswer(
-        thought="".join(delta.get("thinking", "") for delta in deltas),
-        text="".join(delta.get("text", "") for delta in deltas),
-        arguments="".join(delta.get("partial_json", "") for delta in deltas),
-        usage=messages.USAGE if stopped else None,
-        failed="error" in kinds,
-        complete=kinds[-1:] == ["message_stop"],
+    seen = check_begun_messages(data)
+    deltas = [event["delta"] for event in seen.events if event["type"] == "content_block_delta"]
+    arguments = "".join(delta.get("partial_json", "") for delta in deltas)
+    return replace(
+        _parse_blocks(seen.blocks, seen.usage if seen.stop_reason is not None else None),
+        arguments=arguments,
+        failed=seen.error is not None,
+        complete=seen.stopped,
     )
 
 
 def _parse_messages_body(body: dict[str, Any]) -> ParsedAnswer:
-    blocks = body["content"]
+    parsed = _parse_blocks(check_message(body)["content"], body["usage"])
+    return replace(parsed, complete=True)
+
+
+def _parse_blocks(blocks: list[dict[str, Any]], usage: dict[str, Any] | None) -> ParsedAnswer:
+    thoughts = [block["thinking"] for block in blocks if block["type"] == "thinking"]
+    codes = [block["summary_error"]["code"] for block in blocks if "summary_error" in block]
     calls = [json.dumps(block["input"]) for block in blocks if block["type"] == "tool_use"]
     return ParsedAnswer(
-        thought="".join(block.get("thinking", "") for block in blocks),
-        text="".join(block.get("text", "") for block in blocks),
+        thought="".join(thoughts),
+        summary="\n\n".join(thoughts),
+        text="".join(block["text"] for block in blocks if block["type"] == "text"),
         arguments="".join(calls),
-        usage=body["usage"],
-        complete=True,
+        items=len(thoughts),
+        code=codes[0] if codes else None,
+        usage=usage,
     )
 
 
@@ -210,6 +222,7 @@ CHAT = Dialect(
     "chat",
     "/v1/chat/completions",
     {"messages": [{"role": "user", "content": "Hi"}]},
+    {"reasoning": {"summary": "auto"}},
     b'"reasoning_content"',
     frame({"error": ERROR}),
     ("prompt_tokens", "completion_tokens"),
@@ -222,6 +235,7 @@ RESPONSES = Dialect(
     "responses",
     "/v1/responses",
     {"input": "Hi"},
+    {"reasoning": {"summary": "auto"}},
     b'"output_index": 0',
     frame({**ERROR, "type": "error", "sequence_number": 0}, "error"),
     ("input_tokens", "output_tokens"),
@@ -233,24 +247,28 @@ RESPONSES = Dialect(
 MESSAGES = Dialect(
     "messages",
     "/v1/messages",
-    {},
+    {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1000},
+    {"thinking": {"type": "adaptive"}},
     b'"thinking_delta"',
     messages.event("error", error={"type": "api_error", "message": "The model broke."}),
     ("input_tokens", "output_tokens"),
-    lambda turn: messages.stream(_blocks(turn), "tool_use"),
-    lambda turn: messages.message(_blocks(turn), "tool_use"),
+    lambda turn: messages.stream(_blocks(turn), _stop_reason(turn)),
+    lambda turn: messages.message(_blocks(turn), _stop_reason(turn)),
     _parse_messages_stream,
     _parse_messages_body,
 )
-UPSTREAMS = {dialect.name: dialect for dialect in (CHAT, RESPONSES, MESSAGES)}
-"""The APIs of upstreams."""
+DIALECTS = {dialect.name: dialect for dialect in (CHAT, RESPONSES, MESSAGES)}
 
-DIALECTS = {dialect.name: dialect for dialect in (CHAT, RESPONSES)}
+SERVER_ERRORS = ("server_error", "api_error", "timeout_error", "overloaded_error")
+"""Types of errors that are not the client's fault, in the words of any API."""
 
 
 def error_of(body: bytes) -> dict[str, Any]:
-    """Return the error of a body, checking the shape that both APIs share."""
-    problem: dict[str, Any] = json.loads(body)["error"]
+    """Return the error of a body, checking the shape: Anthropic's, or the one of OpenAI's APIs."""
+    told = json.loads(body)
+    if told.get("type") == "error":
+        return check_error(told)
+    problem: dict[str, Any] = told["error"]
     assert problem.keys() >= {"message", "type", "param", "code"}
     assert problem["message"]
     return problem

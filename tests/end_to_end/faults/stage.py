@@ -52,9 +52,8 @@ class Stage:
     samples: list[Sample] = field(default_factory=list)
 
     async def ask(self, *, streamed: bool, summary: bool = True) -> None:
-        summary_request = {"reasoning": {"summary": "auto"}} if summary else {}
-        question = self.dialect.question
-        request = {"model": "m", "stream": streamed, **question, **summary_request}
+        wish = self.dialect.wish if summary else {}
+        request = {"model": "m", "stream": streamed, **self.dialect.question, **wish}
         body = json.dumps(request).encode()
         head = (
             f"POST {self.dialect.path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.end_to_end.faults.cells import STATUSES, Fault, What, Where, Who, faults
-from tests.end_to_end.faults.dialects import DIALECTS, SPENT, Dialect, error_of
+from tests.end_to_end.faults.dialects import DIALECTS, MESSAGES, SPENT, Dialect, error_of
 from tests.end_to_end.faults.loop import Loop
 from tests.end_to_end.faults.players import REFUSAL, Player, Script
 from tests.end_to_end.faults.replies import Reply
@@ -59,7 +59,14 @@ class Play:
 words = st.text("ab \n.*<&é", min_size=1, max_size=12)
 texts = st.lists(words, max_size=30).map(lambda found: "".join(["I", *found]))
 """Texts that begin as no tag could, which a reader would hold back."""
-turns = st.lists(st.tuples(st.sampled_from(Kind), texts), max_size=6).map(tuple).map(Turn)
+objects = texts.map(lambda text: json.dumps({"text": text}))
+"""Arguments that are whole where they come as an object rather than its JSON."""
+
+
+def turns(arguments: st.SearchStrategy[str]) -> st.SearchStrategy[Turn]:
+    said = st.tuples(st.sampled_from([Kind.THOUGHT, Kind.TEXT]), texts)
+    steps = st.lists(said | st.tuples(st.just(Kind.CALL), arguments), max_size=6)
+    return steps.map(tuple).map(Turn)
 
 
 def any_fault(who: Who, *, streamed: bool) -> st.SearchStrategy[Fault | None]:
@@ -72,7 +79,8 @@ def any_fault(who: Who, *, streamed: bool) -> st.SearchStrategy[Fault | None]:
 
 @st.composite
 def plays(draw: st.DrawFn) -> Play:
-    dialect, turn = draw(st.sampled_from(list(DIALECTS.values()))), draw(turns)
+    dialect = draw(st.sampled_from(list(DIALECTS.values())))
+    turn = draw(turns(objects if dialect is MESSAGES else texts))
     streamed = draw(st.booleans())
     fault = draw(any_fault(Who.UPSTREAM, streamed=streamed))
     frames = dialect.stream(turn) if streamed else [json.dumps(dialect.whole(turn)).encode()]
