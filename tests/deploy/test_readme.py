@@ -1,4 +1,4 @@
-"""Test the commands and files in deploy/README.md against the manifests."""
+"""Test the commands and files in deploy/README.md against the manifests, and the pages' links."""
 
 from __future__ import annotations
 
@@ -59,13 +59,23 @@ def test_the_overlay_builds(tmp_path: Path) -> None:
     assert deployment["containers"][0]["image"] == "registry.mine.example/abridge:0.1.0"
 
 
-@pytest.mark.parametrize("page", ["deploy/README.md", "README.md"])
+PAGES = ["deploy/README.md", "README.md", *(f"docs/{page.name}" for page in ROOT.glob("docs/*.md"))]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_link_and_path_exists(page: str) -> None:
     text = (ROOT / page).read_text()
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
-    named = re.findall(r"\bdeploy/[\w./-]+\w|\bgrafana/[\w./-]+\w", text)
-    assert links or named
-    for link in links:
-        assert (ROOT / page).parent.joinpath(link).exists(), link
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text)
+    named = re.findall(r"(?<!/)\b(?:deploy|grafana)/[\w./-]+\w", text)
+    for link, anchor in links:
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
     for name in named:
         assert (ROOT / name).exists(), name
