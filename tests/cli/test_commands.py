@@ -136,6 +136,13 @@ def test_the_banner_names_the_summarizer(summarizer: dict[str, Any], words: str)
     assert lines[-1].endswith("http://here:1/abridge/metrics")
 
 
+def test_the_banner_names_fallbacks() -> None:
+    main, spare = ({"name": name, "base_url": f"http://{name}/v1"} for name in ("main", "spare"))
+    settings = Settings.model_validate({"upstreams": [{**main, "fallback": "spare"}, spare]})
+    lines = [line for line in startup_lines(settings, "http://a", None) if "upstream " in line]
+    assert [line.endswith(", fallback spare") for line in lines] == [True, False]
+
+
 def test_the_banner_names_a_review() -> None:
     review = {"kind": "moderations", "base_url": "http://guard/v1", "on_flag": "stop"}
     settings = Settings.model_validate({"review": review, "upstreams": [{"base_url": "http://u"}]})

@@ -183,7 +183,8 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
         models = ", ".join(upstream.models)
         profile = f"profile {upstream.profile}"
         api = "" if upstream.api == "same" else f", api {upstream.api}"
-        text = f"{upstream.name}: {upstream.base_url}, models {models}, {profile}{api}"
+        spare = "" if upstream.fallback is None else f", fallback {upstream.fallback}"
+        text = f"{upstream.name}: {upstream.base_url}, models {models}, {profile}{api}{spare}"
         yield f"  upstream    {text}"
     yield f"  summarizer  {_describe_summarizer(settings.summarizer)}"
     review = settings.review
