@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -32,6 +36,25 @@ LOOK: dict[str, Any] = {
 }
 CALL = (TOOL, ARGUMENTS)
 APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
+
+
+async def test_the_example_of_the_documentation_shows_the_summary_and_the_answer() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    upstream = Upstream(answer("chat", stream=True))
+    async with serve_abridge(upstream, entry={"api": "chat"}) as address:
+        script = example.replace("http://127.0.0.1:8400", address.removesuffix("/v1"))
+        assert script != example
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", script),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "NO_PROXY": "*"},
+        )
+        printed, _ = await process.communicate()
+    assert process.returncode == 0
+    assert printed.decode() == SUMMARY + WORDS
 
 
 @asynccontextmanager
