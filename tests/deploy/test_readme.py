@@ -69,13 +69,17 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_link_and_path_exists(page: str) -> None:
-    text = (ROOT / page).read_text()
-    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text)
-    named = re.findall(r"(?<!/)\b(?:deploy|grafana)/[\w./-]+\w", text)
+def test_every_link_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", (ROOT / page).read_text())
     for link, anchor in links:
         target = (ROOT / page).parent / link if link else ROOT / page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+
+
+@pytest.mark.parametrize("page", ["deploy/README.md", "README.md"])
+def test_every_path_exists(page: str) -> None:
+    named = re.findall(r"\b(?:deploy|grafana)/[\w./-]+\w", (ROOT / page).read_text())
+    assert named
     for name in named:
         assert (ROOT / name).exists(), name
