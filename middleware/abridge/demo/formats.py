@@ -1,4 +1,4 @@
-"""The scripted model's responses in the formats of the two APIs."""
+"""The scripted model's responses in the formats of its APIs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scripted model behind the two APIs, in place of a real one: no AI, and it says so.
+"""A scripted model with Responses and Chat Completions, in place of a real one: no AI, as it says.
 
 It behaves like a server of an open model: it sends reasoning, then the answer, then usage, counting
 four characters as a token. It knows one question; to any other it gives the same answer, with a
@@ -63,7 +63,7 @@ async def _paced(frames: Iterator[bytes], pause: float) -> AsyncIterator[bytes]:
 
 
 def scripted_turn(body: Json) -> ScriptedTurn:
-    """Return the scripted turn for a request on either API."""
+    """Return the scripted turn for a request on one of its APIs."""
     messages = list(_messages(body))
     input_chars = sum(len(text) for _, text in messages)
     if "previous_response_id" in body or any(role == "assistant" for role, _ in messages):
