@@ -304,6 +304,34 @@ class TestThinking:
         assert written.body["generationConfig"]["thinkingConfig"] == expected
         assert left_out(written) == [("reasoning_effort", False)]
 
+    @pytest.mark.parametrize(
+        ("model", "budget", "expected"),
+        [
+            (BUDGET, 4000, {"thinkingBudget": 4000}),
+            (BUDGET, 1, {"thinkingBudget": 1024}),
+            (BUDGET, 100_000, {"thinkingBudget": 24576}),
+            (FLASH, 4000, {"thinkingLevel": "low"}),
+        ],
+    )
+    def test_the_budget_is_the_clients_own_where_a_model_takes_one(
+        self, model: str, budget: int, expected: Json
+    ) -> None:
+        written = config(model=model, effort="low", budget=budget)
+        assert written["thinkingConfig"] == {"includeThoughts": True, **expected}
+
+    @pytest.mark.parametrize(
+        ("model", "expected"),
+        [
+            (BUDGET, {"thinkingBudget": 0}),
+            (FLASH, {"includeThoughts": True, "thinkingLevel": "minimal"}),
+            (OLD, None),
+        ],
+    )
+    def test_a_client_that_declines_thinking_gets_the_least(
+        self, model: str, expected: Json | None
+    ) -> None:
+        assert config(model=model, declines_reasoning=True).get("thinkingConfig") == expected
+
     def test_effort_for_a_model_that_does_not_think_is_left_out(self) -> None:
         assert left_out(write(model=OLD, effort="high")) == [("reasoning_effort", False)]
 

@@ -43,8 +43,10 @@ def write_thinking(
     if capabilities.thinking == "none":
         is_lost = effort not in (None, "none")
         return {}, [Unsupported(param, NO_THINKING, essential=False)] if is_lost else []
-    if effort == "none":
+    if effort == "none" or request.declines_reasoning:
         return _turn_off(capabilities, param)
+    if request.budget is not None and capabilities.thinking == "budget":
+        return {"includeThoughts": True, "thinkingBudget": _known_budget(request.budget)}, []
     level = _known_level(effort)
     if level is None:
         return {"includeThoughts": True}, []
@@ -61,6 +63,11 @@ def _turn_off(capabilities: GeminiCapabilities, param: str) -> tuple[Json, list[
         else {"thinkingLevel": capabilities.levels[0]}
     )
     return {"includeThoughts": True, **least}, unsupported
+
+
+def _known_budget(budget: int) -> int:
+    """Return the nearest budget that every model takes which takes one."""
+    return min(max(budget, BUDGETS["low"]), BUDGETS["high"])
 
 
 def _known_level(effort: str | None) -> str | None:
