@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import count
 from typing import Any
 
-from abridge.apis.json import parse_object
+from abridge.apis.json import loads_exact, parse_object
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     FilePart,
@@ -21,6 +21,7 @@ from abridge.core.model_request import (
     ModelRequest,
     TextPart,
     Tool,
+    ToolCallPart,
     ToolChoice,
     ToolOutputPart,
     TranslatedRequest,
@@ -194,6 +195,16 @@ def _describe_custom_tool(tool: Tool) -> str:
 def wrap_free_text(text: str) -> str:
     """Return a custom tool's input as the arguments of its function."""
     return json.dumps({"input": text}, ensure_ascii=False)
+
+
+def parse_arguments(call: ToolCallPart, invalid_key: str) -> Json:
+    """Parse a call's arguments for an API where they are an object. Those that are none (of a call
+    that was cut short) are kept as text under `invalid_key`."""
+    arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
+    if not arguments.strip():
+        return {}
+    parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
+    return {invalid_key: arguments} if parsed is None else parsed
 
 
 def unwrap_free_text(tool: Tool, arguments: str) -> str:

@@ -15,6 +15,8 @@ from abridge.core.conversation import Json
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 
+INSTRUCTION_ROLES: tuple[Role, ...] = ("system", "developer")
+
 ToolKind: TypeAlias = Literal["function", "custom", "local_shell", "tool_search", "hosted"]
 
 SIGNATURE_PREFIX = "sig1."

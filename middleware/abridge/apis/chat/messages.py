@@ -28,6 +28,7 @@ from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.tools import stated_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
+    INSTRUCTION_ROLES,
     AudioPart,
     FilePart,
     ImagePart,
@@ -49,8 +50,6 @@ from abridge.core.model_request import (
 from abridge.providers.profile import Profile
 
 ROLES = get_args(Role)
-
-INSTRUCTION_ROLES = ("system", "developer")
 
 IMAGE_DETAILS = ("auto", "low", "high")
 """Values of an image's `detail` (openai-openapi, image parts of a message)."""

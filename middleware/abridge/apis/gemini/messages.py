@@ -5,17 +5,17 @@ Each content is a list of parts. A result names the function whose call it answe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from mimetypes import guess_type
 from urllib.parse import urlsplit
 
 from abridge.apis.gemini.reasoning import current_steps, mark_unsigned, read_state
-from abridge.apis.json import loads_exact, parse_object
-from abridge.apis.tools import wrap_free_text
+from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
+from abridge.apis.tools import parse_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
+    INSTRUCTION_ROLES,
     AudioPart,
     FilePart,
     ImagePart,
@@ -33,20 +33,12 @@ from abridge.core.model_request import (
 )
 from abridge.providers.gemini import GeminiCapabilities
 
-INSTRUCTION_ROLES = ("system", "developer")
-
 MADE_ID = "gemini_call_"
 """Begins the id of a call to which the model gave none. It is not sent back."""
 
 NO_MESSAGES = "There is nothing in it that this upstream could answer."
 
 FOREIGN_REASONING = "Reasoning is of use only to the API that it came from."
-
-_DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
-
-_PDF_BASE64_START = "JVBERi0"  # %PDF-
-
-_REMOTE = ("http://", "https://")
 
 FILES_HOST = "generativelanguage.googleapis.com"
 """The host of uploaded files, which belong to the account whose key is sent."""
@@ -121,7 +113,7 @@ class ContentsBuilder:
 
     def _write_call(self, call: ToolCallPart) -> Json:
         self._names[call.id] = call.name
-        return {**_write_id(call.id), "name": call.name, "args": _write_arguments(call)}
+        return {**_write_id(call.id), "name": call.name, "args": parse_arguments(call, "arguments")}
 
     def _write(self, part: MessagePart) -> Iterator[Json]:
         """Write a part, unless it is blank."""
@@ -158,22 +150,12 @@ def _write_id(call_id: str) -> Json:
     return {} if not call_id or call_id.startswith(MADE_ID) else {"id": call_id}
 
 
-def _write_arguments(call: ToolCallPart) -> Json:
-    """Parse a call's arguments. Those that are no object (of a call that was cut short) are kept as
-    text."""
-    arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
-    if not arguments.strip():
-        return {}
-    parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
-    return {"arguments": arguments} if parsed is None else parsed
-
-
 def _write_medium(part: ImagePart | FilePart | AudioPart) -> Json | None:
     """Write an image, a file or audio: its bytes, or its address. None if there is neither that
     anybody could have."""
     if isinstance(part, AudioPart):
         return _write_bytes(f"audio/{part.format or 'wav'}", part.data)
-    if part.url.lower().startswith(_REMOTE):
+    if part.url.lower().startswith(REMOTE):
         if _is_uploaded(part.url):
             return None
         name = part.url.partition("?")[0] if isinstance(part, ImagePart) else part.name or part.url
@@ -197,11 +179,10 @@ def _is_uploaded(url: str) -> bool:
 
 def _write_data(data: str, kind: str | None = None) -> Json | None:
     """Write base64, as a data URL or bare."""
-    if (match := _DATA_URL.match(data)) is not None:
-        return _write_bytes(match[1].lower() or kind or "", data[match.end() :])
-    if data.startswith(_PDF_BASE64_START):
-        kind = "application/pdf"
-    return _write_bytes(kind or "", data)
+    told, content = split_data_url(data)
+    if content.startswith(PDF_BASE64_START):
+        told = told or PDF_TYPE
+    return _write_bytes(told or kind or "", content)
 
 
 def _write_bytes(kind: str, data: str) -> Json | None:

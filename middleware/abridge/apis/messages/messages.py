@@ -18,6 +18,7 @@ from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
+    INSTRUCTION_ROLES,
     Message,
     MessagePart,
     ReasoningPart,
@@ -33,8 +34,6 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": "user", "assistant": "assistant", "system": "system", "ctx": "user", "msg": "user"}
 )
 """The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
-
-INSTRUCTION_ROLES = ("system", "developer")
 
 NO_PARTICIPANT_NAMES = "Participants have no names with this upstream."
 

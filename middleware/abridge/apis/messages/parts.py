@@ -16,9 +16,10 @@ from abridge.apis.fields import (
     require_object,
     require_string,
 )
-from abridge.apis.json import dumps, loads_exact, parse_object, string
-from abridge.apis.messages.calls import unwrap_invalid, upstream_call_id, wrap_invalid
-from abridge.apis.tools import ToolNames, wrap_free_text
+from abridge.apis.json import dumps, string
+from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
+from abridge.apis.messages.calls import INVALID_ARGUMENTS, unwrap_invalid, upstream_call_id
+from abridge.apis.tools import ToolNames, parse_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     AudioPart,
@@ -36,8 +37,6 @@ from abridge.core.model_request import (
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
-PDF_TYPE = "application/pdf"
-
 PDF_NAME = "document.pdf"
 """The name of a PDF without a title, since OpenAI requires one."""
 
@@ -49,10 +48,6 @@ DISPENSABLE_TYPES = frozenset(
 )
 """Types of blocks about what Anthropic did itself, which a model can do without in its next
 answer."""
-
-_DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
-
-_PDF_BASE64_START = "JVBERi0"  # %PDF-
 
 _INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -241,8 +236,9 @@ def write_block(
         case ReasoningPart():
             return _write_thinking(part, allow_unsigned=allow_unsigned)
         case ToolCallPart():
-            fields = {"id": write_call_id(part.id), "name": part.name, "input": _write_input(part)}
-            return {"type": "tool_use", **fields}
+            call_input = parse_arguments(part, INVALID_ARGUMENTS)
+            named = {"id": write_call_id(part.id), "name": part.name}
+            return {"type": "tool_use", **named, "input": call_input}
         case ImagePart():
             message = "An image in a form nobody here knows."
             return _write_image(part) or Unsupported(part.param or param, message, essential=True)
@@ -286,16 +282,6 @@ def _write_thinking(reasoning: ReasoningPart, *, allow_unsigned: bool) -> Json |
     return None
 
 
-def _write_input(call: ToolCallPart) -> Json:
-    """Parse a call's arguments. Those that are no object (of a call that was cut short) are kept as
-    text."""
-    arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
-    if not arguments.strip():
-        return {}
-    parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
-    return wrap_invalid(arguments) if parsed is None else parsed
-
-
 def _write_tool_result(output: ToolOutputPart, param: str) -> Json | Unsupported:
     content: list[Json] = []
     for part in output.parts:
@@ -316,9 +302,9 @@ def _error_flag(output: ToolOutputPart) -> Json:
 def _write_image(image: ImagePart) -> Json | None:
     if image.file_id:
         return {"type": "image", "source": {"type": "file", "file_id": image.file_id}}
-    if image.url.lower().startswith(("http://", "https://")):
+    if image.url.lower().startswith(REMOTE):
         return {"type": "image", "source": {"type": "url", "url": image.url}}
-    kind, data = _split_data_url(image.url)
+    kind, data = split_data_url(image.url)
     kind = "image/jpeg" if kind == "image/jpg" else kind
     if kind not in IMAGE_TYPES:
         return None
@@ -334,19 +320,13 @@ def _write_document(file: FilePart) -> Json | None:
 def _document_source(file: FilePart) -> Json | None:
     if file.file_id:
         return {"type": "file", "file_id": file.file_id}
-    if file.url.lower().startswith(("http://", "https://")):
+    if file.url.lower().startswith(REMOTE):
         return {"type": "url", "url": file.url}
-    kind, data = _split_data_url(file.data)
-    if kind == PDF_TYPE or (not kind and data.startswith(_PDF_BASE64_START)):
+    kind, data = split_data_url(file.data)
+    if kind == PDF_TYPE or (not kind and data.startswith(PDF_BASE64_START)):
         return {"type": "base64", "media_type": PDF_TYPE, "data": data}
     text = _decode_text(data) if kind.startswith("text/") else None
     return None if text is None else {"type": "text", "media_type": "text/plain", "data": text}
-
-
-def _split_data_url(url: str) -> tuple[str, str]:
-    """Split a data URL into media type and base64. For anything else the type is empty."""
-    match = _DATA_URL.match(url)
-    return (match[1].lower(), url[match.end() :]) if match is not None else ("", url)
 
 
 def _decode_text(data: str) -> str | None:
