@@ -242,22 +242,29 @@ class AbridgeMiddleware:
         if request is not None:
             await self._dispatcher.dispatch(request, receive, send)
         else:
-            model = None
-            if body is not None and self._names_matter:
-                model = await read_model(body, work, limits, reserve)
-            route = self._route_for(model)
-            if api is not None:
-                Record.get(scope).note_target(api.name, route.upstream.name, model)
-            app: ASGIApp = self._unread_app
-            scope = self._scope_unread(scope, route)
-            if body is not None and model and route.renames:
-                app, scope, renamed = await work.run(
-                    rename_unread, app, scope, body, model, int(limits.event)
-                )
-                buffered = buffered if renamed is body else buffered.with_body(renamed)
-            await pass_on(app, scope, buffered.receive, send)
-            if buffered.client_left:
-                Record.get(scope).outcome = "left"
+            await self._pass_on_unread(api, scope, buffered, body, send)
+
+    async def _pass_on_unread(
+        self, api: Api | None, scope: Scope, buffered: BufferedBody, body: bytes | None, send: Send
+    ) -> None:
+        """Pass on a request of which nothing is read but the model. `body` is without its content
+        encoding; None if it is unknown."""
+        limits, model, work = self.settings.limits, None, Work.on(body or b"")
+        if body is not None and self._names_matter:
+            model = await read_model(body, work, limits, buffered.reserve)
+        route = self._route_for(model)
+        if api is not None:
+            Record.get(scope).note_target(api.name, route.upstream.name, model)
+        app: ASGIApp = self._unread_app
+        scope = self._scope_unread(scope, route)
+        if body is not None and model and route.renames:
+            app, scope, renamed = await work.run(
+                rename_unread, app, scope, body, model, int(limits.event)
+            )
+            buffered = buffered if renamed is body else buffered.with_body(renamed)
+        await pass_on(app, scope, buffered.receive, send)
+        if buffered.client_left:
+            Record.get(scope).outcome = "left"
 
     def _scope_unread(self, scope: Scope, route: Route) -> Scope:
         """Return the scope of a request that is passed on unread. Raises RequestError where clients
