@@ -14,6 +14,7 @@ from abridge.server.http_protocol import MAX_TURNED_AWAY, MAX_WAITING
 from abridge.server.refusals import MAX_HEAD
 from tests.server.serving import Requests, get, post, rest, served, statuses
 from tests.support.clock import Clock
+from tests.support.messages_checker import check_error
 from tests.support.servers import HANG, Peer, chunk, connect, soon, until
 
 HIDDEN = get(b"/hidden")
@@ -118,6 +119,25 @@ class TestAmbiguousRequests:
             assert (error["type"], error["param"]) == ("invalid_request_error", None)
             assert refusals == [error["code"]] == ["invalid_http_request"]
             assert await rest(client) == b""
+        assert app.begun == 0
+
+    @pytest.mark.parametrize(
+        ("head", "status"),
+        [
+            (b"x y: a\r\ncontent-length: 2\r\n\r\n{}", b"400"),
+            (b"x: " + b"a" * MAX_HEAD + b"\r\n\r\n", b"431"),
+        ],
+        ids=["malformed", "too large"],
+    )
+    async def test_a_client_of_messages_is_told_in_anthropics_shape(
+        self, head: bytes, status: bytes
+    ) -> None:
+        async with served(app := Requests()) as url, connect(url) as client:
+            await client.send(b"POST /v1/messages?beta=true HTTP/1.1\r\nhost: x\r\n" + head)
+            answer = await soon(client.response())
+            assert answer.lines[0].split()[1] == status
+            error = check_error(json.loads(answer.body))
+            assert error["type"] == "invalid_request_error"
         assert app.begun == 0
 
     async def test_a_body_with_an_invalid_chunk_is_refused_and_its_application_told(self) -> None:

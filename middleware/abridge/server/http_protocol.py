@@ -86,6 +86,7 @@ class HttpProtocol(HttpToolsProtocol):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.url = b""  # uvicorn sets it once a request begins
         self._make_websocket = make_websocket
         self._limits = limits
         self._keep_alive = keep_alive
@@ -308,7 +309,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _answer_and_close(self, error: RequestError) -> None:
         """Send a refusal, and discard what comes until the client closes."""
-        self.transport.write(error_response(error))
+        self.transport.write(error_response(error, self.url))
         self.transport.write_eof()
         self._check_timer.cancel()
         self._check_timer = self.loop.call_later(DISCARD_SECONDS, self.reset)

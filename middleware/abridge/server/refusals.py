@@ -1,14 +1,18 @@
 """What the server answers by itself to a request that it does not hand to the application.
 
-Each function returns a new RequestError. `error_response` writes it as both of OpenAI's APIs do.
+Each function returns a new RequestError. `error_response` writes it as the API does that was
+called, or as both of OpenAI's do where that is unknown.
 """
 
 from __future__ import annotations
+
+from urllib.parse import unquote
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from abridge.apis.json import dumps
 from abridge.apis.openai import error_body
+from abridge.apis.registry import find_api
 from abridge.errors import RequestError
 
 MAX_HEAD = 64 << 10
@@ -17,6 +21,9 @@ what a chunk needs."""
 
 MAX_LINE = 16 << 10
 """Bytes of the request's target, and of one header."""
+
+MAX_PATH = 1 << 10
+"""Characters of a path, from its end, in which the API is looked for."""
 
 MAX_FIELDS = 256
 """Headers of one request."""
@@ -60,9 +67,13 @@ def too_many_connections() -> RequestError:
     return RequestError(message, status=503, kind="server_error", code="too_many_connections")
 
 
-def error_response(error: RequestError) -> bytes:
-    """Return a whole response with this error, after which the connection is closed."""
-    body = dumps(error_body(str(error), kind=error.kind, code=error.code))
+def error_response(error: RequestError, target: bytes = b"") -> bytes:
+    """Return a whole response with this error, after which the connection is closed. `target` is
+    the request's, as far as it came."""
+    path = target.partition(b"?")[0][-MAX_PATH:].decode("latin-1")
+    api = find_api(unquote(path), path)
+    write_error = error_body if api is None else api.write_error
+    body = dumps(write_error(str(error), kind=error.kind, code=error.code, status=error.status))
     headers = [
         b"content-type: application/json",
         b"content-length: %d" % len(body),
