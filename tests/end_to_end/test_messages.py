@@ -100,6 +100,32 @@ async def test_without_a_wish_the_answer_passes_byte_for_byte(
     assert stage.writer.requests == []
 
 
+OMITTED = {"type": "adaptive", "display": "omitted"}
+
+
+@STREAMED
+async def test_omitted_thinking_is_left_out_where_upstream_shows_it(*, stream: bool) -> None:
+    stage = Stage(stream=stream)
+    first, *rest = content = stage.content(await stage.ask(thinking=OMITTED))
+    assert (first["type"], first["thinking"]) == ("thinking", "")
+    assert rest == CONTENT[1:]
+    assert stage.writer.requests == []
+    result = {"type": "tool_result", "tool_use_id": "toolu_0", "content": "42"}
+    await stage.ask(
+        {"role": "assistant", "content": content},
+        {"role": "user", "content": [result]},
+        thinking=OMITTED,
+    )
+    assert stage.upstream.requests[-1].json["messages"][1]["content"][0] == CONTENT[0]
+
+
+@STREAMED
+async def test_a_claude_model_omits_thinking_by_itself(*, stream: bool) -> None:
+    stage = Stage(stream=stream, entry={"profile": "anthropic"})
+    reply = await stage.ask(model="claude-opus-4-5", thinking=OMITTED)
+    assert reply.data == (b"".join(FRAMES) if stream else BODY)
+
+
 @STREAMED
 @EXPOSURES
 @pytest.mark.parametrize("sealed", [True, False])

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import UpstreamApi
 from abridge.apis.effort_limits import LoweredEffort
 from abridge.apis.opaque_state import may_have_state
-from abridge.config.exposure import hides_raw
+from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
@@ -35,6 +35,7 @@ from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.token_counting import TokenCounting
 from abridge.pipeline.trial import StateTrial
+from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
@@ -196,6 +197,7 @@ class Dispatcher:
             or hides_raw(request.route)
             or upstream is not request.api.upstream
             or self._must_note_owner(request)
+            or _must_omit_reasoning(request)
             or (self._attributes_calls and not request.background)
             or self._memory.for_route(request.route).may_need_memory(request.decoded)
             or (self._memory.keyring.configured and bool(request.wants_opaque_state(request.body)))
@@ -215,6 +217,15 @@ async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> N
     """Let the application answer by itself; the response is not read."""
     await app(scope, receive, send)
     Record.get(scope).outcome = "untouched"
+
+
+def _must_omit_reasoning(request: ApiRequest) -> bool:
+    """Return whether the client wants to see no reasoning, and upstream is none that knows to leave
+    it out: whoever summarizes its reasoning does, others show it raw."""
+    if request.wish != "omitted":
+        return False
+    route = request.route
+    return not reasons_in_summaries(route, PROFILES[route.upstream.profile], [request.model])
 
 
 def _lowered_headers(lowered: LoweredEffort) -> list[tuple[bytes, bytes]]:

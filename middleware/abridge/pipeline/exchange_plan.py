@@ -74,7 +74,10 @@ class ExchangePlanner:
         display = self._display(prepared, style)
         if native is not None:
             display = show_native(display, native, prepared)
-        if requested is None and not hide_unread:  # upstream's answer is left as it is
+        omits = prepared.request.wish == "omitted"
+        if (
+            requested is None and not hide_unread and not omits
+        ):  # upstream's answer is left as it is
             display = replace(display, show_raw=True, show_summary=True)
         display = replace(display, seal=self._envelope_sealer(prepared, display))
         reader, writer = self._reader_and_writer(prepared, display)
