@@ -51,10 +51,9 @@ ITEM_DONE = "response.output_item.done"
 
 _EVENT_NAME = re.compile(rb"event: ?([^\r\n]*)")
 
-_NOTED_TYPE = re.compile(
-    rb'"type"\s*:\s*"(?:%b)"'
-    % b"|".join(re.escape(name.encode()) for name in (*TERMINAL_EVENTS, ITEM_DONE))
-)
+_NOTED = frozenset(name.encode() for name in (*TERMINAL_EVENTS, ITEM_DONE))
+
+_NOTED_TYPE = re.compile(rb'"type"\s*:\s*"(?:%b)"' % b"|".join(map(re.escape, _NOTED)))
 
 
 def http_scope(scope: Scope, length: int) -> Scope:
@@ -234,6 +233,5 @@ def _broken() -> RequestError:
 def _may_be_noted(frame: bytes, payload: bytes) -> bool:
     """Return whether an event may be one to note: by its name, or if it has none by its text."""
     if named := _EVENT_NAME.match(frame):
-        name = named[1].decode("latin-1").strip()
-        return name in TERMINAL_EVENTS or name == ITEM_DONE
+        return named[1].strip() in _NOTED
     return _NOTED_TYPE.search(payload) is not None
