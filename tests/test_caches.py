@@ -28,6 +28,8 @@ MAKERS = frozenset(
 """What makes a cache."""
 
 SIZED_ELSEWHERE = {
+    ("apis/call_order.py", "OrderedDict"): "what waits of one answer, within `limits.event`",
+    ("apis/messages/block_order.py", "OrderedDict"): "the same, within `limits.reasoning`",
     ("caches.py", "lru_cache"): "the size is what `cached` is given",
     ("memory/stores/memory.py", "TTLCache"): "`history.bytes`, and `max_marks`, which is MARKS",
     ("memory/summaries.py", "TTLCache"): "`max_marks`, which is MARKS",
