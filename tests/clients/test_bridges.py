@@ -316,7 +316,7 @@ class TestChat:
 def call_ids(api: str, body: Any) -> list[str]:
     """Return the ids of the calls in a request."""
     if api == "responses":
-        return [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
+        return [item["call_id"] for item in body["input"] if item.get("type") == "function_call"]
     assistant = [message for message in body["messages"] if message["role"] == "assistant"]
     if api == "chat":
         return [made["id"] for message in assistant for made in message.get("tool_calls") or ()]
@@ -328,7 +328,7 @@ def result_ids(api: str, body: Any) -> list[str]:
     """Return the ids of the calls whose results are in a request."""
     if api == "responses":
         items = body["input"]
-        return [item["call_id"] for item in items if item["type"] == "function_call_output"]
+        return [item["call_id"] for item in items if item.get("type") == "function_call_output"]
     if api == "chat":
         messages = body["messages"]
         return [message["tool_call_id"] for message in messages if message["role"] == "tool"]
