@@ -268,7 +268,8 @@ class TestWebSocket:
             Answer(chat_stream(THOUGHT, calls=[call("add", "{}")], finish="tool_calls")),
             Answer(chat_stream(THOUGHT, "One hundred.")),
         )
-        async with connect(upstream, entry={"api": "chat"}) as client:
+        served = {"server": {"websockets": True}}
+        async with connect(upstream, entry={"api": "chat"}, **served) as client:
             if not hasattr(client.responses, "connect"):
                 pytest.skip("this release has no WebSockets")
             async with client.responses.connect() as connection:

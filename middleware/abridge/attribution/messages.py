@@ -25,6 +25,7 @@ from abridge.core.events import (
     Event,
     NativeSummary,
     ReasoningDelta,
+    ReasoningStarted,
     ResponseEnded,
     SummaryTextDelta,
 )
@@ -105,6 +106,7 @@ class MessagesAttributingWriter:
         self._limit = 0 if display.drops_reasoning else limit
         self._attributor: Attributor[str] = Attributor(self._limit, native=display.native)
         self._redacted_count = 0  # blocks of redacted thinking
+        self._stretch = 0
         self._shows_raw = False  # some of what is shown is raw reasoning
 
     @property
@@ -151,12 +153,14 @@ class MessagesAttributingWriter:
         """Add the reasoning of an event, if it is shown, or that there is some which is not."""
         add = self._attributor.add_reasoning
         match event:
+            case ReasoningStarted():  # each stretch of an item has a block of its own
+                self._stretch += 1
             case ReasoningDelta() if self._display.show_raw:
-                add(RAW, event.text, stretch=event.item)
+                add(RAW, event.text, stretch=self._stretch)
             case SummaryTextDelta():
-                add(SUMMARY, event.text, part=event.index, stretch=event.item)
+                add(SUMMARY, event.text, part=event.index, stretch=self._stretch)
             case NativeSummary() if self._display.show_summary:
-                add(SUMMARY, event.text, part=event.index, stretch=event.item)
+                add(SUMMARY, event.text, part=event.index, stretch=self._stretch)
 
     def _attribute_frame(self, frame: bytes) -> bytes:
         """Return the frame that starts a block, of a call with its attribution."""
