@@ -272,6 +272,7 @@ async def test_a_client_that_leaves_while_the_fallback_is_asked_ends_that(
         asking.cancel()
         await asyncio.wait([asking])
         await soon(gone.wait())
+        assert (served.first.connections, served.second.connections) == (1, 1)
 
 
 async def test_the_fallback_is_asked_with_its_own_api_name_and_key(

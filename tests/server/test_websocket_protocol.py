@@ -205,6 +205,7 @@ class TestCeilings:
         async with door(app := Echo()) as front, upgraded(front.url) as peer:
             frames = [masked(Opcode.TEXT, fin=False), *[masked(Opcode.CONT, fin=False)] * 5000]
             await peer.send(b"".join(frames))
+            assert b"\x03\xf1" in await soon(peer.reader.read(64))
             await until(lambda: app.left == 1009)
 
     async def test_many_small_messages_at_once_close(self) -> None:
@@ -278,7 +279,8 @@ class TestSlowClients:
 
 async def test_pings_are_answered() -> None:
     async with door(Echo()) as front, opened(front.url) as client:
-        await soon(await client.connection.ping())
+        seconds = await soon(await client.connection.ping())
+        assert seconds >= 0
 
 
 async def test_a_server_that_closes_leaves_it_to_the_application() -> None:

@@ -6,9 +6,9 @@ They are numbered densely from 0, and one is open at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import StringIO
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
@@ -16,6 +16,7 @@ from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_inva
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
+from abridge.apis.translated_answer import WireEvents
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     ContentDelta,
@@ -30,9 +31,6 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import Tool
-
-MessageEvents: TypeAlias = Iterator[tuple[str, Json]]
-"""Events as the writer encodes them: the type, and the fields beside it."""
 
 PART_SEPARATOR = "\n\n"
 """Stands between the parts of a summary, and wherever else one text follows another."""
@@ -53,20 +51,20 @@ class BlockEvents:
         self.is_open = False
         self._index = -1
 
-    def start(self, block: Json) -> MessageEvents:
+    def start(self, block: Json) -> WireEvents:
         """Start a block, which stops the one before it."""
         yield from self.stop()
         self.is_open = True
         self._index += 1
         yield "content_block_start", {"index": self._index, "content_block": block}
 
-    def add(self, delta_type: str, text: str) -> MessageEvents:
+    def add(self, delta_type: str, text: str) -> WireEvents:
         """Add to the open block; nothing for an empty text."""
         if text:
             delta = {"type": delta_type, DELTA_FIELDS[delta_type]: text}
             yield "content_block_delta", {"index": self._index, "delta": delta}
 
-    def stop(self, error: ErrorDetail | None = None) -> MessageEvents:
+    def stop(self, error: ErrorDetail | None = None) -> WireEvents:
         """Stop the open block, if there is one; say why it has no summary, or not all of it."""
         if self.is_open:
             self.is_open = False
@@ -96,7 +94,7 @@ class TranslatedContent:
 
     # Reasoning
 
-    def start_reasoning(self) -> MessageEvents:
+    def start_reasoning(self) -> WireEvents:
         """Start a stretch of reasoning."""
         if not self._display.drops_reasoning:
             yield from self.finish()
@@ -105,12 +103,12 @@ class TranslatedContent:
             )
             yield from self._thinking.start()
 
-    def write_reasoning(self, event: Event) -> MessageEvents:
+    def write_reasoning(self, event: Event) -> WireEvents:
         """Write an event of the open stretch."""
         if self._thinking is not None:
             yield from self._thinking.write(event)
 
-    def end_reasoning(self, event: ReasoningEnded) -> MessageEvents:
+    def end_reasoning(self, event: ReasoningEnded) -> WireEvents:
         """End the stretch. The error of an item's summary is reported once."""
         thinking, self._thinking = self._thinking, None
         if thinking is None:
@@ -122,11 +120,11 @@ class TranslatedContent:
 
     # The answer
 
-    def write_answer(self, event: ContentDelta) -> MessageEvents:
+    def write_answer(self, event: ContentDelta) -> WireEvents:
         for piece in self._order.arrange(event):
             yield from self._write_piece(piece)
 
-    def _write_piece(self, event: ContentDelta) -> MessageEvents:
+    def _write_piece(self, event: ContentDelta) -> WireEvents:
         if isinstance(event, ToolCallDelta):
             yield from self._write_call(event)
         elif isinstance(event, RefusalDelta):
@@ -135,7 +133,7 @@ class TranslatedContent:
         else:
             yield from self._write_text(event, event.text)
 
-    def _write_text(self, event: ContentDelta, text: str) -> MessageEvents:
+    def _write_text(self, event: ContentDelta, text: str) -> WireEvents:
         """Write a piece of text. Each of upstream's messages, and a refusal, has its own block.
 
         Anthropic refuses a block without text when it comes back, so none is begun for nothing.
@@ -147,7 +145,7 @@ class TranslatedContent:
             yield from self._blocks.start({"type": "text", "text": ""})
         yield from self._blocks.add("text_delta", text)
 
-    def _write_call(self, event: ToolCallDelta) -> MessageEvents:
+    def _write_call(self, event: ToolCallDelta) -> WireEvents:
         if self._call is None or self._call.number != event.call_index:
             yield from self._stop_block()
             self.has_calls = True
@@ -158,26 +156,26 @@ class TranslatedContent:
             "input_json_delta", escape_halves(self._call.write(event.arguments))
         )
 
-    def _stop_block(self) -> MessageEvents:
+    def _stop_block(self) -> WireEvents:
         call, self._call, self._text = self._call, None, None
         if call is not None:
             yield from self._blocks.add("input_json_delta", escape_halves(call.end()))
         yield from self._blocks.stop()
 
-    def finish(self) -> MessageEvents:
+    def finish(self) -> WireEvents:
         """Finish the open block, and everything that is queued behind it."""
         for piece in self._order.rest():
             yield from self._write_piece(piece)
         yield from self._end_thinking()
         yield from self._stop_block()
 
-    def break_off(self) -> MessageEvents:
+    def break_off(self) -> WireEvents:
         """Stop the open block, unless it is a call, which a client might run once it is stopped."""
         if self._call is None:
             yield from self._end_thinking()
             yield from self._blocks.stop()
 
-    def _end_thinking(self) -> MessageEvents:
+    def _end_thinking(self) -> WireEvents:
         thinking, self._thinking = self._thinking, None
         if thinking is not None:
             yield from thinking.end(None)
@@ -248,10 +246,10 @@ class TranslatedThinking:
         self._states: list[str] = []
         self._is_signed = False  # upstream signed a block
 
-    def start(self) -> MessageEvents:
+    def start(self) -> WireEvents:
         yield from self._blocks.start(THINKING)
 
-    def write(self, event: Event) -> MessageEvents:
+    def write(self, event: Event) -> WireEvents:
         if self._builder is not None:
             self._builder.add(event)
         match event:
@@ -265,13 +263,13 @@ class TranslatedThinking:
             case ProviderState():
                 yield from self._add_state(event)
 
-    def _write_raw(self, text: str) -> MessageEvents:
+    def _write_raw(self, text: str) -> WireEvents:
         if self._kind == "summary" or not self._blocks.is_open:
             yield from self._blocks.start(THINKING)
         self._kind = "raw"
         yield from self._blocks.add("thinking_delta", text)
 
-    def _write_summary(self, part: int, text: str, *, waits: bool = False) -> MessageEvents:
+    def _write_summary(self, part: int, text: str, *, waits: bool = False) -> WireEvents:
         """Write a piece of the summary; keep it where it `waits` for the raw text."""
         text = PART_SEPARATOR * (self._last_part not in (None, part)) + text
         self._last_part = part
@@ -281,7 +279,7 @@ class TranslatedThinking:
             self._kind = "summary"
             yield from self._blocks.add("thinking_delta", text)
 
-    def _add_state(self, event: ProviderState) -> MessageEvents:
+    def _add_state(self, event: ProviderState) -> WireEvents:
         if not event.signs:
             self._states.append(event.data)
         elif self._display.show_raw and self._kind != "summary" and self._blocks.is_open:
@@ -289,14 +287,14 @@ class TranslatedThinking:
             yield from self._blocks.add("signature_delta", event.data)
             yield from self._blocks.stop()
 
-    def _write_waiting_summary(self) -> MessageEvents:
+    def _write_waiting_summary(self) -> WireEvents:
         """Write the summary that waited for raw text which did not come."""
         summary = self._held_summary.getvalue()
         if self._kind is None and summary:
             self._kind, self._held_summary = "summary", StringIO()
             yield from self._blocks.add("thinking_delta", summary)
 
-    def end(self, error: ErrorDetail | None) -> MessageEvents:
+    def end(self, error: ErrorDetail | None) -> WireEvents:
         yield from self._write_waiting_summary()
         signature, summary = self._seal(), self._held_summary.getvalue()
         states = self._states if signature in {"", UNSEALED, UNSEALED_RAW} else []

@@ -9,34 +9,25 @@ from types import MappingProxyType
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
-from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import loads_exact, parse_object, string
 from abridge.apis.messages.calls import wrap_invalid
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.lifecycle import complete_start
 from abridge.apis.messages.translated_blocks import (
     DELTA_FIELDS,
-    MessageEvents,
     TranslatedContent,
 )
 from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
+from abridge.apis.translated_answer import TranslatedAnswer, WireEvents
 from abridge.core.conversation import Json
 from abridge.core.events import (
-    ContentDelta,
-    ErrorDetail,
-    ErrorReported,
     Event,
     Finished,
     FinishReason,
-    ReasoningEnded,
-    ReasoningStarted,
     ResponseEnded,
     ResponseStarted,
-    UsageReported,
-    text_size,
 )
-from abridge.core.usage import Tokens
 
 STOP_REASONS: Mapping[FinishReason, str] = MappingProxyType(
     {
@@ -49,33 +40,19 @@ STOP_REASONS: Mapping[FinishReason, str] = MappingProxyType(
 """Anthropic's stop reasons (Anthropic API reference, `StopReason`)."""
 
 
-class TranslatedMessage:
+class TranslatedMessage(TranslatedAnswer):
     """Build one message. A stream fails once more than `limit` characters came of it."""
 
     def __init__(
         self, display: Display, echo: RequestEcho, limit: int, mint_id: MintId = mint_id
     ) -> None:
-        self._content = TranslatedContent(display, echo.tools, limit, mint_id)
+        self._blocks = TranslatedContent(display, echo.tools, limit, mint_id)
+        super().__init__(self._blocks, limit)
         self._merges_usage = display.merge_usage
         self._echo = echo
         self._mint_id = mint_id
-        self._room_left = limit
         self._whole = MessageAccumulator()
-        self._has_started = False
-        self._is_over = False
-        self._lane: int | None = None
         self._finished = Finished(None, None, "stop")
-        self._usage: Tokens | None = None
-        self._error: ErrorDetail | None = None
-
-    def compose(self, event: Event) -> MessageEvents:
-        """Build the events of a stream, type and fields, for one that carries no frame."""
-        self._room_left -= text_size(event)
-        if self._is_over:
-            return iter(())
-        if self._room_left < 0:
-            event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
-        return self._translate(event)
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""
@@ -89,51 +66,22 @@ class TranslatedMessage:
 
     # Events
 
-    def _translate(self, event: Event) -> MessageEvents:
-        if not self._has_started:
-            yield from self._start(event)
-        if self._is_other_choice(event.lane):
-            return
-        match event:
-            case ContentDelta():
-                yield from self._content.write_answer(event)
-            case ReasoningStarted():
-                yield from self._content.start_reasoning()
-            case ReasoningEnded():
-                yield from self._content.end_reasoning(event)
-            case Finished():
-                self._finished = event
-                yield from self._content.finish()
-            case UsageReported():
-                self._usage = event.usage
-            case ErrorReported():
-                self._error = event.error
-            case ResponseEnded():
-                yield from self._end(event)
-            case _:
-                yield from self._content.write_reasoning(event)
-
-    def _is_other_choice(self, lane: int | None) -> bool:
-        """Return whether the event is of another choice than the first: a message has one."""
-        self._lane = lane if self._lane is None else self._lane
-        return lane is not None and lane != self._lane
-
-    def _start(self, event: Event) -> MessageEvents:
-        self._has_started = True
+    def _start(self, event: Event) -> WireEvents:
         model = event.model if isinstance(event, ResponseStarted) else ""
         message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
         message = complete_start({"id": message_id, "model": model})
         yield "message_start", {"message": message}
         yield "ping", {}
 
-    def _end(self, event: ResponseEnded) -> MessageEvents:
+    def _finish(self, event: Finished) -> WireEvents:
+        self._finished = event
+        yield from self._blocks.finish()
+
+    def _end(self, event: ResponseEnded) -> WireEvents:
         """End the message. One that fails has no stop reason."""
         self._is_over = True
-        yield from self._content.finish() if event.ok else self._content.break_off()
-        error = event.error
-        if not event.ok:
-            error = error or self._error or CONNECTION_LOST
-        if error is not None:
+        yield from self._blocks.finish() if event.ok else self._blocks.break_off()
+        if (error := self._failure(event)) is not None:
             yield "error", error_body(error.message, code=error.code)
             return
         yield "message_delta", self._build_delta(event)
@@ -153,7 +101,7 @@ class TranslatedMessage:
         finished, sequences = self._finished, self._echo.body.get("stop_sequences")
         reason, sequence = STOP_REASONS[finished.reason], None
         is_known = isinstance(sequences, list) and finished.stop_sequence in sequences
-        if finished.reason == "stop" and self._content.has_refusal:
+        if finished.reason == "stop" and self._blocks.has_refusal:
             reason = "refusal"
         elif finished.reason == "stop" and is_known:
             reason, sequence = "stop_sequence", finished.stop_sequence

@@ -20,8 +20,9 @@ from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.framing import move_index
 from abridge.apis.messages.shapes import show_reasoning
-from abridge.apis.messages.translated_blocks import PART_SEPARATOR, THINKING, MessageEvents
+from abridge.apis.messages.translated_blocks import PART_SEPARATOR, THINKING
 from abridge.apis.messages.usage import add_share
+from abridge.apis.translated_answer import WireEvents
 from abridge.core.conversation import Json
 from abridge.core.events import (
     NO_SUMMARY,
@@ -55,7 +56,7 @@ class UpstreamMessage:
         self._first_usage: Json = {}
         self._has_failed = False
 
-    def compose(self, event: Event) -> MessageEvents:
+    def compose(self, event: Event) -> WireEvents:
         """Build the events of a stream, type and fields, for one that carries no frame."""
         if self._has_failed:
             return
@@ -212,7 +213,7 @@ class ShownThinking:
         else:
             self._state, self._signature = event, frame
 
-    def write_summary(self, event: SummaryTextDelta) -> MessageEvents:
+    def write_summary(self, event: SummaryTextDelta) -> WireEvents:
         """Write a piece of the summary, which waits where it is to follow the raw text."""
         text = PART_SEPARATOR * (self._last_part not in (None, event.index)) + event.text
         self._last_part = event.index
@@ -231,7 +232,7 @@ class ShownThinking:
         signing = _write_text(self._index, "signature", self._seal())
         return b"".join(starmap(encode_event, signing))
 
-    def write_following(self, error: ErrorDetail | None) -> MessageEvents:
+    def write_following(self, error: ErrorDetail | None) -> WireEvents:
         """Write the block with the summary that follows the raw text, if there is one."""
         summary, index = self._held_summary.getvalue(), self._index + 1
         if not summary:
@@ -249,7 +250,7 @@ class ShownThinking:
         return self._sealer.seal(self._builder.build())
 
 
-def _write_text(index: int, field: str, text: str) -> MessageEvents:
+def _write_text(index: int, field: str, text: str) -> WireEvents:
     """Add text to a field of a block; nothing for an empty one."""
     if text:
         delta = {"type": f"{field}_delta", field: text}

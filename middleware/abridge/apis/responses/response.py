@@ -18,7 +18,8 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
     without_reasoning,
 )
-from abridge.apis.responses.summaries import WireEvents, write_part
+from abridge.apis.responses.summaries import write_part
+from abridge.apis.translated_answer import WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
 from abridge.core.events import (

@@ -7,12 +7,10 @@ openai/responses.go).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
-
 from abridge.apis.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.json import string
 from abridge.apis.responses.reasoning import LANE, part_texts, summary_parts
+from abridge.apis.translated_answer import WireEvents
 from abridge.core.conversation import Json
 from abridge.core.events import (
     NativeStage,
@@ -21,9 +19,6 @@ from abridge.core.events import (
     SummaryPartDone,
     SummaryTextDelta,
 )
-
-WireEvents: TypeAlias = Iterator[tuple[str, Json]]
-"""Stream events without their numbers: the type of each, and its other fields."""
 
 SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
 

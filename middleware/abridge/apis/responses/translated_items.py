@@ -12,13 +12,13 @@ from abridge.apis.openai import MintId, complete_logprobs
 from abridge.apis.responses.envelopes import EnvelopeBuilder
 from abridge.apis.responses.reasoning import raw_parts, summary_parts
 from abridge.apis.responses.summaries import (
-    WireEvents,
     write_part,
     write_part_added,
     write_part_delta,
     write_part_done,
 )
 from abridge.apis.responses.tools import write_call
+from abridge.apis.translated_answer import WireEvents
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,

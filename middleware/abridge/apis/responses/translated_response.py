@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from abridge.apis.api import RequestEcho
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import Display
-from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.places import place_after_call
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.summaries import WireEvents
 from abridge.apis.responses.translated_items import (
     ItemStatus,
     TranslatedCall,
@@ -23,30 +21,25 @@ from abridge.apis.responses.translated_items import (
     TranslatedMessage,
     TranslatedReasoning,
 )
+from abridge.apis.translated_answer import TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     ContentDelta,
-    ErrorDetail,
-    ErrorReported,
     Event,
     Finished,
     NativeSummary,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
-    ReasoningStarted,
     ResponseEnded,
     ResponseStarted,
     SummaryPartAdded,
     SummaryPartDone,
     SummaryTextDelta,
     ToolCallDelta,
-    UsageReported,
-    text_size,
 )
 from abridge.core.model_request import Tool
-from abridge.core.usage import Tokens
 
 PARAM_DEFAULTS: Json = {
     "instructions": None,
@@ -217,7 +210,7 @@ class TranslatedOutput:
 INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-class TranslatedResponse:
+class TranslatedResponse(TranslatedAnswer):
     """Build a response from translated events. See the protocol `Response`.
 
     The last event of a stream repeats the whole response, so a stream fails once it exceeds `limit`
@@ -227,17 +220,13 @@ class TranslatedResponse:
     def __init__(
         self, display: Display, echo: RequestEcho, limit: int, mint_id: MintId = mint_id
     ) -> None:
-        self._display = display
         self._output = TranslatedOutput(display, echo.tools, mint_id)
+        super().__init__(self._output, limit)
+        self._display = display
         self._echo = echo
         self._mint_id = mint_id
-        self._room_left = limit
         self._response: Json | None = None  # as its last lifecycle event has it
-        self._is_over = False
-        self._lane: int | None = None
         self._finish_reason = ""
-        self._usage: Tokens | None = None
-        self._error: ErrorDetail | None = None
 
     @property
     def final(self) -> Json | None:
@@ -245,15 +234,6 @@ class TranslatedResponse:
 
     def so_far(self) -> Json | None:
         return None if self._is_over else self._response
-
-    def compose(self, event: Event) -> WireEvents:
-        """Build what an event becomes in a stream."""
-        self._room_left -= text_size(event)
-        if self._is_over:
-            return iter(())
-        if self._room_left < 0:
-            event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
-        return self._translate(event)
 
     def note(self, event: Event) -> None:
         for _ in self._translate(event):
@@ -264,36 +244,6 @@ class TranslatedResponse:
         return self._response or {}
 
     # Events
-
-    def _translate(self, event: Event) -> WireEvents:
-        if self._response is None:
-            yield from self._start(event)
-        if self._is_other_choice(event.lane):
-            return
-        match event:
-            case ContentDelta():
-                yield from self._output.write_answer(event)
-            case ReasoningStarted():
-                yield from self._output.start_reasoning()
-            case ReasoningEnded():
-                yield from self._output.end_reasoning(event)
-            case Finished():
-                self._finish_reason = event.reason
-                is_cut = event.reason in INCOMPLETE_REASONS
-                yield from self._output.finish("incomplete" if is_cut else "completed")
-            case UsageReported():
-                self._usage = event.usage
-            case ErrorReported():
-                self._error = event.error
-            case ResponseEnded():
-                yield from self._end(event)
-            case _:
-                yield from self._output.write_reasoning(event)
-
-    def _is_other_choice(self, lane: int | None) -> bool:
-        """Return whether the event is of another choice than the first: a response has one."""
-        self._lane = lane if self._lane is None else self._lane
-        return lane is not None and lane != self._lane
 
     def _start(self, event: Event) -> WireEvents:
         started = (
@@ -309,6 +259,11 @@ class TranslatedResponse:
         yield "response.created", {"response": self._response}
         yield "response.in_progress", {"response": self._response}
 
+    def _finish(self, event: Finished) -> WireEvents:
+        self._finish_reason = event.reason
+        is_cut = event.reason in INCOMPLETE_REASONS
+        yield from self._output.finish("incomplete" if is_cut else "completed")
+
     def _end(self, event: ResponseEnded) -> WireEvents:
         yield from self._output.finish("completed" if event.ok else "incomplete")
         self._is_over = True
@@ -319,10 +274,7 @@ class TranslatedResponse:
         usage, merged = event.usage or self._usage, self._display.merge_usage
         response = {**(self._response or {}), "output": self._output.items}
         RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
-        error = event.error
-        if not event.ok:
-            error = error or self._error or CONNECTION_LOST
-        if error is not None:
+        if (error := self._failure(event)) is not None:
             return as_failed(response, error)
         if self._finish_reason in INCOMPLETE_REASONS:
             details = {"reason": INCOMPLETE_REASONS[self._finish_reason]}
