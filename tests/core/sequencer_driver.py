@@ -69,8 +69,10 @@ class SequencerDriver:
 
     # Upstream's events
 
-    def upstream(self, event: Event) -> None:
-        self.take(self.sequencer.upstream(event, self.now))
+    def upstream(self, *events: Event) -> None:
+        """Take events that came together."""
+        for effects in self.sequencer.upstream(events, self.now):
+            self.take(effects)
 
     def frame(self) -> bytes:
         self._frames += 1

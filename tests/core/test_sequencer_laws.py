@@ -107,16 +107,15 @@ def play(
     waiting = [list(lane) for lane in lanes]
     broken_at = None if ok else data.draw(st.integers(0, sum(map(len, lanes))))
     upstream_events: list[Event] = []
-    while any(waiting) and len(upstream_events) != broken_at:
+    while any(waiting) and (broken_at is None or len(upstream_events) < broken_at):
         choices = ["upstream", "upstream"] * (not driver.sequencer.is_full)
         choices += ["summarizer"] * bool(driver.requested) + ["time"]
         match data.draw(st.sampled_from(choices)):
             case "upstream":
-                lane = data.draw(st.sampled_from([lane for lane in waiting if lane]))
-                event = replace(lane.pop(0), frame=driver.frame())
-                upstream_events.append(event)
-                driver.upstream(event)
-                check_room(driver, len(event.frame or b""))
+                events = take_some(driver, waiting, data)
+                upstream_events += events
+                driver.upstream(*events)
+                check_room(driver, sum(len(event.frame or b"") for event in events))
             case "summarizer":
                 summarize(driver, data)
             case _:
@@ -128,6 +127,18 @@ def play(
     upstream_events.append(ResponseEnded(None, driver.frame(), ok=ok))
     driver.upstream(upstream_events[-1])
     return upstream_events
+
+
+def take_some(
+    driver: SequencerDriver, waiting: list[list[Event]], data: st.DataObject
+) -> list[Event]:
+    """Take events off the lanes that come in one read."""
+    events: list[Event] = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        if any(waiting):
+            lane = data.draw(st.sampled_from([lane for lane in waiting if lane]))
+            events.append(replace(lane.pop(0), frame=driver.frame()))
+    return events
 
 
 def summarize(driver: SequencerDriver, data: st.DataObject) -> None:

@@ -157,22 +157,24 @@ class Pipeline:
         if frame.startswith(b":") and sse.frame_data(frame) is None:
             self.out += b"" if self.display.hides_raw else frame
             return
-        for event in self.reader.read(frame):
-            self.apply(self.sequencer.upstream(event, 0.0))
+        self.sequence(self.reader.read(frame))
 
     def close(self, error: ErrorDetail | None = None) -> None:
-        for event in self.reader.end(error):
-            self.apply(self.sequencer.upstream(event, 0.0))
+        self.sequence(self.reader.end(error))
 
     def whole(self, body: bytes) -> bytes:
         self._streams = False
-        for event in self.reader.read_whole(body):
-            self.apply(self.sequencer.upstream(event, 0.0))
+        self.sequence(self.reader.read_whole(body))
         assert self.end is not None
         return self.writer.write_whole(self.end)
 
     def recorded_turns(self) -> list[RecordedTurn]:
         return self.reader.recorded_turns()
+
+    def sequence(self, events: Iterable[Event]) -> None:
+        """Have events sequenced that came together."""
+        for effects in self.sequencer.upstream(events, 0.0):
+            self.apply(effects)
 
     def apply(self, effects: list[Effect]) -> None:
         for effect in effects:

@@ -231,6 +231,11 @@ class SummaryPartDone(Event):
     complete: bool  # False if the part was cut short
 
 
+CONTINUING_EVENTS: frozenset[type[Event]] = frozenset(
+    {ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, Passthrough}
+)
+"""Types of the events that begin and end nothing."""
+
 FRAME_OVERHEAD = 150
 """Bytes that a frame takes beside its texts; an event in memory takes about as much."""
 

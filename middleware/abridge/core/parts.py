@@ -7,7 +7,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from abridge.core.conversation import ItemKey
-from abridge.core.events import ErrorDetail, Event, ItemSummary, NativeSummary, ReasoningEnded
+from abridge.core.events import (
+    ErrorDetail,
+    Event,
+    ItemSummary,
+    NativeSummary,
+    ReasoningEnded,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+)
 from abridge.core.native import NativePiece, TitleSplitter
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import Cut, Segmenter
@@ -120,6 +129,11 @@ class ReasoningItem:
         last = self.parts[-1] if self.parts else None
         return last if last is not None and last.is_planned and not last.queued else None
 
+    def gathers_for(self, part: SummaryPart) -> bool:
+        """Return whether what comes next of its stretch of reasoning can be added to a part."""
+        is_last = part is self.parts[-1] and part.stretch == self.stretches_read
+        return self.is_arriving and is_last
+
     def take_text(self, text: str) -> Iterable[Cut]:
         """Take reasoning; return what is to be summarized of it: nothing if upstream does that."""
         if self.is_native:
@@ -168,6 +182,22 @@ class ReasoningItem:
             for part in self.parts
             if not part.closed and part.stretch <= self.stretches_emitted
         )
+
+    def take_summary(self) -> Iterator[Event]:
+        """Yield the events for what there is of its due parts, the lowest unclosed one first."""
+        lane, item = self.key
+        for part in self.due_parts():
+            if part.unsent:
+                if part.index is None:
+                    part.index = self.take_index()
+                    yield SummaryPartAdded(lane, None, item, part.index)
+                yield SummaryTextDelta(lane, None, item, part.index, part.take_unsent())
+            if not part.ended:
+                return
+            part.close()
+            if part.index is not None:
+                text = "".join(part.sent)
+                yield SummaryPartDone(lane, None, item, part.index, text, part.complete)
 
     @property
     def is_written_to(self) -> bool:
@@ -230,13 +260,24 @@ class Lane:
             return [part for part in self.items[head.item].parts if part.is_streaming]
         return []
 
+    def silent_parts(self, timeout: float, now: float) -> list[SummaryPart]:
+        """Return the parts that are waited for, of which no text has come in time."""
+        return [
+            part
+            for part in self.blocking_parts()
+            if part.is_silent and now >= self._silence_began(part) + timeout
+        ]
+
     def wait_deadlines(self, first_token_timeout: float) -> Iterator[float]:
         """Yield the times at which waiting ends: for the hold, and for each part without text."""
         if self.held_since is not None:
             yield self.held_since + self.grace_left
             for part in self.blocking_parts():
                 if part.is_silent and part.requested_at is not None:
-                    yield max(self.held_since, part.requested_at) + first_token_timeout
+                    yield self._silence_began(part) + first_token_timeout
+
+    def _silence_began(self, part: SummaryPart) -> float:
+        return max(self.held_since or 0.0, part.requested_at or 0.0)
 
     def end_hold(self, seconds: float) -> None:
         """End the hold, which has lasted for `seconds`."""

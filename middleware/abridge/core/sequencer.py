@@ -35,8 +35,11 @@ Times are in seconds, on a clock that stands still while the client is not readi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import count
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -49,19 +52,16 @@ from abridge.core.effects import (
     RequestPart,
 )
 from abridge.core.events import (
+    CONTINUING_EVENTS,
     ContentDelta,
     ErrorDetail,
     ErrorReported,
     Event,
     NativeSummary,
-    Passthrough,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
     ResponseEnded,
-    SummaryPartAdded,
-    SummaryPartDone,
-    SummaryTextDelta,
     UsageReported,
     held_size,
 )
@@ -69,19 +69,17 @@ from abridge.core.parts import GIVEN_UP_AT_ONCE, Lane, ReasoningItem, SummaryPar
 from abridge.core.plan import OverheadBudget, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
 
-UNQUEUED_EVENTS = (ReasoningDelta, ContentDelta, Passthrough)
-"""Events that are emitted at once if nothing is queued before them."""
-
 
 class Sequencer:
     """Sequence one response."""
 
     def __init__(self, plan: SummaryPlan) -> None:
         self._plan = plan
-        self._lanes: dict[int, Lane] = {}
+        self._unqueued_types = frozenset() if plan.native == "copied" else CONTINUING_EVENTS
+        self._lanes: defaultdict[int | None, Lane] = defaultdict(partial(Lane, plan.grace))
         self._shared_queue: list[Event] = []
         self._requested: dict[int, tuple[ReasoningItem, SummaryPart]] = {}
-        self._last_part_id = 0
+        self._part_ids = count(1)
         self._ledger = UsageLedger()
         self._budget = OverheadBudget(plan.max_overhead)
         self._effects: list[Effect] = []
@@ -121,17 +119,46 @@ class Sequencer:
 
     # Input
 
-    def upstream(self, event: Event, now: float) -> list[Effect]:
-        """Take an event from upstream."""
-        lane = self._get_lane(event.lane) if event.lane is not None else None
-        if lane is not None and not lane.queue and isinstance(event, UNQUEUED_EVENTS):
-            self._process_arrival(lane, event, now)
-            self._effects.append(event)
-            if self._plan.native == "copied":
-                self._emit_summary(lane)
-            return self._take_effects()
+    def upstream(self, events: Iterable[Event], now: float) -> Iterator[list[Effect]]:
+        """Take events that upstream sent together.
+
+        Yields lists of effects. Each is to be performed before the next is asked for: if a
+        summarizer refuses a part, the next one is merged with it.
+        """
+        unqueued: list[Event] = []
+        for event in events:
+            lane = self._lanes.get(event.lane)
+            if lane is not None and not lane.queue and type(event) in self._unqueued_types:
+                unqueued.append(event)
+                continue
+            if unqueued:
+                yield from self._pass(unqueued, now)
+                unqueued = []
+            yield self._take(event, now)
+        if unqueued:
+            yield from self._pass(unqueued, now)
+
+    def _pass(self, events: list[Event], now: float) -> Iterator[list[Effect]]:
+        """Emit events at once, and have the reasoning in them summarized."""
+        self._effects += events
+        texts: dict[tuple[int | None, int], list[str]] = {}
+        for event in events:
+            if isinstance(event, ReasoningDelta):
+                texts.setdefault((event.lane, event.item), []).append(event.text)
+            elif isinstance(event, ContentDelta) and self._budget.is_limited:
+                self._budget.add_model_text(event.text)
+        for (lane, number), pieces in texts.items():
+            for part, item in self._read_reasoning(self._lanes[lane], number, "".join(pieces)):
+                self._request_part(item, part, now)
+                yield self._take_effects()
+        if self._effects:
+            yield self._take_effects()
+
+    def _take(self, event: Event, now: float) -> list[Effect]:
+        """Queue an event, and emit what may leave."""
         self.held_bytes += held_size(event)
-        if lane is not None:
+        if event.lane is not None:
+            lane = self._lanes[event.lane]
             lane.queue.append(event)
             self._process_arrival(lane, event, now)
             return self._emit_ready(now, lane)
@@ -186,12 +213,12 @@ class Sequencer:
     ) -> list[Effect]:
         """Take note that no summarizer may be called for this part now.
 
-        While its item's reasoning goes on, and none of its text has come, the last part stays
+        While its stretch of reasoning goes on, and none of its text has come, the last part stays
         planned and is merged with the next one. An earlier one would never be: it is given up.
         """
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
-            if item.is_arriving and requested.is_silent and requested is item.parts[-1]:
+            if requested.is_silent and item.gathers_for(requested):
                 requested.requested_at = None
             else:
                 self._give_up_part(item, requested, error)
@@ -204,18 +231,10 @@ class Sequencer:
 
     # Arrival
 
-    def _get_lane(self, number: int) -> Lane:
-        if number not in self._lanes:
-            self._lanes[number] = Lane(self._plan.grace)
-        return self._lanes[number]
-
     def _process_arrival(self, lane: Lane, event: Event, now: float) -> None:
         if isinstance(event, ReasoningDelta):
-            self._budget.add_model_text(event.text)
-            item = lane.items.get(event.item)
-            if item is not None and item.is_arriving:
-                for cut in item.take_text(event.text):
-                    self._request_part(item, item.plan_part(self._next_part_id(), cut), now)
+            for part, item in self._read_reasoning(lane, event.item, event.text):
+                self._request_part(item, part, now)
         elif isinstance(event, ContentDelta):
             self._budget.add_model_text(event.text)
         elif isinstance(event, ReasoningStarted):
@@ -224,6 +243,16 @@ class Sequencer:
             self._yield_to_native(lane.items[event.item])
         elif isinstance(event, ReasoningEnded):
             self._end_stretch(lane, lane.items[event.item], now)
+
+    def _read_reasoning(
+        self, lane: Lane, number: int, text: str
+    ) -> Iterator[tuple[SummaryPart, ReasoningItem]]:
+        """Read an item's reasoning; yield the parts for which enough of it has come."""
+        self._budget.add_model_text(text)
+        item = lane.items.get(number)
+        if item is not None and item.is_arriving:
+            for cut in item.take_text(text):
+                yield item.plan_part(next(self._part_ids), cut), item
 
     def _start_stretch(self, lane: Lane, event: ReasoningStarted) -> None:
         item = lane.items.get(event.item)
@@ -241,7 +270,7 @@ class Sequencer:
         item.is_arriving = False
         cut = item.end_text()
         last = (
-            item.plan_part(self._next_part_id(), cut)
+            item.plan_part(next(self._part_ids), cut)
             if cut is not None
             else item.unrequested_part()
         )
@@ -252,10 +281,6 @@ class Sequencer:
         else:
             self._give_up_part(item, last, DEADLINE_PASSED)  # not waited for, so not requested
 
-    def _next_part_id(self) -> int:
-        self._last_part_id += 1
-        return self._last_part_id
-
     def _request_part(self, item: ReasoningItem, part: SummaryPart, now: float) -> None:
         """Request a part if the budget allows it; if not, it stays planned, as if refused."""
         if self._stopped_by is not None:
@@ -265,7 +290,7 @@ class Sequencer:
         if part.queued:
             return
         if not self._budget.has_room():
-            if not item.is_arriving:
+            if not item.gathers_for(part):
                 part.end(complete=False)
             return
         part.requested_at = now
@@ -275,8 +300,8 @@ class Sequencer:
         self._effects.append(RequestPart(part.id, item.key, passage))
 
     def _request_queued(self, item: ReasoningItem, now: float) -> None:
-        """Request the part whose turn it is, if there is one."""
-        if (queued := item.next_queued()) is not None:
+        """Request the part whose turn it is; if the budget denies that, the next one."""
+        while not item.is_written_to and (queued := item.next_queued()) is not None:
             self._request_part(item, queued, now)
 
     def _record_usage(self, part_id: int, spent: Tokens | None, model: str | None = None) -> None:
@@ -373,28 +398,9 @@ class Sequencer:
             self._emit_summary(lane)
 
     def _emit_summary(self, lane: Lane) -> None:
-        """Emit what there is of the open item's parts, the lowest unclosed one first."""
-        item = lane.open_item
-        if item is None or item.is_idle:
-            return
-        lane_index, item_index = item.key
-        for part in item.due_parts():
-            if part.unsent:
-                if part.index is None:
-                    part.index = item.take_index()
-                    self._effects.append(SummaryPartAdded(lane_index, None, item_index, part.index))
-                self._effects.append(
-                    SummaryTextDelta(lane_index, None, item_index, part.index, part.take_unsent())
-                )
-            if not part.ended:
-                return
-            part.close()
-            if part.index is not None:
-                text = "".join(part.sent)
-                closed = SummaryPartDone(
-                    lane_index, None, item_index, part.index, text, part.complete
-                )
-                self._effects.append(closed)
+        """Emit what there is of the open item's summary."""
+        if lane.open_item is not None and not lane.open_item.is_idle:
+            self._effects += lane.open_item.take_summary()
 
     def _emit_shared(self) -> None:
         while self._shared_queue:
@@ -422,8 +428,6 @@ class Sequencer:
         errors = (item.error for item in self._all_items() if item.error is not None)
         return next(errors, None) if self._plan.fail_response else None
 
-    # End of waiting
-
     def _give_up_overdue(self, lane: Lane, blocking_parts: list[SummaryPart], now: float) -> bool:
         """Give up the parts that were waited for too long; return True if there were any."""
         if lane.held_since is None:
@@ -433,12 +437,7 @@ class Sequencer:
         if now >= since + lane.grace_left:
             self.missed_deadline = True
             return self._give_up_parts(lane, blocking_parts, DEADLINE_PASSED)
-        silent = [
-            part
-            for part in blocking_parts
-            if part.is_silent
-            and now >= max(since, part.requested_at or since) + self._plan.first_token_timeout
-        ]
+        silent = lane.silent_parts(self._plan.first_token_timeout, now)
         self.missed_deadline = self.missed_deadline or bool(silent)
         return self._give_up_parts(lane, silent, FIRST_TOKEN_TIMEOUT)
 

@@ -174,19 +174,26 @@ class SummaryTracker:
     ) -> None:
         self._summaries = summaries
         self._owner = owner
-        self._copied = copied
-        self._native = native
-        self._translated = translated
+        self._followed: set[type[Event]] = {ResponseEnded}
+        if copied:
+            self._followed.add(ReasoningDelta)
+        if not native:
+            self._followed |= {SummaryTextDelta, SummaryPartDone}
+        if translated:
+            self._followed.add(NativeSummary)
         self._items: defaultdict[ItemKey, _ShownItem] = defaultdict(_ShownItem)
         self._lanes: defaultdict[int, _ShownLane] = defaultdict(_ShownLane)
 
-    def note(self, event: Event) -> None:
-        """Take an event on its way to the client."""
+    def note(self, events: Iterable[Event]) -> None:
+        """Take events on their way to the client."""
+        for event in events:
+            if type(event) in self._followed:
+                self._follow(event)
+
+    def _follow(self, event: Event) -> None:
         match event:
-            case SummaryTextDelta() | SummaryPartDone() if self._native:
-                pass
             case ReasoningDelta():
-                if self._copied and len((item := self._item(event)).raw) <= MAX_COMPARED_RAW:
+                if len((item := self._item(event)).raw) <= MAX_COMPARED_RAW:
                     item.raw += event.text
             case SummaryTextDelta():
                 self._item(event).deltas.append(event.text)
@@ -196,7 +203,7 @@ class SummaryTracker:
                 item.done_parts.append(event.text)
                 item.deltas.clear()
                 self._register(item, event.text, PART_SEPARATOR.join(item.done_parts))
-            case NativeSummary() if self._translated and event.text:
+            case NativeSummary() if event.text:
                 self._lane(event).add_text(event.item, event.index, event.text)
             case ResponseEnded():
                 for number, lane in self._lanes.items():

@@ -6,9 +6,10 @@ Gauges of what is under way are updated at once, everything else when the reques
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from abridge.apis.api import Reader
 from abridge.core.events import (
@@ -17,11 +18,13 @@ from abridge.core.events import (
     Event,
     ItemSummary,
     ReasoningDelta,
+    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
     SummaryPartAdded,
     SummaryPartDone,
     SummaryTextDelta,
+    ToolCallDelta,
     UsageReported,
 )
 from abridge.core.sequencer import Sequencer
@@ -51,23 +54,13 @@ class ExchangeRecorder:
         self._held_bytes = 0
         self._streams.inc()
 
-    def note(self, event: Event) -> None:
-        """Take an event that is being sent to the client."""
-        match event:
-            case ReasoningDelta():
-                self._record_reasoning(event.text)
-            case ContentDelta():
-                self._record_content()
-            case SummaryPartAdded() | SummaryTextDelta() | SummaryPartDone():
-                self._record_part(event)
-            case UsageReported():
-                self.record.upstream_tokens = event.usage or self.record.upstream_tokens
-            case ErrorReported():
-                self.record.note_error(event.error.code)
-            case ResponseEnded():
-                self._record_end(event)
-            case ResponseStarted():
-                self.record.response_id, self.record.response_model = event.id, event.model
+    def note(self, events: Iterable[Event], held_bytes: int) -> None:
+        """Take events that are being sent to the client, and how many bytes still wait."""
+        self.note_held(held_bytes)
+        now = self.record.elapsed()
+        for kind, run in groupby(events, type):
+            if (take := self._TAKERS.get(kind)) is not None:
+                take(self, list(run), now)
 
     def call_started(self, part: int) -> None:
         """Record that a summarizer was called for a part."""
@@ -109,31 +102,61 @@ class ExchangeRecorder:
         if record.style != "off":
             record.summaries = Counter(map(summary_outcome, self._summaries))
 
-    def _record_reasoning(self, text: str) -> None:
-        if text:
-            self.record.characters += len(text)
-            self.record.thinking = _extend_span(self.record.elapsed(), self.record.thinking)
+    def _take_reasoning(self, events: list[ReasoningDelta], now: float) -> None:
+        if characters := sum([len(event.text) for event in events]):
+            self.record.characters += characters
+            self.record.thinking = _extend_span(now, self.record.thinking)
 
-    def _record_content(self) -> None:
-        self.record.chunks += 1
-        self.record.answer = _extend_span(self.record.elapsed(), self.record.answer)
+    def _take_content(self, events: list[ContentDelta], now: float) -> None:
+        self.record.chunks += len(events)
+        self.record.answer = _extend_span(now, self.record.answer)
 
-    def _record_part(self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone) -> None:
-        record, key = self.record, (event.lane, event.item, event.index)
-        if isinstance(event, SummaryPartAdded):
-            part = self._parts[key] = ShownPart(record.elapsed())
-            record.parts.append(part)
-        elif isinstance(event, SummaryPartDone):
-            self._parts[key].ended = record.elapsed()
-        elif record.first_summary is None:
-            record.first_summary = record.elapsed()
+    def _take_part_added(self, events: list[SummaryPartAdded], now: float) -> None:
+        for event in events:
+            part = self._parts[event.lane, event.item, event.index] = ShownPart(now)
+            self.record.parts.append(part)
 
-    def _record_end(self, event: ResponseEnded) -> None:
+    def _take_part_text(self, _events: list[SummaryTextDelta], now: float) -> None:
+        if self.record.first_summary is None:
+            self.record.first_summary = now
+
+    def _take_part_done(self, events: list[SummaryPartDone], now: float) -> None:
+        for event in events:
+            self._parts[event.lane, event.item, event.index].ended = now
+
+    def _take_start(self, events: list[ResponseStarted], _now: float) -> None:
+        self.record.response_id, self.record.response_model = events[-1].id, events[-1].model
+
+    def _take_usage(self, events: list[UsageReported], _now: float) -> None:
+        self.record.upstream_tokens = events[-1].usage or self.record.upstream_tokens
+
+    def _take_error(self, events: list[ErrorReported], _now: float) -> None:
+        self.record.note_error(events[0].error.code)
+
+    def _take_end(self, events: list[ResponseEnded], _now: float) -> None:
+        (event,) = events
         self.record.upstream_tokens = event.usage or self.record.upstream_tokens
         self._summaries = event.summaries.values()
         self.outcome = "ok" if event.ok and event.error is None else "failed"
         if event.error is not None:
             self.record.note_error(event.error.code)
+
+    _TAKERS: ClassVar[
+        Mapping[type[Event], Callable[[ExchangeRecorder, list[Any], float], None]]
+    ] = {
+        ReasoningDelta: _take_reasoning,
+        ContentDelta: _take_content,
+        RefusalDelta: _take_content,
+        ToolCallDelta: _take_content,
+        SummaryPartAdded: _take_part_added,
+        SummaryTextDelta: _take_part_text,
+        SummaryPartDone: _take_part_done,
+        ResponseStarted: _take_start,
+        UsageReported: _take_usage,
+        ErrorReported: _take_error,
+        ResponseEnded: _take_end,
+    }
+    """What takes a run of events of one type, with the time."""
 
 
 def _extend_span(now: float, span: tuple[float, float] | None) -> tuple[float, float]:

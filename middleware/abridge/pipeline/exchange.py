@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.core.events import ErrorDetail, Event, ReasoningEnded, ResponseEnded
+from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.sequencer import Sequencer
 from abridge.errors import AttemptFailed, UpstreamBroken
 from abridge.http.asgi import (
@@ -145,7 +145,7 @@ class Exchange:
         elif message["type"] == "http.response.body" and self._answer is not None:
             await self._feed(self._answer, message)
             self._recorder.note_held(self._sequencer.held_bytes)
-            if not self._body_complete:
+            if not (self._body_complete or self._summary_runner.has_room):
                 await self._summary_runner.wait_for_room()
             await self._client.drain()
 
@@ -183,15 +183,15 @@ class Exchange:
             self._client.close(complete=False)
             raise
 
-    def _emit(self, event: Event) -> None:
-        self._recorder.note(event)
-        self._plan.summary_tracker.note(event)
-        if isinstance(event, ReasoningEnded):
-            self._recorder.note_held(self._sequencer.held_bytes)
-        if isinstance(event, ResponseEnded):
-            self._start_completing(event)
+    def _emit(self, events: list[Event]) -> None:
+        self._recorder.note(events, self._sequencer.held_bytes)
+        self._plan.summary_tracker.note(events)
+        if self._sequencer.done:
+            for event in events:
+                if isinstance(event, ResponseEnded):
+                    self._start_completing(event)
         if self._answer is not None:
-            self._answer.emit(event)
+            self._answer.emit(events)
 
     def _start_completing(self, ended: ResponseEnded) -> None:
         """Complete the answer in a task; none can be started once an error has ended the others."""

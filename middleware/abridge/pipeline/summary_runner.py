@@ -64,7 +64,7 @@ class SummaryRunner:
         summarizer: Summarizer,
         tasks: asyncio.TaskGroup,
         clock: Clock,
-        emit: Callable[[Event], None],
+        emit: Callable[[list[Event]], None],
         observer: CallObserver,
     ) -> None:
         self.sequencer = sequencer
@@ -85,9 +85,9 @@ class SummaryRunner:
         self.summary_seconds = 0.0  # seconds from the first call's start to the last one's end
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Take events read from upstream."""
-        for event in events:
-            self._perform(self.sequencer.upstream(event, self._clock.now()))
+        """Take events read from upstream together."""
+        for effects in self.sequencer.upstream(events, self._clock.now()):
+            self._perform(effects)
 
     def stop_waiting(self) -> None:
         """Give up the parts that are being written, as at their deadline."""
@@ -95,6 +95,11 @@ class SummaryRunner:
             part, call = self._calls.popitem()
             self._stop_call(part, call, "cancelled")
             self._perform(self.sequencer.summary_failed(part, DEADLINE_PASSED, self._clock.now()))
+
+    @property
+    def has_room(self) -> bool:
+        """Return whether more of upstream may be read: the Sequencer is not full, or all stops."""
+        return self._room.is_set()
 
     async def wait_for_room(self) -> None:
         """Wait while the Sequencer is full: until a hold ends, or everything stops."""
@@ -113,16 +118,17 @@ class SummaryRunner:
 
     def set_timer(self) -> None:
         """Set the timer to the Sequencer's deadline; none while the clock is paused."""
+        idle = self._clock.paused or self._stopped
+        due = None if idle else self.sequencer.deadline
+        if due == self._timer_due:
+            return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        idle = self._clock.paused or self._stopped
-        self._timer_due = None if idle else self.sequencer.deadline
-        if self._timer_due is not None:
+        self._timer_due = due
+        if due is not None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(
-                max(0.0, self._timer_due - self._clock.now()), self._on_timer
-            )
+            self._timer = loop.call_later(max(0.0, due - self._clock.now()), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = self._timer_due = None
@@ -133,26 +139,41 @@ class SummaryRunner:
         self._perform(self.sequencer.tick(self._clock.now()))
 
     def _perform(self, effects: list[Effect]) -> None:
-        """Perform effects in order; those caused by another effect come after all queued before
-        them."""
+        """Perform effects, those on summarizers after the events. What is caused by an effect comes
+        after all that were there before it."""
         if self._effects is not None:
             self._effects += effects
             return
-        self._effects = effects
         try:
-            for effect in effects:
-                if self._stopped:
-                    break
-                if isinstance(effect, RequestPart):
-                    self._start_call(effect)
-                elif isinstance(effect, CancelPart):
-                    self._cancel(effect)
-                else:
-                    self._emit(effect)
+            while effects and not self._stopped:
+                self._effects = []
+                self._perform_batch(effects)
+                effects = self._effects
         finally:
             self._effects = None
-        if self.sequencer.deadline != self._timer_due:
+        if self._timer_due is not None or self.sequencer.holding:
             self.set_timer()
+        self._update_room()
+
+    def _perform_batch(self, effects: list[Effect]) -> None:
+        requests: list[RequestPart | CancelPart] = []
+        events: list[Event] = []
+        for effect in effects:
+            if isinstance(effect, Event):
+                events.append(effect)
+            else:
+                requests.append(effect)
+        if events:
+            self._emit(events)
+        for request in requests:
+            if self._stopped:
+                break
+            if isinstance(request, RequestPart):
+                self._start_call(request)
+            else:
+                self._cancel(request)
+
+    def _update_room(self) -> None:
         if self.sequencer.is_full and not self._stopped:
             self._room.clear()
         else:

@@ -426,8 +426,7 @@ class TestTranslated:
             messages.tool_use(0, "look", at="it"),
         ]
         pipeline = translating("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
-        for event in messages.read_frames(messages.stream(blocks, "tool_use")):
-            pipeline.apply(pipeline.sequencer.upstream(event, 0.0))
+        pipeline.sequence(messages.read_frames(messages.stream(blocks, "tool_use")))
         received = messages_of_client(bytes(pipeline.out))[0]
         assert thoughts(received) == [
             ReasoningPart("One.", state="s1", is_signature=True),

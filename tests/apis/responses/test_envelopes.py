@@ -344,8 +344,7 @@ class TestBridged:
             messages.text("Yes"),
         ]
         pipeline = translating("chat", RESPONSES, seal=sealer().seal, expose=expose)
-        for event in messages.read_frames(messages.stream(blocks)):
-            pipeline.apply(pipeline.sequencer.upstream(event, 0.0))
+        pipeline.sequence(messages.read_frames(messages.stream(blocks)))
         output = check_responses(bytes(pipeline.out)).response["output"]
         assert sealed(output) == [True, False, True]  # opaque state needs no sealing
         assert thoughts(output) == TOLD

@@ -28,8 +28,8 @@ class Answer(Protocol):
     async def end(self, error: ErrorDetail | None = None) -> None:
         """End the body; `error` says why it broke off."""
 
-    def emit(self, event: Event) -> None:
-        """Take the next event, in the client's order."""
+    def emit(self, events: list[Event]) -> None:
+        """Take the next events, in the client's order."""
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Write what is left to be written once the last event, `ended`, was taken."""

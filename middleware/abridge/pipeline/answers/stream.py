@@ -55,8 +55,7 @@ class StreamAnswer:
                 ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
             )
             return
-        for frame in frames:
-            self._read_frame(frame)
+        self._read_frames(frames)
 
     async def end(self, error: ErrorDetail | None = None) -> None:
         self._end(error)
@@ -65,23 +64,25 @@ class StreamAnswer:
         if self._ended:
             return
         if error is None:
-            for frame in self._decoder.end():
-                self._read_frame(frame)
+            self._read_frames(self._decoder.end())
         self._ended = True
         self._runner.feed(self._last_events(error))
         self._close_when_done()
 
-    def emit(self, event: Event) -> None:
+    def emit(self, events: list[Event]) -> None:
         if self.passed_ok is not None:
             return
-        try:
-            data = self._context.writer.write(event)
-        except RecursionError as error:
-            data = self._replace_unwritable(event, error)
+        data = b"".join(map(self._write, events))
         self._client.write(data)
         self._wrote_nothing = not data
         self._keep_alives = 0 if data else self._keep_alives
         self._close_when_done()
+
+    def _write(self, event: Event) -> bytes:
+        try:
+            return self._context.writer.write(event)
+        except RecursionError as error:
+            return self._replace_unwritable(event, error)
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Do nothing: the events were written as they came."""
@@ -97,19 +98,24 @@ class StreamAnswer:
         except RecursionError:  # it repeats what upstream sent
             return KEEP_ALIVE
 
-    def _read_frame(self, frame: bytes) -> None:
-        """Handle one frame, and remember if upstream sent something of which nothing reaches the
-        client.
+    def _read_frames(self, frames: list[bytes]) -> None:
+        """Read the frames that came together, and have their events sequenced.
 
-        Then a keep-alive is due in its place.
+        If nothing of what upstream sends reaches the client, a keep-alive is due in its place.
         """
-        if self._ended:
-            return
-        comment = frame.startswith(b":") and sse.frame_data(frame) is None
-        if comment and not self._context.hide_unread:
-            self._client.write(frame)
-            return
-        events = [] if comment else self._parse_frame(frame)
+        events: list[Event] = []
+        for frame in frames:
+            if self._ended:
+                break
+            if not frame.startswith(b":") or sse.frame_data(frame) is not None:
+                events += self._parse_frame(frame)
+            elif not self._context.hide_unread:
+                self._feed_runner(events)
+                events = []
+                self._client.write(frame)
+        self._feed_runner(events)
+
+    def _feed_runner(self, events: list[Event]) -> None:
         self._wrote_nothing = self._wrote_nothing or not events
         self._runner.feed(events)
 

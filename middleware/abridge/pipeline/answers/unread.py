@@ -32,8 +32,8 @@ class PassedAnswer:
         self.passed_ok = self.passed_ok and error is None
         self._client.close(complete=error is None)
 
-    def emit(self, event: Event) -> None:
-        """Ignore the event: nothing was read."""
+    def emit(self, events: list[Event]) -> None:
+        """Ignore the events: nothing was read."""
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Do nothing: nothing was read."""
@@ -67,8 +67,8 @@ class TranslatedError:
         self._context.client.write(body)
         self._context.client.close()
 
-    def emit(self, event: Event) -> None:
-        """Ignore the event: nothing was read."""
+    def emit(self, events: list[Event]) -> None:
+        """Ignore the events: nothing was read."""
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Do nothing: nothing was read."""
@@ -112,8 +112,8 @@ class RefusedAnswer:
     async def end(self, error: ErrorDetail | None = None) -> None:
         """Do nothing: the response is complete."""
 
-    def emit(self, event: Event) -> None:
-        """Discard it."""
+    def emit(self, events: list[Event]) -> None:
+        """Discard them."""
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Do nothing: nothing was read."""

@@ -52,9 +52,10 @@ class WholeAnswer:
         else:
             await self._feed_sequencer()
 
-    def emit(self, event: Event) -> None:
-        if self._replacement is None and not isinstance(event, ResponseEnded):
-            self._context.writer.note(event)
+    def emit(self, events: list[Event]) -> None:
+        for event in events if self._replacement is None else ():
+            if not isinstance(event, ResponseEnded):
+                self._context.writer.note(event)
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Write the body, rewritten, in place of upstream's."""
