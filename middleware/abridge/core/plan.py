@@ -97,10 +97,6 @@ class OverheadBudget:
         self._reported_tokens = 0
         self._estimated_bytes: dict[int, int] = {}
 
-    @property
-    def is_limited(self) -> bool:
-        return self._max_overhead is not None
-
     def add_model_text(self, text: str) -> None:
         """Count text of the model's, reasoning or answer."""
         if self._max_overhead is not None:

@@ -75,7 +75,7 @@ class Sequencer:
 
     def __init__(self, plan: SummaryPlan) -> None:
         self._plan = plan
-        self._unqueued_types = frozenset() if plan.native == "copied" else CONTINUING_EVENTS
+        self._continuing = frozenset() if plan.native == "copied" else CONTINUING_EVENTS
         self._lanes: defaultdict[int | None, Lane] = defaultdict(partial(Lane, plan.grace))
         self._shared_queue: list[Event] = []
         self._requested: dict[int, tuple[ReasoningItem, SummaryPart]] = {}
@@ -125,34 +125,38 @@ class Sequencer:
         Yields lists of effects. Each is to be performed before the next is asked for: if a
         summarizer refuses a part, the next one is merged with it.
         """
-        unqueued: list[Event] = []
+        continuing: list[Event] = []
         for event in events:
-            lane = self._lanes.get(event.lane)
-            if lane is not None and not lane.queue and type(event) in self._unqueued_types:
-                unqueued.append(event)
+            if type(event) in self._continuing and event.lane is not None:
+                continuing.append(event)
                 continue
-            if unqueued:
-                yield from self._pass(unqueued, now)
-                unqueued = []
+            if continuing:
+                yield from self._take_continuing(continuing, now)
+                continuing = []
             yield self._take(event, now)
-        if unqueued:
-            yield from self._pass(unqueued, now)
+        if continuing:
+            yield from self._take_continuing(continuing, now)
 
-    def _pass(self, events: list[Event], now: float) -> Iterator[list[Effect]]:
-        """Emit events at once, and have the reasoning in them summarized."""
-        self._effects += events
+    def _take_continuing(self, events: list[Event], now: float) -> Iterator[list[Effect]]:
+        """Emit events at once or, in a lane that holds, queue them; read the reasoning in them."""
         texts: dict[tuple[int | None, int], list[str]] = {}
         for event in events:
+            lane = self._lanes[event.lane]
+            if lane.queue:
+                lane.queue.append(event)
+                self.held_bytes += held_size(event)
+            else:
+                self._effects.append(event)
             if isinstance(event, ReasoningDelta):
                 texts.setdefault((event.lane, event.item), []).append(event.text)
-            elif isinstance(event, ContentDelta) and self._budget.is_limited:
+            elif isinstance(event, ContentDelta):
                 self._budget.add_model_text(event.text)
-        for (lane, number), pieces in texts.items():
-            for part, item in self._read_reasoning(self._lanes[lane], number, "".join(pieces)):
+        for (number, item_number), pieces in texts.items():
+            text = "".join(pieces)
+            for part, item in self._read_reasoning(self._lanes[number], item_number, text):
                 self._request_part(item, part, now)
                 yield self._take_effects()
-        if self._effects:
-            yield self._take_effects()
+        yield self._take_effects()
 
     def _take(self, event: Event, now: float) -> list[Effect]:
         """Queue an event, and emit what may leave."""
@@ -235,8 +239,6 @@ class Sequencer:
         if isinstance(event, ReasoningDelta):
             for part, item in self._read_reasoning(lane, event.item, event.text):
                 self._request_part(item, part, now)
-        elif isinstance(event, ContentDelta):
-            self._budget.add_model_text(event.text)
         elif isinstance(event, ReasoningStarted):
             self._start_stretch(lane, event)
         elif isinstance(event, NativeSummary):
@@ -433,8 +435,7 @@ class Sequencer:
         if lane.held_since is None:
             lane.held_since = now
             self.holding += 1
-        since = lane.held_since
-        if now >= since + lane.grace_left:
+        if now >= lane.held_since + lane.grace_left:
             self.missed_deadline = True
             return self._give_up_parts(lane, blocking_parts, DEADLINE_PASSED)
         silent = lane.silent_parts(self._plan.first_token_timeout, now)
