@@ -67,6 +67,7 @@ from abridge.core.events import (
 )
 from abridge.core.parts import GIVEN_UP_AT_ONCE, Lane, ReasoningItem, SummaryPart
 from abridge.core.plan import OverheadBudget, SummaryPlan
+from abridge.core.segmenter import Cut
 from abridge.core.usage import Tokens, UsageLedger
 
 
@@ -151,12 +152,16 @@ class Sequencer:
                 texts.setdefault((event.lane, event.item), []).append(event.text)
             elif isinstance(event, ContentDelta):
                 self._budget.add_model_text(event.text)
-        for (number, item_number), pieces in texts.items():
-            text = "".join(pieces)
-            for part, item in self._read_reasoning(self._lanes[number], item_number, text):
-                self._request_part(item, part, now)
-                yield self._take_effects()
+        cuts = [
+            (item, cut)
+            for (number, item_number), pieces in texts.items()
+            if (item := self._lanes[number].items.get(item_number)) is not None
+            for cut in self._read_reasoning(item, "".join(pieces))
+        ]
         yield self._take_effects()
+        for item, cut in cuts:
+            self._request_part(item, item.plan_part(next(self._part_ids), cut), now)
+            yield self._take_effects()
 
     def _take(self, event: Event, now: float) -> list[Effect]:
         """Queue an event, and emit what may leave."""
@@ -237,8 +242,8 @@ class Sequencer:
 
     def _process_arrival(self, lane: Lane, event: Event, now: float) -> None:
         if isinstance(event, ReasoningDelta):
-            for part, item in self._read_reasoning(lane, event.item, event.text):
-                self._request_part(item, part, now)
+            if (item := lane.items.get(event.item)) is not None:
+                self._read_reasoning(item, event.text)
         elif isinstance(event, ReasoningStarted):
             self._start_stretch(lane, event)
         elif isinstance(event, NativeSummary):
@@ -246,15 +251,10 @@ class Sequencer:
         elif isinstance(event, ReasoningEnded):
             self._end_stretch(lane, lane.items[event.item], now)
 
-    def _read_reasoning(
-        self, lane: Lane, number: int, text: str
-    ) -> Iterator[tuple[SummaryPart, ReasoningItem]]:
-        """Read an item's reasoning; yield the parts for which enough of it has come."""
+    def _read_reasoning(self, item: ReasoningItem, text: str) -> Iterable[Cut]:
+        """Read an item's reasoning; return what of it is to be summarized now."""
         self._budget.add_model_text(text)
-        item = lane.items.get(number)
-        if item is not None and item.is_arriving:
-            for cut in item.take_text(text):
-                yield item.plan_part(next(self._part_ids), cut), item
+        return item.take_text(text) if item.is_arriving else ()
 
     def _start_stretch(self, lane: Lane, event: ReasoningStarted) -> None:
         item = lane.items.get(event.item)

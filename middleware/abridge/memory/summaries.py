@@ -193,7 +193,8 @@ class SummaryTracker:
     def _follow(self, event: Event) -> None:
         match event:
             case ReasoningDelta():
-                if len((item := self._item(event)).raw) <= MAX_COMPARED_RAW:
+                item = self._items[event.lane or 0, event.item]
+                if len(item.raw) <= MAX_COMPARED_RAW:
                     item.raw += event.text
             case SummaryTextDelta():
                 self._item(event).deltas.append(event.text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from abridge.apis.api import Reader
@@ -54,13 +53,12 @@ class ExchangeRecorder:
         self._held_bytes = 0
         self._streams.inc()
 
-    def note(self, events: Iterable[Event], held_bytes: int) -> None:
-        """Take events that are being sent to the client, and how many bytes still wait."""
-        self.note_held(held_bytes)
+    def note(self, events: Iterable[Event]) -> None:
+        """Take events that are being sent to the client."""
         now = self.record.elapsed()
-        for kind, run in groupby(events, type):
-            if (take := self._TAKERS.get(kind)) is not None:
-                take(self, list(run), now)
+        for event in events:
+            if (take := self._TAKERS.get(type(event))) is not None:
+                take(self, event, now)
 
     def call_started(self, part: int) -> None:
         """Record that a summarizer was called for a part."""
@@ -102,48 +100,43 @@ class ExchangeRecorder:
         if record.style != "off":
             record.summaries = Counter(map(summary_outcome, self._summaries))
 
-    def _take_reasoning(self, events: list[ReasoningDelta], now: float) -> None:
-        if characters := sum([len(event.text) for event in events]):
-            self.record.characters += characters
+    def _take_reasoning(self, event: ReasoningDelta, now: float) -> None:
+        if event.text:
+            self.record.characters += len(event.text)
             self.record.thinking = _extend_span(now, self.record.thinking)
 
-    def _take_content(self, events: list[ContentDelta], now: float) -> None:
-        self.record.chunks += len(events)
+    def _take_content(self, _event: ContentDelta, now: float) -> None:
+        self.record.chunks += 1
         self.record.answer = _extend_span(now, self.record.answer)
 
-    def _take_part_added(self, events: list[SummaryPartAdded], now: float) -> None:
-        for event in events:
-            part = self._parts[event.lane, event.item, event.index] = ShownPart(now)
-            self.record.parts.append(part)
+    def _take_part_added(self, event: SummaryPartAdded, now: float) -> None:
+        part = self._parts[event.lane, event.item, event.index] = ShownPart(now)
+        self.record.parts.append(part)
 
-    def _take_part_text(self, _events: list[SummaryTextDelta], now: float) -> None:
+    def _take_part_text(self, _event: SummaryTextDelta, now: float) -> None:
         if self.record.first_summary is None:
             self.record.first_summary = now
 
-    def _take_part_done(self, events: list[SummaryPartDone], now: float) -> None:
-        for event in events:
-            self._parts[event.lane, event.item, event.index].ended = now
+    def _take_part_done(self, event: SummaryPartDone, now: float) -> None:
+        self._parts[event.lane, event.item, event.index].ended = now
 
-    def _take_start(self, events: list[ResponseStarted], _now: float) -> None:
-        self.record.response_id, self.record.response_model = events[-1].id, events[-1].model
+    def _take_start(self, event: ResponseStarted, _now: float) -> None:
+        self.record.response_id, self.record.response_model = event.id, event.model
 
-    def _take_usage(self, events: list[UsageReported], _now: float) -> None:
-        self.record.upstream_tokens = events[-1].usage or self.record.upstream_tokens
+    def _take_usage(self, event: UsageReported, _now: float) -> None:
+        self.record.upstream_tokens = event.usage or self.record.upstream_tokens
 
-    def _take_error(self, events: list[ErrorReported], _now: float) -> None:
-        self.record.note_error(events[0].error.code)
+    def _take_error(self, event: ErrorReported, _now: float) -> None:
+        self.record.note_error(event.error.code)
 
-    def _take_end(self, events: list[ResponseEnded], _now: float) -> None:
-        (event,) = events
+    def _take_end(self, event: ResponseEnded, _now: float) -> None:
         self.record.upstream_tokens = event.usage or self.record.upstream_tokens
         self._summaries = event.summaries.values()
         self.outcome = "ok" if event.ok and event.error is None else "failed"
         if event.error is not None:
             self.record.note_error(event.error.code)
 
-    _TAKERS: ClassVar[
-        Mapping[type[Event], Callable[[ExchangeRecorder, list[Any], float], None]]
-    ] = {
+    _TAKERS: ClassVar[Mapping[type[Event], Callable[[ExchangeRecorder, Any, float], None]]] = {
         ReasoningDelta: _take_reasoning,
         ContentDelta: _take_content,
         RefusalDelta: _take_content,
@@ -156,7 +149,7 @@ class ExchangeRecorder:
         ErrorReported: _take_error,
         ResponseEnded: _take_end,
     }
-    """What takes a run of events of one type, with the time."""
+    """What takes an event of a type, with the time."""
 
 
 def _extend_span(now: float, span: tuple[float, float] | None) -> tuple[float, float]:

@@ -124,6 +124,11 @@ class Client:
         self._pending.clear()
         self.close(complete=False)
 
+    @property
+    def is_behind(self) -> bool:
+        """Return whether so much waits to be sent that no more of upstream should be read."""
+        return self._drained is not None
+
     async def drain(self) -> None:
         """Wait until the client has taken what was written. Raises OSError if it has left."""
         if self._drained is not None:

@@ -144,10 +144,10 @@ class Exchange:
             self._begin_answer(message)
         elif message["type"] == "http.response.body" and self._answer is not None:
             await self._feed(self._answer, message)
-            self._recorder.note_held(self._sequencer.held_bytes)
-            if not (self._body_complete or self._summary_runner.has_room):
+            if self._summary_runner.is_full and not self._body_complete:
                 await self._summary_runner.wait_for_room()
-            await self._client.drain()
+            if self._client.is_behind:
+                await self._client.drain()
 
     # The answer
 
@@ -184,7 +184,7 @@ class Exchange:
             raise
 
     def _emit(self, events: list[Event]) -> None:
-        self._recorder.note(events, self._sequencer.held_bytes)
+        self._recorder.note(events)
         self._plan.summary_tracker.note(events)
         if self._sequencer.done:
             for event in events:

@@ -38,7 +38,7 @@ class _Call:
 
 
 class CallObserver(Protocol):
-    """Observes the summarizer's calls.
+    """Observes the summarizer's calls, and how many bytes wait for them.
 
     `call_span` returns a context manager around all of a call, which may last longer than its part;
     `call_ended` gets the duration by the clock, and the usage.
@@ -51,6 +51,8 @@ class CallObserver(Protocol):
     def call_ended(
         self, part: int, outcome: str, seconds: float, spent: SummarizerUsage
     ) -> None: ...
+
+    def note_held(self, held_bytes: int) -> None: ...
 
 
 class SummaryRunner:
@@ -76,7 +78,9 @@ class SummaryRunner:
         self._observer = observer
         self._effects: list[Effect] | None = None
         self._stopped = False
-        self._room = asyncio.Event()  # cleared while the Sequencer is full
+        self._held_bytes = 0  # as last noted
+        self.is_full = False  # no more of upstream should be read
+        self._room = asyncio.Event()  # cleared while it is full
         self._room.set()
         self._calls: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -96,18 +100,14 @@ class SummaryRunner:
             self._stop_call(part, call, "cancelled")
             self._perform(self.sequencer.summary_failed(part, DEADLINE_PASSED, self._clock.now()))
 
-    @property
-    def has_room(self) -> bool:
-        """Return whether more of upstream may be read: the Sequencer is not full, or all stops."""
-        return self._room.is_set()
-
     async def wait_for_room(self) -> None:
-        """Wait while the Sequencer is full: until a hold ends, or everything stops."""
+        """Wait while `is_full`: until a hold ends, or everything stops."""
         await self._room.wait()
 
     def stop(self) -> None:
         """Cancel everything that runs and start nothing more."""
         self._stopped = True
+        self.is_full = False
         self._room.set()
         for part, call in self._calls.items():
             self._stop_call(part, call, "cancelled")
@@ -147,34 +147,34 @@ class SummaryRunner:
         try:
             while effects and not self._stopped:
                 self._effects = []
-                self._perform_batch(effects)
+                events = [effect for effect in effects if isinstance(effect, Event)]
+                if events:
+                    self._emit(events)
+                if len(events) < len(effects):
+                    self._perform_calls(effects)
                 effects = self._effects
         finally:
             self._effects = None
         if self._timer_due is not None or self.sequencer.holding:
             self.set_timer()
-        self._update_room()
+        if self.sequencer.held_bytes != self._held_bytes:
+            self._note_held()
 
-    def _perform_batch(self, effects: list[Effect]) -> None:
-        requests: list[RequestPart | CancelPart] = []
-        events: list[Event] = []
+    def _perform_calls(self, effects: list[Effect]) -> None:
+        """Start and cancel calls."""
         for effect in effects:
-            if isinstance(effect, Event):
-                events.append(effect)
-            else:
-                requests.append(effect)
-        if events:
-            self._emit(events)
-        for request in requests:
             if self._stopped:
                 break
-            if isinstance(request, RequestPart):
-                self._start_call(request)
-            else:
-                self._cancel(request)
+            if isinstance(effect, RequestPart):
+                self._start_call(effect)
+            elif isinstance(effect, CancelPart):
+                self._cancel(effect)
 
-    def _update_room(self) -> None:
-        if self.sequencer.is_full and not self._stopped:
+    def _note_held(self) -> None:
+        self._held_bytes = self.sequencer.held_bytes
+        self._observer.note_held(self._held_bytes)
+        self.is_full = self.sequencer.is_full and not self._stopped
+        if self.is_full:
             self._room.clear()
         else:
             self._room.set()

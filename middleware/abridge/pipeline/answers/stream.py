@@ -72,17 +72,18 @@ class StreamAnswer:
     def emit(self, events: list[Event]) -> None:
         if self.passed_ok is not None:
             return
-        data = b"".join(map(self._write, events))
-        self._client.write(data)
+        pieces, write = list[bytes](), self._context.writer.write
+        for event in events:
+            try:
+                pieces.append(write(event))
+            except RecursionError as error:
+                pieces.append(self._replace_unwritable(event, error))
+        if data := b"".join(pieces):
+            self._client.write(data)
+            self._keep_alives = 0
         self._wrote_nothing = not data
-        self._keep_alives = 0 if data else self._keep_alives
-        self._close_when_done()
-
-    def _write(self, event: Event) -> bytes:
-        try:
-            return self._context.writer.write(event)
-        except RecursionError as error:
-            return self._replace_unwritable(event, error)
+        if self._ended:
+            self._close_when_done()
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Do nothing: the events were written as they came."""
@@ -103,30 +104,30 @@ class StreamAnswer:
 
         If nothing of what upstream sends reaches the client, a keep-alive is due in its place.
         """
-        events: list[Event] = []
+        read, events = self._context.reader.read, list[Event]()
         for frame in frames:
             if self._ended:
                 break
-            if not frame.startswith(b":") or sse.frame_data(frame) is not None:
-                events += self._parse_frame(frame)
-            elif not self._context.hide_unread:
-                self._feed_runner(events)
-                events = []
-                self._client.write(frame)
-        self._feed_runner(events)
-
-    def _feed_runner(self, events: list[Event]) -> None:
+            if frame.startswith(b":") and sse.frame_data(frame) is None:
+                events = self._pass_comment(frame, events)
+                continue
+            try:
+                events += read(frame)
+            except Exception as error:  # noqa: BLE001 -- upstream may send anything
+                # The frame that could not be read may have held a part of the answer.
+                _log.warning("a frame could not be read: %s", type(error).__name__)
+                self._ended = True
+                events += self._last_events(UNREADABLE) or [FAILED]
         self._wrote_nothing = self._wrote_nothing or not events
         self._runner.feed(events)
 
-    def _parse_frame(self, frame: bytes) -> list[Event]:
-        """Parse a frame. An error in the Reader ends the response: it may have lost something."""
-        try:
-            return self._context.reader.read(frame)
-        except Exception as error:  # noqa: BLE001 -- upstream may send anything
-            _log.warning("a frame could not be read: %s", type(error).__name__)
-            self._ended = True
-            return self._last_events(UNREADABLE) or [FAILED]
+    def _pass_comment(self, frame: bytes, before: list[Event]) -> list[Event]:
+        """Pass a comment on, after the events before it; return those that still wait."""
+        if self._context.hide_unread:
+            return before
+        self._runner.feed(before)
+        self._client.write(frame)
+        return []
 
     def _last_events(self, error: ErrorDetail | None) -> list[Event]:
         """Return the events with which the Reader ends the response. It may fail at what it
@@ -148,5 +149,5 @@ class StreamAnswer:
         return b""
 
     def _close_when_done(self) -> None:
-        if self._ended and self.passed_ok is None and self._runner.sequencer.done:
+        if self.passed_ok is None and self._runner.sequencer.done:
             self._client.close()
