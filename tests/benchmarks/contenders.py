@@ -5,13 +5,15 @@ Run as a module, this serves the baselines that are ASGI apps, on Abridge's serv
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import httpx
@@ -24,6 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.http.transport import Transport
+from tests.benchmarks.options import Options
 from tests.benchmarks.processes import BESIDE, MEASURED, Server, free_port, module, serving
 
 FRAMING = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
@@ -40,21 +43,31 @@ def upstream() -> Iterator[Server]:
 
 
 @contextmanager
-def abridge(port: int, environ: Mapping[str, str] | None = None, *flags: str) -> Iterator[Server]:
-    """Run the sidecar as users do, before the upstream on `port`; `environ` sets settings."""
+def abridge(
+    port: int,
+    environ: Mapping[str, str] | None = None,
+    *flags: str,
+    tree: Path | None = None,
+) -> Iterator[Server]:
+    """Run the sidecar as users do, before the upstream on `port`; `environ` sets settings, `tree`
+    is another checkout that it comes from."""
     own = free_port()
     where = ("--upstream", f"{_url(port)}/v1", "--port", str(own))
     command = module("abridge", "serve", *where, *flags)
-    with serving(command, own, MEASURED, environ) as server:
+    with serving(command, own, MEASURED, {**_path(tree), **(environ or {})}) as server:
         yield server
 
 
 @contextmanager
-def app(name: str, port: int) -> Iterator[Server]:
+def app(name: str, port: int, tree: Path | None = None) -> Iterator[Server]:
     own = free_port()
     command = module("tests.benchmarks.contenders", name, str(own), _url(port))
-    with serving(command, own, MEASURED) as server:
+    with serving(command, own, MEASURED, _path(tree)) as server:
         yield server
+
+
+def _path(tree: Path | None) -> dict[str, str]:
+    return {"PYTHONPATH": str(tree / "middleware")} if tree else {}
 
 
 NGINX = """
@@ -87,28 +100,52 @@ def nginx(port: int) -> Iterator[Server]:
             yield server
 
 
-LITELLM = """
-model_list:
-  - model_name: thinker-1
-    litellm_params: {{model: openai/thinker-1, api_base: {url}/json/v1, api_key: none}}
-"""
 LITELLM_KEY = f"sk-{secrets.token_hex(32)}"
 """LiteLLM does not start without a key."""
+
+LITELLM_PLAYS = ("json", "chat-paced", "chat-burst")
 
 
 @contextmanager
 def litellm(python: str, port: int) -> Iterator[Server]:
-    """Run LiteLLM's proxy with another environment's Python. It forwards no client headers, so the
-    path tells the upstream which script to play."""
+    """Run LiteLLM's proxy with another environment's Python. It forwards no client headers, so each
+    script is a model of its own, whose path tells the upstream what to play."""
     own = free_port()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "config.yaml")
-        config.write_text(LITELLM.format(url=_url(port)))
+        config.write_text(
+            json.dumps({"model_list": [_model(name, port) for name in LITELLM_PLAYS]})
+        )
         program = "from litellm import run_server; run_server()"
         options = ["--config", str(config), "--host", "127.0.0.1", "--port", str(own)]
         environ = {"LITELLM_MASTER_KEY": LITELLM_KEY}
         with serving([python, "-c", program, *options], own, MEASURED, environ) as server:
             yield server
+
+
+def _model(name: str, port: int) -> dict[str, Any]:
+    base = f"{_url(port)}/{name}/v1"
+    params = {"model": f"openai/{name}", "api_base": base, "api_key": "none"}
+    return {"model_name": name, "litellm_params": params}
+
+
+@contextmanager
+def others(port: int, options: Options) -> Iterator[dict[str, Server]]:
+    """Run nginx and LiteLLM's proxy where they are and other proxies are wanted."""
+    if not options.beside:
+        yield {}
+        return
+    with ExitStack() as stack:
+        servers = {}
+        if shutil.which("nginx"):
+            servers["nginx"] = stack.enter_context(nginx(port))
+        else:
+            options.say("nginx is not on the path: skipped")
+        if options.litellm:
+            servers["litellm"] = stack.enter_context(litellm(options.litellm, port))
+        else:
+            options.say("no environment with LiteLLM was given: skipped")
+        yield servers
 
 
 def _url(port: int) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options; `litellm` is a Python with LiteLLM's proxy installed."""
+    """Options; `litellm` is a Python with LiteLLM's proxy installed, `tree` another checkout whose
+    sidecar is measured instead of this one's, `beside` whether other proxies are measured too."""
 
     quick: bool = False
     litellm: str | None = None
+    tree: Path | None = None
+    beside: bool = True
 
     def rounds(self, full: int, quick: int) -> int:
         return quick if self.quick else full

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
 from tests.benchmarks import bodies, history, live, passthrough, plot, results, stream
 from tests.benchmarks import open as open_streams
-from tests.benchmarks.results import Finding
+from tests.benchmarks.results import Finding, Row
 
 BENCHMARKS: dict[str, ModuleType] = {
     "passthrough": passthrough,
@@ -18,6 +19,9 @@ BENCHMARKS: dict[str, ModuleType] = {
     "bodies": bodies,
     "history": history,
 }
+AGAINST = ("passthrough", "stream", "open")
+"""Those that can run another checkout's sidecar in turns with this one's."""
+
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- report -->\n", "<!-- end of report -->\n"
 
@@ -25,7 +29,29 @@ BEGIN, END = "<!-- report -->\n", "<!-- end of report -->\n"
 def show(findings: Iterable[Finding]) -> None:
     for finding in findings:
         met = {True: "met", False: "NOT MET", None: ""}[finding.met]
-        print(f"  {finding.name:64} {finding.figure:>10}  {finding.target:10} {met}".rstrip())
+        print(f"  {finding.name:86} {finding.figure:>10}  {finding.target:10} {met}".rstrip())
+
+
+def show_beside(name: str, other: str, rows: list[Row], others: list[Row]) -> None:
+    """Print this checkout's findings and another's."""
+    print(f"  {'':86} {'here':>10}  {other:>10}")
+    findings = BENCHMARKS[name].findings
+    for here, there in zip(findings(rows), findings(others), strict=True):
+        print(f"  {here.name:86} {here.figure:>10}  {there.figure:>10}")
+
+
+def show_targets(findings: Iterable[Finding]) -> None:
+    """Print those that are worked towards, of all benchmarks, in one table."""
+    for line in _targets(findings):
+        print(line)
+
+
+def _targets(findings: Iterable[Finding]) -> Iterator[str]:
+    yield "| | before | target | measured | met |\n|---|---:|---:|---:|:---:|"
+    for finding in findings:
+        if finding.before:
+            cells = (finding.before, finding.target, finding.figure, _met(finding))
+            yield f"| {finding.name} | {' | '.join(cells)} |"
 
 
 def write() -> None:
@@ -37,11 +63,13 @@ def write() -> None:
 
 
 def _lines() -> Iterator[str]:
+    read = {name: results.read(name) for name in BENCHMARKS}
+    saved = {name: rows for name, rows in read.items() if rows}
+    yield "### Targets\n"
+    yield from _targets(chain(*(BENCHMARKS[name].findings(rows) for name, rows in saved.items())))
     yield f"\n![{plot.ALT}](results/{plot.FILE.name})\n"
-    for name, benchmark in BENCHMARKS.items():
-        rows = results.read(name)
-        if not rows:
-            continue
+    for name, rows in saved.items():
+        benchmark = BENCHMARKS[name]
         yield f"### `{name}`\n\n{(benchmark.__doc__ or '').strip()}\n"
         yield "| | | target | met |\n|---|---:|---:|:---:|"
         for finding in benchmark.findings(rows):

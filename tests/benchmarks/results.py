@@ -20,13 +20,15 @@ Row = dict[str, str | float]
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure and its bounds, if any."""
+    """A figure and its bounds, if any; a target that is worked towards also has what it was
+    `before`."""
 
     name: str
     value: float
     unit: str = ""
     most: float | None = None
     least: float | None = None
+    before: str = ""
 
     @property
     def figure(self) -> str:

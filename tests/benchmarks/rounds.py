@@ -17,7 +17,6 @@ from tests.benchmarks.processes import BESIDE, module, prepare
 Result = dict[str, Any]
 QUIET = 0.02
 """The share of a round for which the measured process may have waited for its core."""
-TRIES = 5
 
 
 def run_jobs(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Result]:
@@ -31,13 +30,13 @@ def run_jobs(*jobs: Job, meanwhile: Callable[[], None] | None = None) -> list[Re
         return [load.result() for load in running]
 
 
-def run_undisturbed(job: Job) -> Result:
+def run_undisturbed(job: Job, tries: int) -> Result:
     """Run a job that leaves the measured process idle at times; return its least disturbed round.
 
     A process that waits for its core reads several events at a time and looks cheaper than it is,
-    so a disturbed round is repeated a few times."""
+    so a disturbed round is repeated, at most until there were so many `tries`."""
     rounds: list[Result] = []
-    while len(rounds) < TRIES and not (rounds and _disturbed(rounds[-1]) < QUIET):
+    while len(rounds) < tries and not (rounds and _disturbed(rounds[-1]) < QUIET):
         rounds += run_jobs(job)
     return min(rounds, key=_disturbed)
 

@@ -14,7 +14,7 @@ ENGAGED = {"x-abridge-summary": "auto"}
 QUESTION = "What is the sum of the first ten odd numbers?"
 
 
-def body(api: str, question: str = QUESTION) -> str:
+def body(api: str, question: str = QUESTION, model: str = "thinker-1") -> str:
     """Return a request for a stream."""
     messages = [{"role": "user", "content": question}]
     fields = {
@@ -22,4 +22,4 @@ def body(api: str, question: str = QUESTION) -> str:
         "responses": {"input": question},
         "messages": {"messages": messages, "max_tokens": 4096},
     }
-    return json.dumps({"model": "thinker-1", "stream": True, **fields[api]})
+    return json.dumps({"model": model, "stream": True, **fields[api]})
