@@ -1,17 +1,25 @@
-"""Draw the plot: the cost of passing through, and the time to a summary. Needs matplotlib."""
+"""Draw plots: costs beside baselines, against streams and against history. Needs matplotlib."""
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from tests.benchmarks import history as histories
 from tests.benchmarks import live, passthrough, results
 from tests.benchmarks.results import Row, middle, short
+from tests.benchmarks.turns import APIS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-FILE = results.FOLDER / "benchmarks.svg"
-ALT = "CPU a request passed through, and seconds to the first summary text, compared with baselines"
+FILES = {
+    "benchmarks.svg": "CPU a request passed through, and time to the first summary, by contender",
+    "scaling.svg": "Cost against open streams and against history; dashed is what is proportional",
+}
+"""What each shows."""
+
 OURS, OTHERS, FAINT = "#0b6e6e", "#8a8f98", "#e3e5e8"
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -28,10 +36,62 @@ def draw() -> None:
     from matplotlib import pyplot as plt
 
     with plt.rc_context(STYLE):
-        drawing, (left, right) = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
-        _passthrough(left, results.read("passthrough"))
-        _live(right, results.read("live"))
-        drawing.savefig(FILE, metadata={"Date": None})
+        for name, fill in zip(FILES, (_compare, _scale), strict=True):
+            drawing = plt.figure(figsize=(10, 3), layout="constrained")
+            fill(drawing)
+            drawing.savefig(results.FOLDER / name, metadata={"Date": None})
+
+
+def _compare(drawing: Figure) -> None:
+    left, right = drawing.subplots(1, 2)
+    _passthrough(left, results.read("passthrough"))
+    _live(right, results.read("live"))
+
+
+def _scale(drawing: Figure) -> None:
+    """Draw what more streams and longer histories cost, beside what is proportional."""
+    history = results.read("history")
+    streams = [{**row, "added_mib": _added(row)} for row in results.read("open")]
+    share, memory, request = drawing.subplots(1, 3)
+    for axes, key in ((share, "cpu_share"), (memory, "added_mib")):
+        for api, name in APIS.items():
+            _line(axes, name, _points(streams, "streams", key, case=f"{api}-rewritten"))
+    for api, way in product(histories.APIS, histories.WAYS):
+        label = f"{APIS[api]}, {way}"
+        _line(request, label, _points(history, "size", "cpu_ms", api=api, way=way))
+    share.set(title="Open streams: share of a core", xlabel="streams")
+    memory.set(title="Open streams: MiB they add", xlabel="streams")
+    request.set(title="A request: CPU, ms", xlabel="bytes of history")
+    for axes in (share, memory, request):
+        axes.set(xscale="log", yscale="log")
+        axes.legend(frameon=False, fontsize=7)
+
+
+def _added(row: Row) -> float:
+    return float(row["streams"]) * float(row["kib_each"]) / 1024
+
+
+def _points(rows: list[Row], across: str, key: str, **where: str) -> dict[float, float]:
+    """Return the median of a column for each value of another."""
+    chosen = [row for row in rows if all(row[name] == value for name, value in where.items())]
+    found = {str(row[across]) for row in chosen}
+    return {_number(at): middle(chosen, key, **{across: at}) for at in sorted(found, key=_number)}
+
+
+def _number(text: str) -> float:
+    """Return a count, or a size as in `100KB`."""
+    units = {"KB": 1e3, "MB": 1e6}
+    return float(text.rstrip("KMB")) * units.get(text[-2:], 1)
+
+
+def _line(axes: Axes, label: str, points: dict[float, float]) -> None:
+    """Draw points, and dashed through the last of them what is proportional."""
+    if not points:
+        return
+    [drawn] = axes.plot(list(points), list(points.values()), "o-", markersize=3, label=label)
+    last, value = [*points.items()][-1]
+    proportional = [value * at / last for at in points]
+    axes.plot(list(points), proportional, "--", color=drawn.get_color(), alpha=0.4)
 
 
 def _passthrough(axes: Axes, rows: list[Row]) -> None:

@@ -67,7 +67,8 @@ def _lines() -> Iterator[str]:
     saved = {name: rows for name, rows in read.items() if rows}
     yield "### Targets\n"
     yield from _targets(chain(*(BENCHMARKS[name].findings(rows) for name, rows in saved.items())))
-    yield f"\n![{plot.ALT}](results/{plot.FILE.name})\n"
+    for file, shown in plot.FILES.items():
+        yield f"\n![{shown}](results/{file})\n"
     for name, rows in saved.items():
         benchmark = BENCHMARKS[name]
         yield f"### `{name}`\n\n{(benchmark.__doc__ or '').strip()}\n"
