@@ -69,7 +69,8 @@ def run(options: Options) -> Iterator[Row]:
 
 def _compare(api: str, pace: str, servers: Mapping[str, Server], options: Options) -> Iterator[Row]:
     """Let all ways take turns; a burst also warms them up."""
-    cases = [Case(api, pace, way, each=5 if pace == "burst" else 1) for way in servers]
+    each = options.rounds(4, 1) if pace == "burst" else 1
+    cases = [Case(api, pace, way, each) for way in servers]
     for case in cases if pace == "burst" else ():
         run_jobs(case.job(servers[case.way]))
     for number in range(options.rounds(5, 2)):
