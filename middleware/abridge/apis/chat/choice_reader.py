@@ -101,33 +101,35 @@ class ChoiceReader:
             [] if inline is None else self._split_delta({}, {}, None, inline, separate_finish=False)
         )
 
-    def read_continuation(self, choice: Json, frame: bytes | None) -> Event | None:
-        """Read a chunk that only continues the current text, as nearly every chunk does; else None.
+    def find_continuation(self, choice: Json) -> str:
+        """Return the field with the text of a chunk that only continues what is being said, as
+        nearly every chunk does; else "".
 
-        The result is the same as that of `read`, in a fraction of the time.
+        What `proceed` makes of it is the same as what `read` does, in a fraction of the time.
         """
         delta = choice.get("delta")
         settled = self.announced and not (self.finished or self._held)
         if not settled or not isinstance(delta, dict) or choice.get("finish_reason"):
-            return None
+            return ""
         names = [name for name, value in delta.items() if value]
         if len(names) != 1 or "message" in choice:
-            return None
-        name, text = names[0], delta[names[0]]
-        if not isinstance(text, str):
-            return None
-        if name == "content" and self._tag_reader.answering and not self.reasoning_open:
-            self.message.append_text(name, text)
+            return ""
+        name = names[0]
+        if not isinstance(delta[name], str):
+            return ""
+        if name == "content":
+            return name if self._tag_reader.answering and not self.reasoning_open else ""
+        if name not in TEXT_FIELDS or not self.reasoning_open:
+            return ""
+        return "" if not self._shows_raw and _has_other_fields(choice, delta) else name
+
+    def proceed(self, name: str, text: str, frame: bytes | None) -> Event:
+        """Read more of what is being said."""
+        self.message.append_text(name, text)
+        if name == "content":
             return ContentDelta(self.lane, frame, text)
-        if name in TEXT_FIELDS and self.reasoning_open:
-            if not self._shows_raw and _has_other_fields(choice, delta):
-                return None
-            self._tag_reader.note_field()
-            self.message.append_text(name, text)
-            return ReasoningDelta(
-                self.lane, frame if self._shows_raw else None, REASONING_ITEM, text
-            )
-        return None
+        self._tag_reader.note_field()
+        return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
 
     def read(self, choice: Json, *, separate_finish: bool) -> list[ChunkPiece]:
         """Read a chunk's choice. With `separate_finish` the finish comes as a separate piece.

@@ -1,15 +1,18 @@
 """Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-Most frames only continue a choice's reasoning or text: `ChoiceReader.read_continuation` makes one
-event of such a frame at once. Any other is repaired (`repair.py`), its choices are split into
-pieces (`choice_reader.py`), and a `Framing` makes events of these: with frames for clients of the
-same API (`framing.py`), without for clients of others (`translation.py`).
+Most frames only continue a choice's reasoning or text: `ChoiceReader.find_continuation` recognises
+such a frame, and those that follow it are recognised by its pattern (`delta_patterns.py`). Any
+other is repaired (`repair.py`), its choices are split into pieces (`choice_reader.py`), and a
+`Framing` makes events of these: with frames for clients of the same API (`framing.py`), without for
+clients of others (`translation.py`).
 
 Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning.
 Usage, and what comes in the same chunk, waits until every lane has finished.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from abridge.apis import sse
 from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
@@ -27,6 +30,7 @@ from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
 from abridge.apis.chat.repair import ChunkRepair
+from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
@@ -72,6 +76,7 @@ class ChatReader:
         self._last_frame: bytes | None = None  # of the last with choices, if events carry frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
+        self._patterns = DeltaPatterns()
         self._rebuilder: CompletionRebuilder | None = None
         if display.hides_raw:
             drops_inline = display.drops_inline
@@ -91,6 +96,11 @@ class ChatReader:
         return self._unread_count + (self._rebuilder.dropped if self._rebuilder is not None else 0)
 
     def read(self, frame: bytes) -> list[Event]:
+        delta = self._patterns.read(frame)
+        return self._read(frame) if delta is None else [delta]
+
+    def _read(self, frame: bytes) -> list[Event]:
+        """Read a frame that fits no pattern."""
         data, carried = sse.frame_data(frame), frame if self._carries_frames else None
         if data is None:
             return [] if self._rebuilder is not None else [Passthrough(None, carried)]
@@ -104,9 +114,8 @@ class ChatReader:
             return self._read_unparsed(data, frame)
         if self._rebuilder is not None:
             return self._read_rebuilt(self._rebuilder, chunk, carried)
-        if (continuation := self._read_continuation(chunk, carried)) is not None:
-            self._last_frame = carried
-            return [continuation]
+        if (event := self._read_continuation(chunk, frame, carried)) is not None:
+            return [event]
         chunk = parse_object(data, loads_exact) or chunk  # it may be written again
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
@@ -123,9 +132,8 @@ class ChatReader:
         if rebuilt is None:
             return []
         carried = carried and encode_chunk(rebuilt, obfuscate=self._display.obfuscate)
-        if (continuation := self._read_continuation(rebuilt, carried)) is not None:
-            self._last_frame = carried
-            return [continuation]
+        if (event := self._read_continuation(rebuilt, None, carried)) is not None:
+            return [event]
         return self._read_parsed(rebuilt, carried, originals)
 
     def _read_parsed(
@@ -208,8 +216,26 @@ class ChatReader:
 
     # Chunks
 
-    def _read_continuation(self, chunk: Json, frame: bytes | None) -> Event | None:
-        """Read a chunk that only continues what one choice is saying; None for any other chunk."""
+    def _read_continuation(
+        self, chunk: Json, frame: bytes | None, carried: bytes | None
+    ) -> Event | None:
+        """Read a chunk that only continues what one choice is saying; None for any other chunk.
+
+        If it is all that upstream's `frame` says, learn its pattern.
+        """
+        reader = self._find_continued(chunk, carried)
+        name = "" if reader is None else reader.find_continuation(chunk["choices"][0])
+        if reader is None or not name:
+            self._patterns.clear()
+            return None
+        text = chunk["choices"][0]["delta"][name]
+        proceed = partial(self._proceed, reader, name)
+        if frame is not None:
+            self._patterns.learn(frame, carried, name, text, proceed)
+        return proceed(text, carried)
+
+    def _find_continued(self, chunk: Json, frame: bytes | None) -> ChoiceReader | None:
+        """Return the reader of the only choice that a chunk is about, if it may just continue."""
         choices = chunk.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
             return None
@@ -224,8 +250,11 @@ class ChatReader:
             return None
         if not self._display.show_raw and has_other_fields(chunk):
             return None
-        reader = self._choices.get(get_index(choice))
-        return reader.read_continuation(choice, frame) if reader is not None else None
+        return self._choices.get(get_index(choice))
+
+    def _proceed(self, reader: ChoiceReader, name: str, text: str, frame: bytes | None) -> Event:
+        self._last_frame = frame
+        return reader.proceed(name, text, frame)
 
     def _start(self, chunk: Json) -> list[Event]:
         """Start the response at the first chunk with choices.
@@ -377,6 +406,7 @@ class ChatReader:
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
+        self._patterns.clear()
         events = self._flush_choices(is_cut=self._failed)
         if not self._failed:
             events += self._finish_choices()

@@ -43,8 +43,15 @@ class BlockOrder:
         self._queued: OrderedDict[int | None, list[FramedEvent]] = OrderedDict()  # by index
 
     def passes(self, event: Json) -> bool:
-        """Return whether `arrange` would yield just this event, and has nothing to note."""
-        return self._open is None and event.get("type") != "content_block_start"
+        """Return whether `arrange` would yield just this event; then it is taken note of."""
+        kind = event.get("type")
+        if self._open is None:
+            return kind != "content_block_start"
+        is_next = kind == "content_block_delta" and event.get("index") == self._open
+        if not is_next or self._queued:
+            return False
+        self.note_fragment(string(as_object(event.get("delta")).get("partial_json")))
+        return True
 
     def arrange(self, event: Json, frame: bytes | None) -> Iterator[FramedEvent]:
         """Take an event; yield those whose turn it is. After an error nothing is: a call that may
@@ -99,12 +106,17 @@ class BlockOrder:
             self._open, self._arguments = index if is_call else None, StringIO()
             self._last_fragment = ""
         elif kind == "content_block_delta" and index == self._open:
-            fragment = string(as_object(event.get("delta")).get("partial_json"))
-            self._arguments.write(fragment)
-            self._last_fragment = fragment or self._last_fragment
-            if self._arguments.tell() > self._limit:
-                self._open = None
+            self.note_fragment(string(as_object(event.get("delta")).get("partial_json")))
         elif kind in BLOCK_EVENTS:
+            self._open = None
+
+    def note_fragment(self, fragment: str) -> None:
+        """Take note of a fragment of the open call's arguments, if one is open."""
+        if self._open is None:
+            return
+        self._arguments.write(fragment)
+        self._last_fragment = fragment or self._last_fragment
+        if self._arguments.tell() > self._limit:
             self._open = None
 
     def _is_complete(self) -> bool:

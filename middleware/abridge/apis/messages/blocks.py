@@ -94,6 +94,9 @@ class Block:
     is_translated = False
     """True for types of blocks that are translated into events."""
 
+    text_field = ""
+    """The field of its deltas whose text `proceed` takes; "" if it has none."""
+
     index = 0  # its place among the blocks of the answer
     is_moved = False  # upstream gave it another index
 
@@ -110,6 +113,10 @@ class Block:
     def add_delta(self, _delta: Json) -> list[Event]:
         """Take a delta. One of another type than the block's has no effect."""
         return []
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        """Take the text of a delta that holds nothing else, after another one did."""
+        raise NotImplementedError
 
     def stop(self) -> list[Event]:
         self.is_open = False
@@ -147,6 +154,8 @@ class ReasoningBlock(Block):
 
 
 class ThinkingBlock(ReasoningBlock):
+    text_field = "thinking"
+
     def __init__(self, content_block: Json, state: MessageState) -> None:
         super().__init__(content_block, state)
         self._texts: list[str] = []
@@ -159,6 +168,10 @@ class ThinkingBlock(ReasoningBlock):
         if signature := self._state.check(delta.get("signature"), opaque):
             self._keep_signature(signature)
         return self._add_text(string(delta.get("thinking")))
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        self._state.keep_text(self._texts, text)
+        return ReasoningDelta(LANE, frame, self.item or 0, text)
 
     def _keep_signature(self, signature: str) -> None:
         """Keep a signature. Each delta replaces it, as in the official client."""
@@ -203,6 +216,7 @@ class TextBlock(Block):
         super().__init__(content_block, state)
         self._texts: list[str] = []
         self._filter = state.new_text_filter()
+        self.text_field = "text" if self._filter is None else ""
 
     def start(self) -> list[Event]:
         return self.add_delta(self.content_block)
@@ -211,6 +225,10 @@ class TextBlock(Block):
         text = string(delta.get("text"))
         self._state.keep_text(self._texts, text)
         return self._show(text if self._filter is None else visible_text(self._filter.feed(text)))
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        self._state.keep_text(self._texts, text)
+        return ContentDelta(LANE, frame, text)
 
     def stop(self) -> list[Event]:
         return super().stop() if self._filter is None else self._end(self._filter.end)
@@ -247,6 +265,7 @@ class ToolUseBlock(Block):
         self._fragments: list[str] = []
         self._has_no_input = True
         self._filter = state.new_arguments_filter()
+        self.text_field = "partial_json" if self._filter is None else ""
 
     def start(self) -> list[Event]:
         return [ToolCallDelta(LANE, None, call_index=self._call, id=self._id, name=self._name)]
@@ -260,6 +279,10 @@ class ToolUseBlock(Block):
         return self._show(
             fragment if self._filter is None else visible_text(self._filter.feed(fragment))
         )
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        self._state.keep_text(self._fragments, text)
+        return ToolCallDelta(LANE, frame, call_index=self._call, arguments=text)
 
     def stop(self) -> list[Event]:
         self.is_open = False
@@ -290,3 +313,23 @@ BLOCK_TYPES: dict[str, type[Block]] = {
     "text": TextBlock,
     "tool_use": ToolUseBlock,
 }
+
+DELTA_BLOCK_TYPES = {
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "text_delta": "text",
+}
+"""Block types that a delta implies, for upstreams that leave out `content_block_start`."""
+
+TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
+"""The fields of deltas that hold text, by type."""
+
+
+def is_stray(delta: Json, block: Block) -> bool:
+    """Return whether a delta holds text of the answer that cannot go on with its block: one that
+    was closed for others, or is of another type."""
+    kind = string(delta.get("type"))
+    if kind not in TEXT_FIELDS or not delta.get(TEXT_FIELDS[kind]):
+        return False
+    is_other = block.type in DELTA_BLOCK_TYPES.values() and block.type != DELTA_BLOCK_TYPES[kind]
+    return is_other or not block.is_open

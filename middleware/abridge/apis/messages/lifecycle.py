@@ -1,10 +1,10 @@
-"""Complete the events around an answer's blocks: its start, its stop, an error."""
+"""Parse an answer's events, and complete those around its blocks: its start, its stop, an error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from abridge.apis.json import as_object, string
+from abridge.apis.json import as_object, loads_exact, parse_object, string
 from abridge.apis.messages.usage import NO_USAGE
 from abridge.apis.openai import mint_id
 from abridge.core.conversation import Json
@@ -54,3 +54,13 @@ def make_stop(block_types: Iterable[str], usage: Json) -> Json:
         "delta": {"stop_reason": reason, "stop_sequence": None},
         "usage": {"output_tokens": 0, **usage},
     }
+
+
+def parse_event(data: bytes) -> Json | None:
+    """Parse an event: with exact numbers unless it is a delta, all of which are text. Some gateways
+    leave out the type of an error."""
+    event = parse_object(data)
+    if event is None or event.get("type") == "content_block_delta":
+        return event
+    exact = parse_object(data, loads_exact) or event
+    return {"type": "error", **exact} if "type" not in exact and "error" in exact else exact

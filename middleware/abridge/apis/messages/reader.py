@@ -11,9 +11,11 @@ dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import ClassVar
 
 from abridge.apis import sse
+from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.frames import encode_event, parse_frame, with_event_name
@@ -28,7 +30,14 @@ from abridge.apis.json import (
     string,
 )
 from abridge.apis.messages.block_order import BlockOrder, FramedEvent
-from abridge.apis.messages.blocks import LANE, Block, MessageState, ReasoningBlock
+from abridge.apis.messages.blocks import (
+    DELTA_BLOCK_TYPES,
+    LANE,
+    Block,
+    MessageState,
+    ReasoningBlock,
+    is_stray,
+)
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.framing import Framing
 from abridge.apis.messages.hiding import MessageRebuilder, show_block
@@ -39,6 +48,7 @@ from abridge.apis.messages.lifecycle import (
     complete_start,
     complete_whole,
     make_stop,
+    parse_event,
 )
 from abridge.apis.messages.usage import merge_usage, read_usage
 from abridge.apis.own_errors import without_message
@@ -67,16 +77,6 @@ FINISH_REASONS: dict[str, FinishReason] = {
 """Finish reasons; any other stop reason means `stop`, or `tool_calls` if there were calls. Text
 before a refusal stays: the client has seen it."""
 
-DELTA_BLOCK_TYPES = {
-    "thinking_delta": "thinking",
-    "signature_delta": "thinking",
-    "text_delta": "text",
-}
-"""Block types that a delta implies, for upstreams that leave out `content_block_start`."""
-
-TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
-"""The fields of deltas that hold text, by type."""
-
 _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
@@ -95,6 +95,7 @@ class MessagesReader:
         if display.hides_raw and framing.carries_frames:
             self._rebuilder = MessageRebuilder()
         self._order = BlockOrder(limit)
+        self._patterns = DeltaPatterns()
         self._inline: InlineThinking | None = None
         if framing.carries_frames:
             self._inline = InlineThinking.for_answer(profile, display, limit)
@@ -117,8 +118,14 @@ class MessagesReader:
         return self._dropped + self._state.dropped + rebuilt + inline
 
     def read(self, frame: bytes) -> list[Event]:
+        delta = self._patterns.read(frame)
+        return self._read(frame) if delta is None else [delta]
+
+    def _read(self, frame: bytes) -> list[Event]:
+        """Read a frame that fits no pattern."""
+        self._patterns.clear()
         data = sse.frame_data(frame)
-        event = None if data is None or self._ended else _parse_event(data)
+        event = None if data is None or self._ended else parse_event(data)
         if event is None:
             return self._read_unparsed(data, frame)
         carried: bytes | None = None
@@ -129,13 +136,31 @@ class MessagesReader:
             carried = encode_event(event["type"], event)
         elif self._carries_frames:
             carried = with_event_name(frame, event)
-        if not self._carries_frames or (self._order.passes(event) and self._is_plain(event)):
-            return self._handle(event, carried)
+        if not self._carries_frames or (self._is_plain(event) and self._order.passes(event)):
+            events = self._handle(event, carried)
+            self._learn(frame, event, events)
+            return events
         return self._handle_all(self._order.arrange(event, carried))
+
+    def _learn(self, frame: bytes, event: Json, events: list[Event]) -> None:
+        """Learn the pattern of a frame if it says nothing but the next text of a block."""
+        delta, block = event.get("delta"), self._current
+        if block is None or not isinstance(delta, dict) or self._rebuilder is not None:
+            return
+        field = block.text_field
+        is_next = event.get("type") == "content_block_delta" and len(events) == 1
+        if is_next and delta.keys() == {"type", field} and string(delta[field]):
+            proceed = partial(self._proceed, block)
+            self._patterns.learn(frame, events[0].frame, field, delta[field], proceed)
+
+    def _proceed(self, block: Block, text: str, frame: bytes | None) -> Event:
+        self._order.note_fragment(text)
+        return block.proceed(text, frame)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
+        self._patterns.clear()
         if self._stopped and error is None and self._failure is None:
             return self._on_message_stop({}, None)
         rest: list[Event] = []
@@ -292,7 +317,7 @@ class MessagesReader:
         if self._stopped or not isinstance(delta, dict):
             return self._count_fault()
         block = self._by_index.get(index)
-        if block is None or (self._carries_frames and _is_stray(delta, block)):
+        if block is None or (self._carries_frames and is_stray(delta, block)):
             return self._read_stray_delta(index, delta)
         if not block.is_open:
             return self._count_fault()
@@ -416,26 +441,6 @@ class MessagesReader:
         "message_stop": _on_message_stop,
         "error": _on_error,
     }
-
-
-def _parse_event(data: bytes) -> Json | None:
-    """Parse an event: with exact numbers unless it is a delta, all of which are text. Some gateways
-    leave out the type of an error."""
-    event = parse_object(data)
-    if event is None or event.get("type") == "content_block_delta":
-        return event
-    exact = parse_object(data, loads_exact) or event
-    return {"type": "error", **exact} if "type" not in exact and "error" in exact else exact
-
-
-def _is_stray(delta: Json, block: Block) -> bool:
-    """Return whether a delta holds text of the answer that cannot go on with its block: one that
-    was closed for others, or is of another type."""
-    kind = string(delta.get("type"))
-    if kind not in TEXT_FIELDS or not delta.get(TEXT_FIELDS[kind]):
-        return False
-    is_other = block.type in DELTA_BLOCK_TYPES.values() and block.type != DELTA_BLOCK_TYPES[kind]
-    return is_other or not block.is_open
 
 
 def _block_index(event: Json) -> int | None:

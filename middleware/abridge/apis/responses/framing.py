@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
+from abridge.apis.delta_patterns import Proceed
 from abridge.apis.frames import change_frame, encode_event
 from abridge.apis.json import string
 from abridge.apis.obfuscation import obfuscate_event
@@ -37,6 +38,10 @@ class AnswerReader(Protocol):
 
     def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
         """Return the item that takes an event: the one it names or, if that cannot, another."""
+
+    def find_continuation(self, event: Json) -> Proceed | None:
+        """Return what reads an event that is nothing but the next delta of an item that is not kept
+        open; None for any other."""
 
     def read(self, item: OutputItem | None, event: Json, frame: bytes | None) -> list[Event] | None:
         """Read an event that is not about reasoning; return None if it is out of order."""
@@ -123,6 +128,9 @@ class OriginalAnswer:
             if kind is not None and kind.is_part:
                 return self._output.continue_item(item)
         return item
+
+    def find_continuation(self, _event: Json) -> None:
+        """Return None: the item that may go on is kept open."""
 
     def read(self, item: OutputItem | None, event: Json, frame: bytes | None) -> list[Event] | None:
         event_type = string(event.get("type"))

@@ -12,8 +12,10 @@ arguments are complete once they are JSON.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+from abridge.apis.delta_patterns import Proceed
 from abridge.apis.json import string
 from abridge.apis.responses.contents import (
     EVENT_STAGES,
@@ -41,6 +43,21 @@ class _QueuedEvent(NamedTuple):
     frame_size: int
 
 
+def _proceed_reasoning(item: OutputItem, text: str, frame: bytes | None) -> ReasoningDelta:
+    item.contents.append_text(text)
+    return ReasoningDelta(LANE, frame, item.output_index, text)
+
+
+def _proceed_answer(
+    item: OutputItem,
+    is_text: bool,  # noqa: FBT001 -- bound by position
+    text: str,
+    frame: bytes | None,
+) -> ContentDelta:
+    item.contents.append_text(text)
+    return ContentDelta(LANE, frame, text if is_text else "")
+
+
 _Handler = Callable[["ItemReader", Json, bytes | None], list[Event]]
 
 
@@ -60,20 +77,19 @@ class ItemReader:
         self._reasoning = ReasoningReader(output, framing, hides_raw=hides_raw)
         self._queue: list[_QueuedEvent] = []  # events of later items than the open one
 
-    def read_delta(self, event: Json, frame: bytes | None) -> Event | None:
-        """Read an event that is nothing but the next delta; return None for any other.
+    def find_continuation(self, event: Json) -> Proceed | None:
+        """Return what reads an event that is nothing but the next delta; None for any other.
 
-        Give the result of `read` in a fraction of the time.
+        It gives the result of `read` in a fraction of the time.
         """
         item = self._output.open_answer
+        if item is not None:
+            is_next = not self._queue and item.is_continued_by(event)
+            return partial(_proceed_answer, item, event["type"] == TEXT_DELTA) if is_next else None
+        item = self._output.open_reasoning
         if item is None:
-            item = self._output.open_reasoning
-            if item is None or not (text := item.append_delta(event)):
-                return None
-            return ReasoningDelta(LANE, frame, item.output_index, text)
-        if self._queue or not (text := item.append_delta(event)):
-            return None
-        return ContentDelta(LANE, frame, text if event["type"] == TEXT_DELTA else "")
+            return self._answer.find_continuation(event)
+        return partial(_proceed_reasoning, item) if item.is_continued_by(event) else None
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""

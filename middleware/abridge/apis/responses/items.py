@@ -61,23 +61,19 @@ class OutputItem:
         """Return whether the item may be complete, judging by what was streamed."""
         return self.contents.is_complete(awaits_end=self.is_numbered)
 
-    def append_delta(self, event: Json) -> str:
-        """Append the event's text if it is nothing but the next delta of the open content part.
-
-        Return the text, or an empty string. Nearly every event of a stream is such a delta.
-        """
+    def is_continued_by(self, event: Json) -> bool:
+        """Return whether an event is nothing but the next delta of the open content part, as nearly
+        every event of a stream is."""
         contents, text = self.contents, event.get("delta")
-        if (
-            not contents.delta_type
-            or event.get("type") != contents.delta_type
-            or event.get("output_index") != self.output_index
-            or event.get("content_index") != contents.content_index
-            or event.get("item_id") != self.id
-            or not isinstance(text, str)
-        ):
-            return ""
-        contents.append_text(text)
-        return text
+        return (
+            bool(contents.delta_type)
+            and event.get("type") == contents.delta_type
+            and event.get("output_index") == self.output_index
+            and event.get("content_index") == contents.content_index
+            and event.get("item_id") == self.id
+            and isinstance(text, str)
+            and bool(text)
+        )
 
     def reconcile(self, item: Json) -> Json:
         """Return upstream's `item` with the first id, and what it leaves out filled in."""

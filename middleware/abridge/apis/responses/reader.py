@@ -1,7 +1,8 @@
 """Read the Responses API, a stream or a whole response, into events.
 
-A frame's way: most continue the text of the open item, which `ItemReader.read_delta` finds out at
-once. Any other is read here if it is about the response. If it is about an output item,
+A frame's way: most continue the text of the open item, which `ItemReader.find_continuation` finds
+out at once, and those that follow are recognised by the pattern of that (`delta_patterns.py`). Any
+other is read here if it is about the response. If it is about an output item,
 `ItemReader` hands it to `ReasoningReader` or to the reader of the answer, which a `Framing`
 chooses: events carry frames for clients of the same API (`framing.py`), none for clients of others
 (`translation.py`).
@@ -17,6 +18,7 @@ from math import isfinite
 from typing import Any, ClassVar
 
 from abridge.apis import sse
+from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.frames import change_frame, with_event_name
@@ -95,6 +97,7 @@ class ResponsesReader:
         self._inline: InlineThinking | None = None
         if display.hides_raw or profile.inline_on_responses:
             self._inline = InlineThinking(profile, display, limit, self._output, framing.make_frame)
+        self._patterns = DeltaPatterns()
         self._lifecycle = ResponseLifecycle()
         self._response: bytes | None = None
         self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
@@ -116,6 +119,14 @@ class ResponsesReader:
         return self._output.mismatches
 
     def read(self, frame: bytes) -> list[Event]:
+        delta = self._patterns.read(frame)
+        if delta is None:
+            return self._read(frame)
+        self._output.frame_size = len(frame)
+        return [delta]
+
+    def _read(self, frame: bytes) -> list[Event]:
+        """Read a frame that fits no pattern."""
         data = sse.frame_data(frame)
         parse = loads if self._inline is None else loads_exact
         sent = None if data is None or self._ended else parse_object(data, parse)
@@ -132,14 +143,17 @@ class ResponsesReader:
             return []
         if self._inline is not None:
             return self._read_events(self._inline.read(event, carried))
-        delta = self._items.read_delta(event, carried)
-        if delta is not None:
-            return [delta]
+        proceed = self._items.find_continuation(event)
+        if proceed is not None:
+            self._patterns.learn(frame, carried, "delta", event["delta"], proceed)
+            return [proceed(event["delta"], carried)]
+        self._patterns.clear()
         return self._read_event(self._renamed(parse_object(data, loads_exact) or sent), carried)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
+        self._patterns.clear()
         events = self._read_events(self._inline.end()) if self._inline is not None else []
         self._ended = True
         error = self._error or error or CONNECTION_LOST
@@ -206,8 +220,11 @@ class ResponsesReader:
         """Read what became of an event whose thinking was taken out."""
         events: list[Event] = []
         for event, frame in framed_events:
-            delta = self._items.read_delta(event, frame)
-            events += self._read_event(event, frame) if delta is None else [delta]
+            proceed = self._items.find_continuation(event)
+            if proceed is None:
+                events += self._read_event(event, frame)
+            else:
+                events.append(proceed(event["delta"], frame))
         return events
 
     def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:

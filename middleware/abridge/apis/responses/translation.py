@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+from abridge.apis.delta_patterns import Proceed
 from abridge.apis.json import objects, string
 from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import (
@@ -130,6 +132,18 @@ class TranslatedAnswer:
         if item is None and (kind := content_kind_of(event, "message")) is not None:
             return self._find_message(event, event_text(event, kind) or "")
         return item
+
+    def find_continuation(self, event: Json) -> Proceed | None:
+        item = self._output.find(event)
+        progress = None if item is None else self._progress.get(item.output_index)
+        is_next = item is not None and item.is_open and item.is_continued_by(event)
+        if item is None or progress is None or progress.number is None or not is_next:
+            return None
+        if event["type"] == TEXT.delta_type and not event.get("logprobs"):
+            return partial(_proceed_text, item, progress.number)
+        if item.type in CALL_TYPES and progress.has_arguments:
+            return partial(_proceed_call, item, progress.number)
+        return None
 
     def read(
         self, item: OutputItem | None, event: Json, _frame: bytes | None
@@ -263,3 +277,14 @@ class TranslatedAnswer:
         return ToolCallDelta(
             LANE, None, call_index=progress.number or 0, arguments=text, custom=custom
         )
+
+
+def _proceed_text(item: OutputItem, number: int, text: str, _frame: bytes | None) -> ContentDelta:
+    item.contents.append_text(text)
+    return ContentDelta(LANE, None, text, [], number)
+
+
+def _proceed_call(item: OutputItem, number: int, text: str, _frame: bytes | None) -> ToolCallDelta:
+    item.contents.append_text(text)
+    custom = item.type == "custom_tool_call"
+    return ToolCallDelta(LANE, None, call_index=number, arguments=text, custom=custom)

@@ -1,0 +1,230 @@
+"""Recognise a frame that differs from an earlier one in the text of its delta alone.
+
+Nearly every frame of a stream does: it has the bytes of the one before, but for the text and what
+counts or pads the frames. Once such a frame has been read, its *pattern* is kept: the bytes around
+what varies. A frame that consists of the same bytes around other values of the same kinds has the
+same tokens, so it says the same with another text, and none of it needs to be parsed or checked
+again.
+
+Two things make that certain. A pattern is made only where no backslash stands outside the values,
+so that quotation marks alone tell what is a string there; and a value is taken only if it is one
+string or one number by itself. The state that a reader checks beside the frame is its own affair:
+it clears the patterns with each frame that is more than the next delta.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import orjson
+
+from abridge.apis import sse
+from abridge.apis.json import dumps
+from abridge.core.events import Event
+
+VARYING_FIELDS = (
+    b"sequence_number",
+    b"obfuscation",  # OpenAI
+    b"p",  # Mistral
+)
+"""Fields that number or pad frames. No reader looks at them."""
+
+MAX_PATTERNS = 4
+"""Patterns that are kept at once: choices and reasoning or calls that alternate have one each."""
+
+MAX_UNUSED = 16
+"""Patterns in a row that no frame has fitted. Then every frame of the stream is another one."""
+
+MAX_FRAME = 4096
+"""The longest frame, in bytes, of which a pattern is kept."""
+
+MAX_DIGITS = 18
+"""Digits of the longest number that varies: one that fits 64 bits, whatever it is."""
+
+_VALUE = re.compile(rb'\s*+:\s*+(?:"((?:[^"\\]++|\\.)*+)"|(\d{1,18}+)(?=\s*+[,}]))')
+
+_CLOSING = re.compile(rb'"([\]} ]++[\r\n]++)')
+
+Proceed: TypeAlias = Callable[[str, "bytes | None"], Event]
+"""Makes the event of the next text, given that and the frame in which it goes out."""
+
+
+class DeltaPatterns:
+    """The patterns of one stream's deltas."""
+
+    def __init__(self) -> None:
+        self._patterns: list[_Pattern] = []
+        self._unused = 0
+
+    def read(self, frame: bytes) -> Event | None:
+        """Read a frame that is the next delta by one of the patterns."""
+        for pattern in self._patterns:
+            if text := pattern.match(frame):
+                self._unused = 0
+                if pattern.passes:
+                    return pattern.proceed(text, frame)
+                carried = pattern.rewrite(frame, text)
+                return None if carried == b"" else pattern.proceed(text, carried)
+        return None
+
+    def learn(
+        self, frame: bytes, carried: bytes | None, key: str, text: str, proceed: Proceed
+    ) -> None:
+        """Learn from a frame that was the next delta, with this text under this key, and from the
+        bytes in which it goes out."""
+        if self._unused >= MAX_UNUSED:
+            return
+        self._unused += 1
+        pattern = _find_pattern(frame, carried, key.encode(), text, proceed)
+        if pattern is not None:
+            self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
+
+    def clear(self) -> None:
+        """Forget all patterns: what a delta means may be another thing now."""
+        if self._patterns:
+            self._patterns = []
+
+
+class _Hole(NamedTuple):
+    """A value that varies, and the bytes that follow on it."""
+
+    is_string: bool
+    is_text: bool
+    is_last: bool
+    rest: bytes
+
+
+@dataclass(slots=True, frozen=True)
+class _Pattern:
+    head: bytes
+    holes: tuple[_Hole, ...]
+    closing: bytes
+    """What ends the frame after the last hole's rest, but for blanks, with which Anthropic pads."""
+    passes: bool  # a frame goes out as it is
+    around: tuple[bytes, bytes] | None
+    """What goes out around the frame or, `of_text`, around the text of it; None if nothing does."""
+    of_text: bool
+    proceed: Proceed
+
+    def match(self, frame: bytes) -> str:
+        """Return the text of a frame of this pattern; "" for any other."""
+        if not frame.startswith(self.head):
+            return ""
+        start, text = len(self.head), ""
+        for is_string, is_text, is_last, rest in self.holes:
+            end = frame.rfind(rest, start) if is_last else frame.find(rest, start)
+            if end < 0:
+                return ""
+            if is_string:
+                try:
+                    value = orjson.loads(frame[start - 1 : end + 1])
+                except orjson.JSONDecodeError:
+                    return ""
+                text = value if is_text else text
+            elif not _is_number(frame[start:end]):
+                return ""
+            start = end + len(rest)
+        ending = frame[start:]
+        if ending == self.closing or ending.translate(None, b" ") == self.closing:
+            return text
+        return ""
+
+    def rewrite(self, frame: bytes, text: str) -> bytes | None:
+        """Return the bytes in which a frame goes out, None if it does not, or b"" if that cannot be
+        told: whoever writes a text anew may spell it otherwise than upstream."""
+        if self.around is None:
+            return None
+        before, after = self.around
+        written = dumps(text) if self.of_text else frame
+        if self.of_text and not frame.startswith(written, len(self.head) - 1):
+            return b""
+        return before + written + after
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    is_string: bool
+
+
+def _find_pattern(
+    frame: bytes, carried: bytes | None, key: bytes, text: str, proceed: Proceed
+) -> _Pattern | None:
+    """Find the pattern of a frame; None if it is not certain that another text would be read from
+    the same place."""
+    data = sse.frame_data(frame) or b""
+    if len(frame) > MAX_FRAME or frame.count(data) != 1 or b"\n" in data or b"\0" in data:
+        return None  # not one line, or perhaps in UTF-16
+    text_span = _find_text(data, key, text)
+    if text_span is None:
+        return None
+    others = (_find_value(data, name) for name in VARYING_FIELDS if name != key)
+    spans = sorted([text_span, *filter(None, others)])
+    around = None if carried is None else _find_around(frame, carried, key, text, spans)
+    starts, ends = [span.start for span in spans], [span.end for span in spans]
+    literals = [data[start:end] for start, end in zip([0, *ends], [*starts, None], strict=True)]
+    if (carried is None) != (around is None) or not _are_tokens(literals, spans):
+        return None
+    before, after = frame.split(data)
+    rests = [*literals[1:-1], literals[-1] + after]
+    of_text = carried is not None and not carried.endswith(frame)
+    closing = None if of_text else _CLOSING.fullmatch(rests[-1])
+    if closing is not None:
+        rests[-1] = b'"'
+    holes = tuple(
+        _Hole(span.is_string, span is text_span, span is spans[-1], rest)
+        for span, rest in zip(spans, rests, strict=True)
+    )
+    end = b"" if closing is None else closing[1].replace(b" ", b"")
+    return _Pattern(before + literals[0], holes, end, carried == frame, around, of_text, proceed)
+
+
+def _find_around(
+    frame: bytes, carried: bytes, key: bytes, text: str, spans: list[_Span]
+) -> tuple[bytes, bytes] | None:
+    """Find what goes out around a frame, or around its text if nothing else of it varies."""
+    if carried.endswith(frame):
+        return carried.removesuffix(frame), b""
+    span = _find_text(carried, key, text) if len(spans) == 1 else None
+    return span and (carried[: span.start - 1], carried[span.end + 1 :])
+
+
+def _find_text(data: bytes, key: bytes, text: str) -> _Span | None:
+    """Find a text under its key."""
+    span = _find_value(data, key)
+    if span is None or not span.is_string:
+        return None
+    try:
+        return span if orjson.loads(data[span.start - 1 : span.end + 1]) == text else None
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _find_value(data: bytes, name: bytes) -> _Span | None:
+    """Find the only value of this name, a text between its quotation marks or a number."""
+    mark = b'"%b"' % name
+    found = _VALUE.match(data, data.find(mark) + len(mark)) if data.count(mark) == 1 else None
+    return _Span(*found.span(found.lastindex or 0), found.lastindex == 1) if found else None
+
+
+def _are_tokens(literals: list[bytes], spans: list[_Span]) -> bool:
+    """Return whether the values between the literals are whole tokens.
+
+    Without backslashes each quotation mark begins or ends a string, so their number tells whether a
+    value is within one.
+    """
+    quotes = 0
+    for literal, span in zip(literals, spans, strict=False):
+        quotes += literal.count(b'"')
+        if quotes % 2 != span.is_string:
+            return False
+    return not any(b"\\" in literal for literal in literals)
+
+
+def _is_number(spelling: bytes) -> bool:
+    """Return whether this is a number of the kind that counts frames."""
+    is_plain = spelling.isdigit() and len(spelling) <= MAX_DIGITS
+    return is_plain and (spelling[:1] != b"0" or len(spelling) == 1)

@@ -1,0 +1,334 @@
+"""Test that frames recognised by a pattern are read as if each were parsed."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.apis.api import Reader
+from abridge.apis.chat.api import CHAT
+from abridge.apis.delta_patterns import MAX_PATTERNS, MAX_UNUSED, DeltaPatterns
+from abridge.apis.display import Display
+from abridge.apis.messages.api import MESSAGES
+from abridge.apis.responses.api import RESPONSES
+from abridge.apis.sse import FrameDecoder
+from abridge.core.events import ContentDelta, Event
+from abridge.providers.catalog import PROFILES
+from tests.end_to_end.recordings.recordings import Recording, recordings
+from tests.support.shared import needs_recordings
+from tests.support.streams import frame
+
+APIS = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
+PLAIN, REPLACED = Display(style=None), Display(show_raw=False)
+HIDDEN = Display(show_raw=False, hides_raw=True)
+LIMIT = 4096
+
+
+# Patterns
+
+
+def show(text: str, carried: bytes | None) -> Event:
+    return ContentDelta(0, carried, text)
+
+
+def learned(sent: bytes, key: str, text: str, carried: bytes | None = b"") -> DeltaPatterns:
+    patterns = DeltaPatterns()
+    patterns.learn(sent, sent if carried == b"" else carried, key, text, show)
+    return patterns
+
+
+DELTA = (
+    b'data: {"n":"x","sequence_number":1,"delta":{"text":"one","z":null},"obfuscation":"ab"}\n\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        (b"one", b"another", "another"),
+        (b"one", rb"\"},{\n", '"},{\n'),
+        (b"one", "ü€😀".encode(), "ü€😀"),
+        (b'"sequence_number":1', b'"sequence_number":123456789', "one"),
+        (b'"ab"', b'""', "one"),
+        (b"one", b"", None),
+        (b"one", rb"\ud800", None),
+        (b"one", b"\xff", None),
+        (b"one", b"a\nb", None),
+        (b"one", b'a","text":"b', None),
+        (b"one", b"a\\", None),
+        (b'"sequence_number":1', b'"sequence_number":01', None),
+        (b'"sequence_number":1', b'"sequence_number":1.5', None),
+        (b'"sequence_number":1', b'"sequence_number":', None),
+        (b'"ab"', b'"a"b"', None),
+        (b'"ab"', b'"ab","x":"y"', None),
+        (b'"x"', b'"y"', None),
+        (b"}\n\n", b"}\n", None),
+        (b"}\n\n", b"}\n\n\n", None),
+        (b"}\n\n", b",\n\n", None),
+    ],
+)
+def test_a_frame_fits_if_it_says_the_same_with_another_text(
+    old: bytes, new: bytes, text: str | None
+) -> None:
+    assert DELTA.count(old) == 1
+    sent = DELTA.replace(old, new)
+    read = learned(DELTA, "text", "one").read(sent)
+    assert read == (None if text is None else ContentDelta(0, sent, text))
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        rb'data: {"note":"\"","text":"one"}' + b"\n\n",
+        rb'data: {"t\u0065xt":"two","text":"one"}' + b"\n\n",
+        b'data: {"text":"two","text":"one"}\n\n',
+        b'data: {"type":"text","text":"one"}\n\n',
+        b'data: {"text":"other"}\n\n',
+        b'data: {"text":1}\n\n',
+        b'data: {"text":\ndata: "one"}\n\n',
+        b': {"text":"one"}\ndata: {"text":"one"}\n\n',
+        b'data: {"text":"one","more":"%b"}\n\n' % (b"x" * 4096),
+    ],
+)
+def test_nothing_is_learned_of_a_frame_that_might_say_something_else(sent: bytes) -> None:
+    assert learned(sent, "text", "one").read(sent) is None
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+@pytest.mark.parametrize("head", [b"", b"event: x\n", b'event: "\n', b": y\nid: 1\n"])
+def test_lines_around_the_data_are_the_same(head: bytes, end: bytes) -> None:
+    first, second = (b'%bdata: {"text":"%b"}%b' % (head, text, end) for text in (b"a", b"b"))
+    assert learned(first, "text", "a").read(second) == ContentDelta(0, second, "b")
+    assert learned(first, "text", "a").read(b"id: 7\n" + second) is None
+
+
+def test_blanks_between_closing_brackets_do_not_matter() -> None:
+    first, second = b'data: {"d":{"text":"a"}  }\n\n', b'data: {"d":{"text":"b"}     }   \n\n'
+    assert learned(first, "text", "a").read(second) == ContentDelta(0, second, "b")
+    assert learned(first, "text", "a").read(second.replace(b"}", b"]", 1)) is None
+
+
+def test_what_goes_out_follows_from_the_frame() -> None:
+    first, second = b'data: {"text":"a"}\n\n', rb'data: {"text":"b\n"}' + b"\n\n"
+    named = learned(first, "text", "a", b"event: x\n" + first)
+    assert named.read(second) == ContentDelta(0, b"event: x\n" + second, "b\n")
+    nothing = learned(first, "text", "a", None)
+    assert nothing.read(second) == ContentDelta(0, None, "b\n")
+    repaired = learned(first, "text", "a", b'data: {"more":1,"text":"a","id":""}\n\n')
+    expected = rb'data: {"more":1,"text":"b\n","id":""}' + b"\n\n"
+    assert repaired.read(second) == ContentDelta(0, expected, "b\n")
+    assert repaired.read(rb'data: {"text":"\u0062"}' + b"\n\n") is None  # who spells it how?
+
+
+def test_a_rewritten_frame_of_which_more_varies_has_no_pattern() -> None:
+    patterns = learned(DELTA, "text", "one", DELTA.replace(b"null", b"1"))
+    assert patterns.read(DELTA) is None
+
+
+def test_few_patterns_are_kept() -> None:
+    patterns = DeltaPatterns()
+    frames = [frame({"i": number, "text": "a"}) for number in range(MAX_PATTERNS + 1)]
+    for each in frames:
+        patterns.learn(each, each, "text", "a", show)
+    assert [patterns.read(each) is not None for each in frames] == [False, *[True] * MAX_PATTERNS]
+    patterns.clear()
+    assert not any(map(patterns.read, frames))
+
+
+def test_no_more_is_learned_where_no_frame_fits() -> None:
+    patterns = DeltaPatterns()
+    for number in range(MAX_UNUSED):
+        patterns.learn(frame({"i": number, "text": "a"}), None, "text", "a", show)
+    patterns.learn(DELTA, DELTA, "text", "one", show)
+    assert patterns.read(DELTA) is None
+
+
+# Readers
+
+
+def read_all(reader: Reader, frames: list[bytes], *, by_patterns: bool) -> list[Any]:
+    """Return all that a reader makes of a stream. The ids that it mints are counted."""
+    with pytest.MonkeyPatch.context() as patch:
+        minted = count()
+        patch.setattr(secrets, "token_bytes", lambda size: next(minted).to_bytes(size, "big"))
+        if not by_patterns:
+            patch.setattr(DeltaPatterns, "learn", lambda *_: None)
+        read = [reader.read(each) for each in frames]
+        known = [reader.faults, reader.dropped, reader.mismatches]
+        return [*read, known, reader.end(), reader.recorded_turns(), reader.observed()]
+
+
+def chat_frame(kind: str, text: str) -> dict[str, Any]:
+    fields = {"think": "reasoning_content", "say": "content", "refuse": "refusal"}
+    delta: dict[str, Any] = {fields.get(kind, ""): text}
+    if kind == "call":
+        delta = {"tool_calls": [{"index": 0, "function": {"arguments": text}}]}
+    elif kind == "begin":
+        delta = {"role": "assistant", "content": ""}
+    elif kind == "begin call":
+        function = {"name": "look", "arguments": ""}
+        delta = {"tool_calls": [{"index": 0, "id": "call_1", "function": function}]}
+    elif kind == "end":
+        delta = {}
+    choice = {"index": 0, "delta": delta, "finish_reason": "stop" if kind == "end" else None}
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return {**head, "choices": [choice], "usage": None}
+
+
+RESPONSES_KINDS: dict[str, tuple[str, str, int]] = {
+    "think": ("response.reasoning_text.delta", "rs_1", 0),
+    "sum up": ("response.reasoning_summary_text.delta", "rs_1", 0),
+    "say": ("response.output_text.delta", "msg_1", 1),
+    "refuse": ("response.refusal.delta", "msg_1", 1),
+    "call": ("response.function_call_arguments.delta", "fc_1", 2),
+}
+ITEMS: dict[str, dict[str, Any]] = {
+    "begin": {"id": "rs_1", "type": "reasoning", "summary": []},
+    "begin text": {"id": "msg_1", "type": "message", "role": "assistant", "content": []},
+    "begin call": {
+        "id": "fc_1",
+        "type": "function_call",
+        "call_id": "c",
+        "name": "look",
+        "arguments": "",
+    },
+}
+
+
+def responses_frame(kind: str, text: str) -> dict[str, Any]:
+    number = {"sequence_number": len(text)}
+    if kind in ITEMS:
+        index = list(ITEMS).index(kind)
+        return {"type": "response.output_item.added", "output_index": index, "item": ITEMS[kind]}
+    if kind == "end":
+        return {"type": "response.completed", **number, "response": {"id": "resp_1", "output": []}}
+    event_type, item_id, index = RESPONSES_KINDS[kind]
+    place = {"summary_index" if kind == "sum up" else "content_index": 0}
+    address = {"item_id": item_id, "output_index": index, **({} if kind == "call" else place)}
+    padding = {"obfuscation": "x" * (len(text) % 4)}
+    return {"type": event_type, **number, **address, "delta": text, **padding}
+
+
+BLOCKS = {"begin": "thinking", "begin text": "text", "begin call": "tool_use"}
+DELTAS = {
+    "think": ("thinking_delta", "thinking"),
+    "say": ("text_delta", "text"),
+    "call": ("input_json_delta", "partial_json"),
+    "sign": ("signature_delta", "signature"),
+}
+
+
+def messages_frame(kind: str, text: str) -> dict[str, Any]:
+    if kind in BLOCKS:
+        index = list(BLOCKS).index(kind)
+        empty = {"thinking": {"thinking": ""}, "text": {"text": ""}}
+        more = empty.get(BLOCKS[kind], {"id": "call_1", "name": "look", "input": {}})
+        block = {"type": BLOCKS[kind], **more}
+        return {"type": "content_block_start", "index": index, "content_block": block}
+    if kind in ("end", "refuse"):
+        return {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}}
+    delta_type, field = DELTAS[kind]
+    index = list(DELTAS).index(kind) % 3
+    return {
+        "type": "content_block_delta",
+        "index": index,
+        "delta": {"type": delta_type, field: text},
+    }
+
+
+Make = Callable[[str, str], dict[str, Any]]
+MAKERS: dict[str, tuple[Make, list[str]]] = {
+    "chat": (chat_frame, ["begin", "begin call", "end", "think", "say", "call", "refuse"]),
+    "responses": (responses_frame, [*ITEMS, "end", *RESPONSES_KINDS]),
+    "messages": (messages_frame, [*BLOCKS, "end", *DELTAS]),
+}
+TEXTS = st.one_of(
+    st.text(min_size=1, max_size=5),
+    st.sampled_from(["a", "b", "{", "}", '"}', '"}}\n\n', "\\", '\\"', "<think>", "</think>", "ü"]),
+    st.sampled_from(["", " ", "\ud83d", "\0", "content", '","content":"']),
+)
+MUTATIONS: list[tuple[bytes, bytes]] = [
+    (b"}\n\n", b"\n\n"),
+    (b"}\n\n", b"  }\n\n"),
+    (b"\n\n", b"\r\n\r\n"),
+    (b"data: ", b"data:"),
+    (b"data: ", b": comment\ndata: "),
+    (b"data: ", b"event: response.output_text.delta\ndata: "),
+    (b"null", b"NaN"),
+    (b'"delta"', b'"delta":"x","delta"'),
+    (b'"text"', rb'"t\u0065xt"'),
+    (b'"content"', b'"content":"dup","content"'),
+    (b'"finish_reason":null', b'"finish_reason":"stop"'),
+    (b'"usage":null', b'"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}'),
+    (b'"usage":null', b'"usage":null,"error":{"message":"no"}'),
+    (b'"object":"chat.completion.chunk",', b""),
+    (b'"index":0', b'"index":1'),
+    (b'"output_index":1', b'"output_index":7'),
+    (b'"item_id":"msg_1"', b'"item_id":"msg_2"'),
+    (b'"choices":', b'"p":"abc","choices":'),
+    (b'"type"', b'"more":1,"type"'),
+    (b"a", b"\xff"),
+    (b"e", b"E"),
+    (b"{", b"["),
+]
+
+
+@st.composite
+def streams(draw: st.DrawFn, api: str) -> list[bytes]:
+    make, kinds = MAKERS[api]
+    frames: list[bytes] = []
+    runs = draw(st.lists(st.tuples(st.sampled_from(kinds), st.integers(1, 4)), max_size=6))
+    for kind, times in [("begin", 1), *runs]:
+        for _ in range(times):
+            fields, compact = make(kind, draw(TEXTS)), draw(st.booleans())
+            separators = (",", ":") if compact else None
+            is_ascii = draw(st.sampled_from([True, True, False]))
+            data = json.dumps(fields, ensure_ascii=is_ascii, separators=separators)
+            sent = b"data: %b\n\n" % data.encode(errors="surrogatepass")
+            if draw(st.integers(0, 5)) == 0:
+                old, new = draw(st.sampled_from(MUTATIONS))
+                sent = sent.replace(old, new, 1)
+            frames.append(sent)
+    return [*frames, *draw(st.sampled_from([[], [b"data: [DONE]\n\n", *frames[-2:]]]))]
+
+
+@pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN], ids=["plain", "replaced", "hidden"])
+@pytest.mark.parametrize("api", APIS)
+@given(data=st.data())
+def test_patterns_change_nothing_of_a_stream(
+    api: str, display: Display, data: st.DataObject
+) -> None:
+    frames = data.draw(streams(api))
+    for make in (APIS[api].reader, APIS[api].upstream.translating_reader):
+        slow, fast = (
+            read_all(make(PROFILES["auto"], display, LIMIT), frames, by_patterns=by_patterns)
+            for by_patterns in (False, True)
+        )
+        assert fast == slow
+
+
+def frames_of(recording: Recording) -> list[bytes]:
+    decoder = FrameDecoder(1 << 20)
+    return [*decoder.feed(recording.data), *decoder.end()]
+
+
+@needs_recordings
+@pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN], ids=["plain", "replaced", "hidden"])
+@pytest.mark.parametrize("recording", recordings(*APIS), ids=lambda recording: recording.name)
+def test_patterns_change_nothing_of_a_recording(recording: Recording, display: Display) -> None:
+    if not recording.streamed:
+        return
+    api, frames = APIS[recording.api or ""], frames_of(recording)
+    for make in (api.reader, api.upstream.translating_reader):
+        slow, fast = (
+            read_all(make(PROFILES["auto"], display, 1 << 20), frames, by_patterns=by_patterns)
+            for by_patterns in (False, True)
+        )
+        assert fast == slow
