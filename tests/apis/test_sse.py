@@ -149,3 +149,12 @@ def test_joined_frames_are_split(line: str, expected: list[str]) -> None:
 @given(st.lists(st.sampled_from([b"data: a", b"\n", b"\r"]), max_size=12).map(b"".join))
 def test_no_byte_is_lost_in_splitting(data: bytes) -> None:
     assert b"".join(sse.split_frames(data)) == data
+
+
+@given(LINES)
+def test_data_with_one_kind_of_line_end_is_split_like_any(lines: list[bytes]) -> None:
+    for each in (lines, [line for line in lines if line != b"\r"]):
+        data = b"".join(each)
+        assert sse._split(data) == sse._split_mixed(data)
+        crlf = data.replace(b"\r", b"").replace(b"\n", b"\r\n")
+        assert sse._split(crlf) == sse._split_mixed(crlf)

@@ -16,7 +16,9 @@ BOM = b"\xef\xbb\xbf"
 
 DONE = b"[DONE]"
 
-_BLANK_LINE = re.compile(rb"\r\r\n?|(?:\r\n|\n)(?:\r\n|\n|\r(?!\Z))")
+_LF_BLANK = rb"\n(?:\r\n|\n|\r(?!\Z))"
+
+_BLANK_LINE = re.compile(rb"\r(?:\r\n?|%b)|%b" % (_LF_BLANK, _LF_BLANK))
 """The end of a frame. Where lines end in LFs, a CR that comes last may yet be followed by one."""
 
 _OVERLAP = 3  # a blank line may begin this many bytes before the new data
@@ -30,9 +32,8 @@ class FrameDecoder:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._buffer = bytearray()
+        self._buffer = bytearray()  # a frame that is not complete
         self._scanned = 0
-        self._has_cr = False
         self._started = False
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -40,21 +41,24 @@ class FrameDecoder:
 
         Raises EventTooLarge if a frame exceeds `limit` bytes.
         """
-        if self._started and not (self._buffer or self._has_cr) and _is_one_frame(data):
+        if self._started and not self._buffer and _is_one_frame(data):
             self._check_size(len(data))
             return [data]
-        self._buffer += data
-        self._has_cr = self._has_cr or b"\r" in data
-        frames: list[bytes] = []
-        start = 0
-        while end := self._find_frame_end(max(start, self._scanned)):
-            frames.append(bytes(self._buffer[start:end]))
-            start = self._scanned = end
+        if self._buffer:
+            self._buffer += data
+            if not self._has_blank_line():
+                self._check_size(len(self._buffer))
+                return []
+            data = bytes(self._buffer)
+            self._buffer.clear()
+        frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)
-            del self._buffer[:start]
-        self._check_size(max(map(len, (self._buffer, *frames))))
-        self._scanned = max(0, len(self._buffer) - _OVERLAP)
+        if rest:
+            self._buffer += rest
+        self._scanned = max(0, len(rest) - _OVERLAP)
+        if len(data) > self._limit:
+            self._check_size(max(map(len, (rest, *frames))))
         return frames
 
     def end(self) -> list[bytes]:
@@ -71,13 +75,13 @@ class FrameDecoder:
         if size > self._limit:
             raise EventTooLarge(self._limit)
 
-    def _find_frame_end(self, start: int) -> int:
-        """Return the position after the next blank line, or 0. Without CRs that is found fast."""
-        if self._has_cr:
-            match = _BLANK_LINE.search(self._buffer, start)
-            return match.end() if match is not None else 0
-        position = self._buffer.find(b"\n\n", start)
-        return position + 2 if position >= 0 else 0
+    def _has_blank_line(self) -> bool:
+        """Return whether what was added to the buffer ends a frame."""
+        start, self._scanned = self._scanned, max(0, len(self._buffer) - _OVERLAP)
+        if self._buffer.find(b"\n\n", start) >= 0:
+            return True
+        has_cr = self._buffer.find(b"\r", start) >= 0
+        return has_cr and _BLANK_LINE.search(self._buffer, start) is not None
 
     def _strip_bom(self, frames: list[bytes]) -> None:
         """Remove a byte order mark, which is not part of the first frame, from the start of the
@@ -93,6 +97,26 @@ def _is_one_frame(data: bytes) -> bool:
     return data.find(b"\n\n") == len(data) - 2 >= 0 and b"\r" not in data
 
 
+def _split(data: bytes) -> tuple[list[bytes], bytes]:
+    """Split data into frames and the beginning of one, by what ends lines in nearly every stream if
+    nothing else does."""
+    if b"\r" not in data:
+        blank = b"\n\n"
+    elif b"\n\n" in data or b"\r\r" in data or data.count(b"\n\r") != data.count(b"\r\n\r\n"):
+        return _split_mixed(data)
+    else:
+        blank = b"\r\n\r\n"
+    pieces = data.split(blank)
+    rest = pieces.pop()
+    return [piece + blank for piece in pieces], rest
+
+
+def _split_mixed(data: bytes) -> tuple[list[bytes], bytes]:
+    ends = [found.end() for found in _BLANK_LINE.finditer(data)]
+    frames = [data[start:end] for start, end in pairwise([0, *ends])]
+    return frames, data[ends[-1] :] if ends else data
+
+
 def _is_complete(payload: bytes | None) -> bool:
     if payload is None or payload.startswith(DONE):
         return payload is not None
@@ -105,10 +129,8 @@ def _is_complete(payload: bytes | None) -> bool:
 
 def split_frames(data: bytes) -> list[bytes]:
     """Split bytes that consist of whole frames."""
-    if _is_one_frame(data):
-        return [data]
-    ends = [found.end() for found in _BLANK_LINE.finditer(data)]
-    return [data[start:end] for start, end in pairwise([0, *ends, len(data)]) if start < end]
+    frames, rest = _split(data)
+    return [*frames, rest] if rest else frames
 
 
 def frame_data(frame: bytes) -> bytes | None:
