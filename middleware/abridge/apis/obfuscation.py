@@ -19,6 +19,11 @@ BLOCK = 16
 
 FIELD = "obfuscation"
 
+_BATCH = 64
+"""Paddings that are made of one call for random bytes, which costs more than a padding."""
+
+_unused: list[bytes] = []
+
 
 def wants_obfuscation(body: Json) -> bool:
     """Return False if a request switches it off."""
@@ -31,7 +36,7 @@ def obfuscate_event(event: Json) -> Json:
     delta = event.get("delta")
     if not isinstance(delta, str) or FIELD in event:
         return event
-    return {**event, FIELD: _fill_up(_encoded_size(delta))}
+    return {**event, FIELD: fill_up(_encoded_size(delta)).decode()}
 
 
 def obfuscate_chunk(chunk: Json) -> Json:
@@ -42,7 +47,7 @@ def obfuscate_chunk(chunk: Json) -> Json:
         if isinstance(delta := choice.get("delta"), dict)
         for value in delta.values()
     )
-    return {**chunk, FIELD: _fill_up(size)} if size else chunk
+    return {**chunk, FIELD: fill_up(size).decode()} if size else chunk
 
 
 def _encoded_size(value: object) -> int:
@@ -50,5 +55,12 @@ def _encoded_size(value: object) -> int:
     return len(dumps(value)) - 2 * isinstance(value, str)
 
 
-def _fill_up(size: int) -> str:
-    return token_urlsafe(BLOCK)[: -size % BLOCK]
+def fill_up(size: int) -> bytes:
+    """Return random characters that fill up a size to a multiple of `BLOCK`."""
+    try:
+        padding = _unused.pop()
+    except IndexError:
+        text = token_urlsafe(_BATCH * BLOCK).encode()
+        _unused.extend(text[end - BLOCK : end] for end in range(BLOCK, len(text), BLOCK))
+        padding = _unused.pop()
+    return padding[: -size % BLOCK]
