@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+import orjson
+
 from abridge.apis import sse
 from abridge.apis.json import dumps, loads_exact, parse_object, string
+from abridge.apis.obfuscation import fill_up
 from abridge.core.conversation import Json
 
 MakeFrame: TypeAlias = Callable[[str, Json], bytes | None]
@@ -46,3 +49,37 @@ def with_event_name(frame: bytes, event: Json) -> bytes:
         return frame
     kind = string(event.get("type"))
     return b"event: %s\n%s" % (kind.encode(), frame) if kind.isprintable() and kind else frame
+
+
+HOLE = orjson.Fragment(b"\0")
+"""Stands for what is filled in later: a byte that JSON never has."""
+
+
+class DeltaFrame:
+    """Write one delta after the other, of which only the text and the number differ.
+
+    `event` is one of them, with `HOLE` in the place of its number, if it has one, and after it in
+    that of its text. What is obfuscated is the text between its quotes, unless `overhead` says how
+    many characters more or less.
+    """
+
+    __slots__ = ("_after", "_before", "_between", "_overhead", "_unfinished")
+
+    def __init__(
+        self, event: Json, event_type: str | None = None, *, overhead: int = -len('""')
+    ) -> None:
+        frame = sse.encode_frame(dumps(event), event_type)
+        self._before, *between, self._after = frame.split(b"\0")
+        self._between = b"".join(between)
+        self._unfinished = self._after.removesuffix(b"}\n\n") + b',"obfuscation":"'
+        self._overhead = overhead
+
+    def write(self, text: str, number: bytes = b"") -> bytes:
+        return b"".join((self._before, number, self._between, dumps(text), self._after))
+
+    def write_obfuscated(self, text: str, number: bytes = b"") -> bytes:
+        encoded = dumps(text)
+        padding = fill_up(len(encoded) + self._overhead)
+        return b"".join(
+            (self._before, number, self._between, encoded, self._unfinished, padding, b'"}\n\n')
+        )

@@ -8,8 +8,9 @@ for reasoning: alone, in the field that upstream uses for its reasoning; with ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
 from abridge.apis.chat.envelopes import (
@@ -23,10 +24,9 @@ from abridge.apis.chat.reasoning import FieldLayout
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.apis.openai import MintId, complete_logprobs, mint_id
 from abridge.apis.tools import unwrap_free_text
-from abridge.core.conversation import Json, RecordedTurn
+from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
-    ErrorDetail,
     Event,
     Finished,
     NativeSummary,
@@ -42,6 +42,18 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 
 PART_SEPARATOR = "\n\n"
+
+
+TextPlace: TypeAlias = str | int
+"""Where a delta adds text: the field, or the number of the call."""
+
+AddedText: TypeAlias = tuple[TextPlace, str]
+
+NOTHING: AddedText = ("", "")
+
+_AddText: TypeAlias = Callable[["ChoiceWriter", Any], AddedText | None]
+
+_Write: TypeAlias = Callable[["ChoiceWriter", Any], list[Json]]
 
 
 class ChoiceWriter:
@@ -62,7 +74,7 @@ class ChoiceWriter:
         max_held: int = 0,
         whole: bool = False,
     ) -> None:
-        self._lane = lane
+        self.lane = lane
         self._display = display
         self._tools = tools or {}
         self._mint_id = mint_id
@@ -75,47 +87,100 @@ class ChoiceWriter:
         self._error_written = False
 
     def write(self, event: Event) -> list[Json]:
+        added = self.add_text(event)
+        if added is not None:
+            place, text = added
+            return [self._wrap(self.build_delta(place, text))] if text else []
         if self._envelope_builder is not None:
             self._envelope_builder.add_event(event)
-        match event:
-            case SummaryTextDelta():
-                delta = self.reasoning.add_summary(event.item, event.index, event.text)
-                return [{"index": self._lane, "delta": delta, "finish_reason": None}]
-            case ToolCallDelta():
-                return self._write_call(event)
-            case ContentDelta():
-                return [self._write_answer(event)]
-            case TurnRecorded():
-                return self._write_recorded(event.turn)
-            case Finished():
-                return self._finish(event)
-        return self._write_reasoning(event)
+        write = self._WRITERS.get(type(event))
+        return [] if write is None else write(self, event)
 
-    def _write_reasoning(self, event: Event) -> list[Json]:
-        """Write upstream's reasoning and its summary, where they are shown, and opaque state."""
-        match event:
-            case ReasoningDelta() if self._display.show_raw and event.text:
-                self._blocks.add_raw(event.text)
-                return [self._wrap(self.reasoning.add_raw(event.item, event.text))]
-            case NativeSummary() if self._display.show_summary and event.text:
-                delta = self.reasoning.add_summary(event.item, event.index, event.text)
-                blocks = self._blocks.add_summary(event.index, event.text)
-                return [self._wrap({**delta, **blocks})]
-            case ProviderState():
-                return [self._wrap(self._blocks.add_state(event))]
-            case ReasoningStarted():
-                self.reasoning.note_start(event)
-            case ReasoningEnded():
-                return self._end_stretch(event.summary.error)
+    # Deltas that only add to one text, as nearly all do
+
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take an event of which only text is written, if anything; return where, and what.
+
+        Return None for any other, which is not taken.
+        """
+        add = self._ADDERS.get(type(event))
+        return None if add is None else add(self, event)
+
+    def build_delta(self, place: TextPlace, text: Any) -> Json:
+        """Return a delta that adds a text in its place."""
+        if isinstance(place, str):
+            return {place: text}
+        return {"tool_calls": [{"index": place, **self._calls[place].fragment(text)}]}
+
+    def _add_content(self, event: ContentDelta) -> AddedText | None:
+        if event.logprobs or not event.text:
+            return None
+        text = self._separate(event)
+        if self._envelope_builder is not None:
+            self._envelope_builder.add_answer({"content": text})
+        return "content", text
+
+    def _add_arguments(self, event: ToolCallDelta) -> AddedText | None:
+        call = self._calls.get(event.call_index)
+        if call is None or call.custom_tool is not None:
+            return None
+        if self._envelope_builder is not None and event.arguments:
+            delta = self.build_delta(event.call_index, event.arguments)
+            self._envelope_builder.add_answer(delta)
+        return event.call_index, event.arguments
+
+    def _add_summary(self, event: SummaryTextDelta) -> AddedText | None:
+        if self._display.add_details:
+            return None
+        return self.reasoning.add_summary(event.item, event.index, event.text)
+
+    def _add_raw(self, event: ReasoningDelta) -> AddedText | None:
+        is_shown = self._display.show_raw and event.text
+        if is_shown and self._display.add_details:
+            return None
+        if self._envelope_builder is not None:
+            self._envelope_builder.add_event(event)
+        if not is_shown:
+            return NOTHING
+        self._blocks.add_raw(event.text)
+        return self.reasoning.add_raw(event.item, event.text)
+
+    _ADDERS: ClassVar[dict[type[Event], _AddText]] = {
+        ContentDelta: _add_content,
+        ToolCallDelta: _add_arguments,
+        SummaryTextDelta: _add_summary,
+        ReasoningDelta: _add_raw,
+    }
+
+    # Upstream's reasoning and its summary, where they are shown, and opaque state
+
+    def _write_summary(self, event: SummaryTextDelta) -> list[Json]:
+        return [self._wrap(self.reasoning.build_summary(event.item, event.index, event.text))]
+
+    def _write_raw(self, event: ReasoningDelta) -> list[Json]:
+        self._blocks.add_raw(event.text)
+        return [self._wrap(self.reasoning.build_raw(event.item, event.text))]
+
+    def _write_native(self, event: NativeSummary) -> list[Json]:
+        if not (self._display.show_summary and event.text):
+            return []
+        delta = self.reasoning.build_summary(event.item, event.index, event.text)
+        return [self._wrap({**delta, **self._blocks.add_summary(event.index, event.text)})]
+
+    def _write_state(self, event: ProviderState) -> list[Json]:
+        return [self._wrap(self._blocks.add_state(event))]
+
+    def _start_stretch(self, event: ReasoningStarted) -> list[Json]:
+        self.reasoning.note_start(event)
         return []
 
-    def _wrap(self, delta: Json, logprobs: Json | None = None) -> Json:
-        fields = {} if logprobs is None else {"logprobs": logprobs}
-        return {"index": self._lane, "delta": delta, **fields, "finish_reason": None}
+    def _wrap(self, delta: Json) -> Json:
+        return {"index": self.lane, "delta": delta, "finish_reason": None}
 
-    def _end_stretch(self, error: ErrorDetail | None) -> list[Json]:
+    def _end_stretch(self, event: ReasoningEnded) -> list[Json]:
         """End a stretch; report, once, why there is no summary, before the answer is released."""
         self._blocks.close()
+        error = event.summary.error
         if error is None or self._error_written:
             return []
         self._error_written = True
@@ -125,36 +190,32 @@ class ChoiceWriter:
         choices = self._write_held_calls()
         if self._envelope_builder is not None:
             choices += self._write_envelope(self._envelope_builder.build())
-        return [*choices, {"index": self._lane, "delta": {}, "finish_reason": event.reason}]
+        return [*choices, {"index": self.lane, "delta": {}, "finish_reason": event.reason}]
 
     # The answer
 
-    def _wrap_answer(self, delta: Json, logprobs: Json | None = None) -> Json:
+    def _wrap_answer(self, delta: Json) -> Json:
         if self._envelope_builder is not None:
             self._envelope_builder.add_answer(delta)
-        return self._wrap(delta, logprobs)
+        return self._wrap(delta)
 
-    def _write_answer(self, event: ContentDelta) -> Json:
-        """Write a piece of the answer; a blank line separates several messages of upstream's."""
-        logprobs = complete_logprobs(event.logprobs) or None
-        if isinstance(event, RefusalDelta):
-            fields = {"content": None, "refusal": logprobs}
-            return self._wrap_answer({"refusal": event.refusal}, fields if logprobs else None)
+    def _write_content(self, event: ContentDelta) -> list[Json]:
+        return [_add_logprobs(self._wrap_answer({"content": self._separate(event)}), event)]
+
+    def _separate(self, event: ContentDelta) -> str:
+        """Return a piece of the answer; a blank line separates several messages of upstream's."""
         is_new = self._last_message not in (None, event.message_index)
         self._last_message = event.message_index
-        fields = {"content": logprobs, "refusal": None}
-        text = PART_SEPARATOR * is_new + event.text
-        return self._wrap_answer({"content": text}, fields if logprobs else None)
+        return PART_SEPARATOR + event.text if is_new else event.text
+
+    def _write_refusal(self, event: RefusalDelta) -> list[Json]:
+        return [_add_logprobs(self._wrap_answer({"refusal": event.refusal}), event)]
 
     def _write_call(self, event: ToolCallDelta) -> list[Json]:
         call = self._calls.get(event.call_index)
         if call is None:
             return [self._wrap_answer({"tool_calls": [self._start_call(event)]})]
-        if call.custom_tool is not None:
-            self._hold_arguments(call, event.arguments)
-        elif event.arguments:
-            fragment = {"index": event.call_index, **call.fragment(event.arguments)}
-            return [self._wrap_answer({"tool_calls": [fragment]})]
+        self._hold_arguments(call, event.arguments)
         return []
 
     def _start_call(self, event: ToolCallDelta) -> Json:
@@ -183,13 +244,13 @@ class ChoiceWriter:
         for number, call in self._calls.items():
             if call.custom_tool is not None:
                 text = unwrap_free_text(call.custom_tool, "".join(call.held_arguments))
-                fragment = {"index": number, **call.fragment(text)}
-                choices.append(self._wrap_answer({"tool_calls": [fragment]}))
+                choices.append(self._wrap_answer(self.build_delta(number, text)))
         return choices
 
     # The envelope
 
-    def _write_recorded(self, turn: RecordedTurn) -> list[Json]:
+    def _write_recorded(self, event: TurnRecorded) -> list[Json]:
+        turn = event.turn
         next_free = next_index(list_visible_entries(turn, self._display))
         return self._write_envelope(make_envelope(turn), next_free)
 
@@ -204,6 +265,30 @@ class ChoiceWriter:
         written = self.reasoning.count_entries(name)
         index = max(next_free, self._blocks.next_index if name == "thinking_blocks" else written)
         return [self._wrap({name: [make_entry(blob, name, index)]})] if blob else []
+
+    _WRITERS: ClassVar[dict[type[Event], _Write]] = {
+        ContentDelta: _write_content,
+        RefusalDelta: _write_refusal,
+        ToolCallDelta: _write_call,
+        SummaryTextDelta: _write_summary,
+        ReasoningStarted: _start_stretch,
+        ReasoningDelta: _write_raw,
+        NativeSummary: _write_native,
+        ProviderState: _write_state,
+        ReasoningEnded: _end_stretch,
+        TurnRecorded: _write_recorded,
+        Finished: _finish,
+    }
+
+
+def _add_logprobs(choice: Json, event: ContentDelta) -> Json:
+    """Return the choice of a delta with the event's log probabilities, if it has any."""
+    logprobs = complete_logprobs(event.logprobs) if event.logprobs else None
+    if not logprobs:
+        return choice
+    name = next(iter(choice["delta"]))
+    fields = {"logprobs": {"content": None, "refusal": None, name: logprobs}}
+    return {"index": choice["index"], "delta": choice["delta"], **fields, "finish_reason": None}
 
 
 @dataclass(slots=True)
@@ -247,19 +332,28 @@ class ReasoningFields:
         counted = self._writes_details and name == "reasoning_details"
         return self._shows_raw + self._last_index + 1 if counted else 0
 
-    def add_raw(self, item: int, text: str) -> Json:
+    def add_raw(self, item: int, text: str) -> tuple[str, str]:
+        """Return the field and the text for a piece of an item's reasoning."""
         is_new = self._last_item not in (None, item)
         self._last_item = item
-        return self._layout.build_raw(self._raw_field, PART_SEPARATOR * is_new + text)
+        return self._raw_field, PART_SEPARATOR + text if is_new else text
 
-    def add_summary(self, item: int, index: int, text: str) -> Json:
-        """Build the delta for a piece of a summary part of an item."""
-        separator = ""
+    def add_summary(self, item: int, index: int, text: str) -> tuple[str, str]:
+        """Return the field and the text for a piece of a summary part of an item."""
         if self._last_part != (item, index):
-            separator = PART_SEPARATOR if self._last_part is not None else ""
+            text = text if self._last_part is None else PART_SEPARATOR + text
             self._last_part = item, index
             self._last_index += 1
-        delta: Json = {self._summary_field: separator + text}
+        return self._summary_field, text
+
+    def build_raw(self, item: int, text: str) -> Json:
+        """Build the delta for a piece of an item's reasoning."""
+        return self._layout.build_raw(*self.add_raw(item, text))
+
+    def build_summary(self, item: int, index: int, text: str) -> Json:
+        """Build the delta for a piece of a summary part of an item."""
+        name, written = self.add_summary(item, index, text)
+        delta: Json = {name: written}
         if self._writes_details:
             detail = self._layout.build_summary_detail(text, self._last_index)
             delta["reasoning_details"] = [detail]

@@ -39,7 +39,6 @@ from abridge.core.events import (
     NO_SUMMARY,
     Event,
     ItemSummary,
-    ReasoningDelta,
     ResponseEnded,
     ResponseStarted,
     TurnRecorded,
@@ -56,6 +55,8 @@ class Completion(Protocol):
     """Every chunk is composed, so nothing follows an error."""
 
     header: Json  # the fields that every composed chunk repeats
+
+    choices: dict[int | None, ChoiceWriter]  # by their lanes
 
     includes_usage: bool  # the client asked for a last chunk with the usage, to be composed
 
@@ -87,21 +88,19 @@ class UpstreamCompletion:
     def __init__(self, profile: Profile, display: Display) -> None:
         self._display = display
         self._rewriter = ChoiceRewriter(profile, display)
-        self._choices: dict[int, ChoiceWriter] = {}
+        self.choices: dict[int | None, ChoiceWriter] = {}
         self._recorded_turns: dict[int, RecordedTurn] = {}
         self.header: Json = {}
 
     def get_choice(self, lane: int) -> ChoiceWriter:
-        if lane not in self._choices:
-            self._choices[lane] = ChoiceWriter(lane, self._display)
-        return self._choices[lane]
+        if lane not in self.choices:
+            self.choices[lane] = ChoiceWriter(lane, self._display)
+        return self.choices[lane]
 
     def compose(self, event: Event) -> list[Json]:
         lane = event.lane
-        if lane is not None and not (
-            isinstance(event, ReasoningDelta) and not self._display.show_raw
-        ):
-            return (self._choices.get(lane) or self.get_choice(lane)).write(event)
+        if lane is not None:
+            return (self.choices.get(lane) or self.get_choice(lane)).write(event)
         if isinstance(event, ResponseStarted):
             header = {"id": event.id, "object": CHUNK_OBJECT}
             self.header = {**header, "created": event.created, "model": event.model}
@@ -151,7 +150,7 @@ class TranslatedCompletion:
         self._echo = echo
         self._limit = limit
         self._mint_id = mint_id
-        self._choices: dict[int, ChoiceWriter] = {}
+        self.choices: dict[int | None, ChoiceWriter] = {}
         self._sums: dict[int, _ChoiceSum] | None = None
         self._usage: Tokens | None = None
         self.header: Json = {}
@@ -160,7 +159,7 @@ class TranslatedCompletion:
         self.includes_usage = isinstance(options, dict) and options.get("include_usage") is True
 
     def get_choice(self, lane: int) -> ChoiceWriter | None:
-        return self._choices.get(lane)
+        return self.choices.get(lane)
 
     def compose(self, event: Event) -> list[Json]:
         announced: list[Json] = []
@@ -171,9 +170,9 @@ class TranslatedCompletion:
             self._usage = event.usage
         if (lane := event.lane) is None:
             return announced
-        if lane not in self._choices:
+        if lane not in self.choices:
             announced += self._announce(lane)
-        if (choice := self._choices.get(lane)) is None:
+        if (choice := self.choices.get(lane)) is None:
             return announced
         composed = choice.write(event)
         self.over_limit = self.over_limit or choice.remaining < 0
@@ -209,8 +208,8 @@ class TranslatedCompletion:
     def _announce(self, lane: int) -> list[Json]:
         """Announce choices in order of their index: strict clients fail otherwise."""
         announced: list[Json] = []
-        for number in range(len(self._choices), min(lane + 1, MAX_CHOICES)):
-            self._choices[number] = self._make_choice(number)
+        for number in range(len(self.choices), min(lane + 1, MAX_CHOICES)):
+            self.choices[number] = self._make_choice(number)
             delta = {"role": "assistant", "content": ""}
             announced.append({"index": number, "delta": delta, "finish_reason": None})
         return announced

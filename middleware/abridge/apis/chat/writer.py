@@ -8,13 +8,18 @@ the upstream's API (`completion.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeAlias
+
 from abridge.apis import sse
+from abridge.apis.chat.choice_writer import ChoiceWriter, TextPlace
 from abridge.apis.chat.completion import Completion
 from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.framing import DONE_FRAME, encode_chunk
 from abridge.apis.chat.reasoning import replace_reasoning
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
+from abridge.apis.frames import HOLE, DeltaFrame
 from abridge.apis.json import dumps, loads_exact, objects, parse_object
 from abridge.apis.openai import failure_body
 from abridge.apis.usage import CHAT_USAGE
@@ -29,6 +34,11 @@ from abridge.core.events import (
     UsageReported,
 )
 
+MAX_FRAMES = 64
+"""Frames of deltas that are kept of one response."""
+
+_Change: TypeAlias = Callable[["ChatWriter", Any, bytes], bytes]
+
 
 class ChatWriter:
     """Write one response. See the protocol `Writer`."""
@@ -40,18 +50,28 @@ class ChatWriter:
         self._passes_reasoning = display.is_plain
         self._completion = completion
         self._carries_frames = not completion.is_translated
+        self._drops_reasoning = self._carries_frames and not display.show_raw
         self._last_fields: Json = {"usage": None} if completion.includes_usage else {}
         self._error: ErrorDetail | None = None
+        self._frames: dict[tuple[int, TextPlace], DeltaFrame] = {}
+        self._frames_header: Json = {}
 
     def write(self, event: Event) -> bytes:
+        if self._drops_reasoning and type(event) is ReasoningDelta:
+            return b""
         if event.frame is not None and self._carries_frames:
-            return self._pass_on(event, event.frame)
+            change = self._CHANGES.get(type(event))
+            return event.frame if change is None else change(self, event, event.frame)
         if self._error is not None and not self._carries_frames:
             return b""  # nothing follows an error
         if isinstance(event, ErrorReported):
             return self._write_error(event.error)
         if isinstance(event, ResponseEnded):
             return self._write_end(event)
+        choice = self._completion.choices.get(event.lane)
+        added = choice.add_text(event) if choice is not None else None
+        if choice is not None and added is not None:
+            return self._write_text(choice, *added)
         choices = self._completion.compose(event)
         data = self._encode(choices) if choices else b""
         return data + self._write_error(ANSWER_TOO_LONG) if self._completion.over_limit else data
@@ -75,27 +95,15 @@ class ChatWriter:
 
     # Events with frames
 
-    def _pass_on(self, event: Event, frame: bytes) -> bytes:
-        match event:
-            case ReasoningDelta() if not self._passes_reasoning:
-                return self._patch_reasoning(event, frame)
-            case NativeSummary() if not self._display.show_summary:
-                return b""
-            case UsageReported():
-                return self._patch_usage(event, frame)
-            case ErrorReported():
-                self._error = event.error
-            case ResponseEnded(error=ErrorDetail()):
-                return self._write_end(event)
-        return frame
-
     def _patch_reasoning(self, event: ReasoningDelta, frame: bytes) -> bytes:
-        """Move raw reasoning to the field where the client looks for it, if it is shown."""
+        """Move raw reasoning to the field where the client looks for it."""
+        if self._passes_reasoning:
+            return frame
         lane = event.lane
         choice = self._completion.get_choice(lane) if lane is not None else None
-        if choice is None or not self._display.show_raw:
+        if choice is None:
             return b""
-        delta = choice.reasoning.add_raw(event.item, event.text)
+        delta = choice.reasoning.build_raw(event.item, event.text)
         if choice.reasoning.keeps_raw:
             return frame
         chunk = _parse_chunk(frame)
@@ -112,6 +120,16 @@ class ChatWriter:
             return sse.encode_frame(dumps(chunk)) if chunk.get("choices") else b""
         CHAT_USAGE.add_share(chunk, event.share, merged=self._display.merge_usage)
         return sse.encode_frame(dumps(chunk))
+
+    def _pass_native(self, _: NativeSummary, frame: bytes) -> bytes:
+        return frame if self._display.show_summary else b""
+
+    def _pass_error(self, event: ErrorReported, frame: bytes) -> bytes:
+        self._error = event.error
+        return frame
+
+    def _pass_end(self, event: ResponseEnded, frame: bytes) -> bytes:
+        return frame if event.error is None else self._write_end(event)
 
     # Events without frames
 
@@ -135,11 +153,41 @@ class ChatWriter:
 
     def _encode(self, choices: list[Json]) -> bytes:
         """Encode chunks, one for each of these choices."""
-        header, data = self._completion.header, b""
-        for choice in choices:
-            chunk = {**header, "choices": [choice], **self._last_fields}
-            data += encode_chunk(chunk, obfuscate=self._display.obfuscate)
-        return data
+        return b"".join(
+            encode_chunk(self._wrap(choice), obfuscate=self._display.obfuscate)
+            for choice in choices
+        )
+
+    def _write_text(self, choice: ChoiceWriter, place: TextPlace, text: str) -> bytes:
+        """Write a chunk that adds a text to a choice; nothing for an empty one."""
+        if not text:
+            return b""
+        frame = self._frames.get((choice.lane, place))
+        if frame is None or self._frames_header is not self._completion.header:
+            frame = self._make_frame(choice, place)
+        return frame.write_obfuscated(text) if self._display.obfuscate else frame.write(text)
+
+    def _make_frame(self, choice: ChoiceWriter, place: TextPlace) -> DeltaFrame:
+        if self._frames_header is not self._completion.header or len(self._frames) == MAX_FRAMES:
+            self._frames, self._frames_header = {}, self._completion.header
+        delta = choice.build_delta(place, HOLE)
+        chunk = self._wrap({"index": choice.lane, "delta": delta, "finish_reason": None})
+        (value,) = delta.values()
+        overhead = -len('""') if value is HOLE else len(dumps(value)) - len(dumps(HOLE))
+        frame = self._frames[choice.lane, place] = DeltaFrame(chunk, overhead=overhead)
+        return frame
+
+    def _wrap(self, choice: Json) -> Json:
+        return {**self._completion.header, "choices": [choice], **self._last_fields}
+
+    _CHANGES: ClassVar[dict[type[Event], _Change]] = {
+        ReasoningDelta: _patch_reasoning,
+        NativeSummary: _pass_native,
+        UsageReported: _patch_usage,
+        ErrorReported: _pass_error,
+        ResponseEnded: _pass_end,
+    }
+    """Returns the bytes in which an event with a frame goes out; any other passes in it."""
 
 
 def _parse_chunk(frame: bytes) -> Json:
