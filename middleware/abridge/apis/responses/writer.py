@@ -11,7 +11,9 @@ The writer owns `sequence_number`, dense from 0; ids and `output_index` stay as 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import starmap
+from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis import sse
 from abridge.apis.display import Display
@@ -42,9 +44,15 @@ _NUMBER_KEY = b'"sequence_number"'
 
 _RAW_PART_TYPE = b'"reasoning_text"'
 
+_SEEN_PREFIX = b'"re'
+"""Begins the names of what a frame is looked through for: `response` and `reasoning_text`."""
+
 _NUMBER_PATTERN = re.compile(_NUMBER_KEY + rb"\s*:\s*(\d+)")
 
 _PART_INDEX_PATTERN = re.compile(rb'"summary_index"(\s*:\s*)\d+')
+
+
+_Change: TypeAlias = Callable[["ResponsesWriter", Any, bytes], bytes]
 
 
 class ResponsesWriter:
@@ -57,6 +65,7 @@ class ResponsesWriter:
         self._upstream = response if isinstance(response, UpstreamResponse) else None
         self._next_number = 0
         self._is_numbered: bool | None = None  # upstream numbers its events; None until one came
+        self._head = b""  # of the last frame in which a number was spliced: what came before it
 
     @property
     def final_response(self) -> Json | None:
@@ -66,19 +75,8 @@ class ResponsesWriter:
         upstream, frame = self._upstream, event.frame
         if frame is None or upstream is None:
             return b"".join(starmap(self._encode, self._response.compose(event)))
-        match event:
-            case ReasoningDelta() if not self._display.show_raw:
-                return b""
-            case NativeSummary():
-                return self._write_native(event, frame)
-            case ReasoningStarted() | ReasoningEnded() | ResponseStarted() | ResponseEnded():
-                shown = upstream.show(event)
-                if shown is None:
-                    return self._renumber(frame)
-                return self._rewrite(shown) if shown else b""
-            case Passthrough():
-                upstream.note_frame(frame)
-        return self._renumber(frame)
+        change = self._CHANGES.get(type(event))
+        return self._renumber(frame) if change is None else change(self, event, frame)
 
     def keep_alive(self) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""
@@ -100,6 +98,9 @@ class ResponsesWriter:
 
     # Frames
 
+    def _write_raw(self, _: ReasoningDelta, frame: bytes) -> bytes:
+        return self._renumber(frame) if self._display.show_raw else b""
+
     def _write_native(self, event: NativeSummary, frame: bytes) -> bytes:
         if not self._display.show_summary:
             return b""
@@ -107,7 +108,38 @@ class ResponsesWriter:
             _PART_INDEX_PATTERN.sub(rb'"summary_index"\g<1>%d' % event.index, frame)
         )
 
+    def _write_shown(self, event: Event, frame: bytes) -> bytes:
+        shown = self._upstream.show(event) if self._upstream is not None else None
+        if shown is None:
+            return self._renumber(frame)
+        return self._rewrite(shown) if shown else b""
+
+    def _write_other(self, _: Passthrough, frame: bytes) -> bytes:
+        if self._upstream is not None:
+            self._upstream.note_frame(frame)
+        return self._renumber(frame)
+
+    _CHANGES: ClassVar[dict[type[Event], _Change]] = {
+        ReasoningStarted: _write_shown,
+        ReasoningDelta: _write_raw,
+        NativeSummary: _write_native,
+        ReasoningEnded: _write_shown,
+        Passthrough: _write_other,
+        ResponseStarted: _write_shown,
+        ResponseEnded: _write_shown,
+    }
+    """Returns the bytes in which an event with a frame goes out; any other is only renumbered."""
+
     def _renumber(self, frame: bytes) -> bytes:
+        """Give a frame the next number. Mostly it begins as the last one did."""
+        start = len(self._head)
+        if start and frame.startswith(self._head) and not _has_more_to_see(frame, start):
+            end = frame.find(b",", start)
+            if frame[start:end].isdigit():
+                return self._splice(frame, start, end)
+        return self._find_number(frame)
+
+    def _find_number(self, frame: bytes) -> bytes:
         """Give a frame the next number, spliced in where it can only be the event's own."""
         is_plain = b'"response"' not in frame and (
             self._display.show_raw or _RAW_PART_TYPE not in frame
@@ -115,13 +147,17 @@ class ResponsesWriter:
         if self._is_numbered and is_plain and frame.count(_NUMBER_KEY) == 1:
             found = _NUMBER_PATTERN.search(frame)
             if found is not None:
-                number, self._next_number = self._next_number, self._next_number + 1
-                return frame[: found.start(1)] + b"%d" % number + frame[found.end(1) :]
+                self._head = frame[: found.start(1)]
+                return self._splice(frame, *found.span(1))
         data = sse.frame_data(frame)
         if data is None or not data.startswith(b"{"):
             return frame
         event = parse_object(data, loads_exact)
         return frame if event is None else self._write_parsed(event, frame)
+
+    def _splice(self, frame: bytes, start: int, end: int) -> bytes:
+        number, self._next_number = self._next_number, self._next_number + 1
+        return b"%b%d%b" % (frame[:start], number, frame[end:])
 
     def _write_parsed(self, event: Json, frame: bytes) -> bytes:
         """Write a frame that had to be parsed. Upstream numbers all of its events or none."""
@@ -151,3 +187,8 @@ class ResponsesWriter:
         self._next_number += 1
         event = {"sequence_number": self._next_number - 1, **fields}
         return encode_event(event_type, obfuscate_event(event) if self._obfuscates else event)
+
+
+def _has_more_to_see(frame: bytes, start: int) -> bool:
+    """Return whether a frame may hold, after its number, another one or something not shown."""
+    return frame.find(_NUMBER_KEY, start) >= 0 or frame.find(_SEEN_PREFIX, start) >= 0

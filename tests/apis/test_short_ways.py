@@ -1,0 +1,202 @@
+"""What is written of a delta by itself is what would be encoded anew of the whole event."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from abridge.apis import sse
+from abridge.apis.chat.choice_writer import ChoiceWriter, TextPlace
+from abridge.apis.chat.completion import TranslatedCompletion, UpstreamCompletion
+from abridge.apis.chat.framing import encode_chunk
+from abridge.apis.chat.writer import MAX_FRAMES, ChatWriter
+from abridge.apis.display import Display, Envelope
+from abridge.apis.frames import HOLE, DeltaFrame
+from abridge.apis.json import dumps
+from abridge.apis.obfuscation import obfuscate_chunk, obfuscate_event
+from abridge.apis.responses.response import UpstreamResponse
+from abridge.apis.responses.writer import ResponsesWriter
+from abridge.core.events import ContentDelta, Event, ReasoningDelta, ToolCallDelta
+from abridge.core.plan import SummaryPlan
+from abridge.providers.catalog import PROFILES
+from tests.apis.test_translating_writers_laws import REQUEST, turns
+from tests.core.sequencer_driver import SequencerDriver
+from tests.core.test_sequencer_laws import drain, summarize
+from tests.support.pipeline import LIMIT, Minting
+
+PADDING = re.compile(rb'"obfuscation":"([\w-]*)"')
+
+
+def measured(data: bytes) -> bytes:
+    """The bytes, with only the length of what is random in them."""
+    return PADDING.sub(lambda found: b"padding of %d" % len(found[1]), data)
+
+
+def seal(envelope: Envelope) -> str:
+    return f"abr1.{len(envelope.reasoning)}"
+
+
+@st.composite
+def displays(draw: st.DrawFn) -> Display:
+    summary = draw(st.booleans())
+    return Display(
+        show_raw=draw(st.booleans()),
+        show_summary=summary,
+        style="auto" if summary else None,
+        add_details=draw(st.booleans()),
+        obfuscate=draw(st.booleans()),
+        seal=draw(st.sampled_from([None, seal])),
+    )
+
+
+@st.composite
+def summarized_turns(draw: st.DrawFn) -> list[Event]:
+    """The events of a turn as they are written, with a summary of Abridge's among them."""
+    plan = SummaryPlan(style="auto", part_chars=10, tail_chars=5, max_parts=3)
+    driver, data = SequencerDriver(plan), draw(st.data())
+    for event in draw(turns()):
+        driver.upstream(event)
+        for _ in range(draw(st.integers(0, 2))):
+            if driver.requested:
+                summarize(driver, data)
+    drain(driver)
+    return driver.emitted
+
+
+TEXTS = st.text() | st.text('"\\\ud83d\udca1é', max_size=20)
+
+
+class TestDeltaFrame:
+    @given(TEXTS, st.integers(0, 1 << 70), st.text())
+    def test_an_event_of_responses(self, text: str, number: int, item: str) -> None:
+        kind = "response.output_text.delta"
+        event = {"type": kind, "sequence_number": number, "item_id": item, "delta": text}
+        frame = DeltaFrame({**event, "sequence_number": HOLE, "delta": HOLE}, kind)
+        digits = b"%d" % number
+        assert frame.write(text, digits) == sse.encode_frame(dumps(event), kind)
+        whole = sse.encode_frame(dumps(obfuscate_event(event)), kind)
+        assert measured(frame.write_obfuscated(text, digits)) == measured(whole)
+
+    @given(TEXTS.filter(bool), st.text())
+    def test_a_chunk(self, text: str, name: str) -> None:
+        def chunk(text: Any) -> dict[str, Any]:
+            return {"id": name, "choices": [{"index": 0, "delta": {"content": text}}]}
+
+        frame = DeltaFrame(chunk(HOLE))
+        assert frame.write(text) == encode_chunk(chunk(text), obfuscate=False)
+        whole = sse.encode_frame(dumps(obfuscate_chunk(chunk(text))))
+        assert measured(frame.write_obfuscated(text)) == measured(whole)
+
+
+class EncodingChatWriter(ChatWriter):
+    """Encodes each chunk by itself."""
+
+    def _write_text(self, choice: ChoiceWriter, place: TextPlace, text: str) -> bytes:
+        return self._encode([_choice(choice, place, text)] if text else [])
+
+
+def _choice(choice: ChoiceWriter, place: TextPlace, text: str) -> dict[str, Any]:
+    delta = choice.build_delta(place, text)
+    return {"index": choice.lane, "delta": delta, "finish_reason": None}
+
+
+class TestChat:
+    @given(summarized_turns(), displays(), st.booleans())
+    def test_every_chunk_is_as_if_encoded_by_itself(
+        self,
+        events: list[Event],
+        display: Display,
+        translated: bool,  # noqa: FBT001 -- drawn
+    ) -> None:
+        def completion() -> UpstreamCompletion | TranslatedCompletion:
+            if translated:
+                return TranslatedCompletion(display, REQUEST, LIMIT, Minting())
+            return UpstreamCompletion(PROFILES["auto"], display)
+
+        short, encoding = (
+            ChatWriter(display, completion()),
+            EncodingChatWriter(display, completion()),
+        )
+        for event in events:
+            assert measured(short.write(event)) == measured(encoding.write(event))
+
+    def test_frames_are_kept_of_so_many_calls(self) -> None:
+        display = Display()
+        writer = ChatWriter(display, TranslatedCompletion(display, REQUEST, LIMIT, Minting()))
+        numbers = [*range(MAX_FRAMES + 1), 0]
+        for number in numbers:
+            writer.write(ToolCallDelta(0, None, call_index=number, id=f"c{number}", name="f"))
+            written = writer.write(ToolCallDelta(0, None, call_index=number, arguments="x"))
+            assert b'[{"index":%d,"function":{"arguments":"x"}}]' % number in written
+
+
+class SearchingWriter(ResponsesWriter):
+    """Looks for the number in each frame anew."""
+
+    def _renumber(self, frame: bytes) -> bytes:
+        return self._find_number(frame)
+
+
+def delta_frame(number: object, text: object, *, spaced: bool = False, **fields: Any) -> bytes:
+    event = {
+        "type": "response.output_text.delta",
+        "sequence_number": number,
+        "item_id": "msg_1",
+        "delta": text,
+        **fields,
+    }
+    data = dumps(event)
+    return sse.encode_frame(data.replace(b'":', b'": ') if spaced else data, event["type"])
+
+
+NUMBERS = st.integers(-1, 99) | st.floats() | st.sampled_from([None, "7", [7], "sequence_number"])
+ODD_FIELDS = st.dictionaries(
+    st.sampled_from(["response", "item", "reasoning", "sequence_number", "x"]),
+    st.sampled_from(
+        [
+            *(1, "sequence_number", "response", {"sequence_number": 3}),
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm"}]},
+            {"output": [{"type": "reasoning", "content": [{"type": "reasoning_text"}]}]},
+        ]
+    ),
+    max_size=2,
+)
+
+
+@st.composite
+def delta_frames(draw: st.DrawFn) -> bytes:
+    frame = delta_frame(draw(NUMBERS), draw(st.text('a"\\{}:, re', max_size=9)))
+    if draw(st.booleans()):
+        frame = delta_frame(
+            draw(st.integers(0, 99)),
+            draw(st.sampled_from(["a", "sequence_number", 'say "response"', "reasoning_text"])),
+            spaced=draw(st.booleans()),
+            **draw(ODD_FIELDS),
+        )
+    if draw(st.integers(0, 3)) == 0:
+        at, cut = draw(st.integers(0, len(frame))), draw(st.integers(0, 30))
+        more = draw(st.sampled_from([b"", b"\r", b"\n", b'"', b',"sequence_number":5', b"}", b" "]))
+        frame = frame[:at] + more + frame[at + cut :]
+    return frame
+
+
+class TestResponses:
+    @given(st.lists(delta_frames(), min_size=2, max_size=8), st.booleans(), st.booleans())
+    @example([delta_frame(1, "a"), delta_frame(2, "b"), delta_frame(3, "c")], True, True)
+    def test_a_number_is_put_where_it_would_be_found(
+        self,
+        frames: list[bytes],
+        raw: bool,  # noqa: FBT001 -- drawn
+        thinks: bool,  # noqa: FBT001 -- drawn
+    ) -> None:
+        display = Display(show_raw=raw)
+        short = ResponsesWriter(display, UpstreamResponse(display))
+        searching = SearchingWriter(display, UpstreamResponse(display))
+        for frame in [delta_frame(0, "-"), *frames]:
+            event: Event = ContentDelta(0, frame)
+            if thinks:
+                event = ReasoningDelta(0, frame, 0, "")
+            assert short.write(event) == searching.write(event)
