@@ -14,12 +14,15 @@ from abridge.apis.chat.completion import TranslatedCompletion, UpstreamCompletio
 from abridge.apis.chat.framing import encode_chunk
 from abridge.apis.chat.writer import MAX_FRAMES, ChatWriter
 from abridge.apis.display import Display, Envelope
-from abridge.apis.frames import HOLE, DeltaFrame
+from abridge.apis.frames import HOLE, DeltaFrame, encode_event
 from abridge.apis.json import dumps
+from abridge.apis.messages.translated_message import TranslatedMessage
+from abridge.apis.messages.writer import MessagesWriter
 from abridge.apis.obfuscation import obfuscate_chunk, obfuscate_event
 from abridge.apis.responses.response import UpstreamResponse
+from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter
-from abridge.core.events import ContentDelta, Event, ReasoningDelta, ToolCallDelta
+from abridge.core.events import ContentDelta, Event, ReasoningDelta, ReasoningStarted, ToolCallDelta
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.apis.test_translating_writers_laws import REQUEST, turns
@@ -200,3 +203,62 @@ class TestResponses:
             if thinks:
                 event = ReasoningDelta(0, frame, 0, "")
             assert short.write(event) == searching.write(event)
+
+    @given(summarized_turns(), displays(), st.integers(0, 400))
+    def test_every_translated_event_is_as_if_built_anew(
+        self, events: list[Event], display: Display, limit: int
+    ) -> None:
+        def writer(answer: type[TranslatedResponse]) -> ResponsesWriter:
+            return ResponsesWriter(display, answer(display, REQUEST, limit, Minting()))
+
+        short, building = writer(TranslatedResponse), writer(BuildingResponse)
+        for event in events:
+            assert measured(short.write(event)) == measured(building.write(event))
+        assert short.final_response == building.final_response
+
+    @given(summarized_turns(), displays())
+    def test_a_summary_beside_upstreams_events_is_as_if_built_anew(
+        self, events: list[Event], display: Display
+    ) -> None:
+        short = ResponsesWriter(display, UpstreamResponse(display))
+        building = ResponsesWriter(display, BuildingUpstreamResponse(display))
+        for event in events:
+            if isinstance(event, ReasoningStarted):
+                item = {"id": f"rs_{event.item}", "type": "reasoning", "summary": []}
+                fields = {"output_index": event.item, "item": item}
+                event.frame = encode_event("response.output_item.added", fields)
+            assert measured(short.write(event)) == measured(building.write(event))
+
+
+class BuildingResponse(TranslatedResponse):
+    """Builds each event anew."""
+
+    def add_text(self, _: Event) -> None:
+        return None
+
+
+class BuildingUpstreamResponse(UpstreamResponse):
+    """Builds each event anew."""
+
+    def add_text(self, _: Event) -> None:
+        return None
+
+
+class TestMessages:
+    @given(summarized_turns(), displays(), st.integers(0, 400))
+    def test_every_translated_event_is_as_if_built_anew(
+        self, events: list[Event], display: Display, limit: int
+    ) -> None:
+        def writer(answer: type[TranslatedMessage]) -> MessagesWriter:
+            return MessagesWriter(display, answer(display, REQUEST, limit, Minting()))
+
+        short, building = writer(TranslatedMessage), writer(BuildingMessage)
+        for event in events:
+            assert short.write(event) == building.write(event)
+
+
+class BuildingMessage(TranslatedMessage):
+    """Builds each event anew."""
+
+    def add_text(self, _: Event) -> None:
+        return None

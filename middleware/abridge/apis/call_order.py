@@ -38,6 +38,14 @@ class CallOrder:
         while self._queued and (self._open_call is None or self._open_call.is_complete()):
             yield from self._release()
 
+    def add_arguments(self, event: ToolCallDelta) -> bool:
+        """Take a piece of the open call, if nothing waits for that; return whether it was taken."""
+        call = self._open_call
+        if call is None or self._queued or not call.has(event):
+            return False
+        call.add(event.arguments)
+        return True
+
     def rest(self) -> Iterator[ContentDelta]:
         """Yield what is queued: no more of the open call will come."""
         while self._queued:

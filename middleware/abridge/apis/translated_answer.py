@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol, TypeAlias
 
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
+from abridge.apis.frames import DeltaFrame
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -27,8 +28,16 @@ WireEvents: TypeAlias = Iterator[tuple[str, Json]]
 """Events of a stream as a writer encodes them: the type of each, and its other fields."""
 
 
+AddedText: TypeAlias = tuple[DeltaFrame | None, str]
+"""What is written of an event that only adds to a text: the frame of such deltas, and the text."""
+
+NOTHING: AddedText = (None, "")
+
+
 class Content(Protocol):
     """Writes the items or blocks of one answer."""
+
+    def add_text(self, event: Event, /) -> AddedText | None: ...
 
     def start_reasoning(self) -> WireEvents: ...
 
@@ -59,6 +68,19 @@ class TranslatedAnswer(ABC):
         if self._room_left < 0:
             event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
         return self._translate(event)
+
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take an event that only adds to the text that is being written, as nearly all do.
+
+        Return None for any other, which is not taken.
+        """
+        if not self._has_started or self._is_over or event.lane != self._lane:
+            return None
+        size = text_size(event)
+        added = self._content.add_text(event) if size <= self._room_left else None
+        if added is not None:
+            self._room_left -= size
+        return added
 
     @abstractmethod
     def _start(self, event: Event) -> WireEvents:

@@ -239,13 +239,27 @@ CONTINUING_EVENTS: frozenset[type[Event]] = frozenset(
 FRAME_OVERHEAD = 150
 """Bytes that a frame takes beside its texts; an event in memory takes about as much."""
 
-TEXT_ATTRIBUTES = ("text", "refusal", "arguments", "data")
+TEXT_ATTRIBUTES: dict[type[Event], tuple[str, ...]] = {
+    ContentDelta: ("text",),
+    RefusalDelta: ("text", "refusal"),
+    ToolCallDelta: ("text", "arguments"),
+    ReasoningDelta: ("text",),
+    NativeSummary: ("text",),
+    ProviderState: ("data",),
+    SummaryTextDelta: ("text",),
+    SummaryPartDone: ("text",),
+}
+"""The texts of events that have any."""
 
 
 def text_size(event: Event) -> int:
     """Count the characters of an event's texts, plus a fixed size for each log probability."""
-    size = sum(len(getattr(event, name, "")) for name in TEXT_ATTRIBUTES)
-    return size + FRAME_OVERHEAD * len(event.logprobs) if isinstance(event, ContentDelta) else size
+    size = 0
+    for name in TEXT_ATTRIBUTES.get(type(event), ()):
+        size += len(getattr(event, name))
+    if isinstance(event, ContentDelta) and event.logprobs:
+        size += FRAME_OVERHEAD * len(event.logprobs)
+    return size
 
 
 def held_size(event: Event) -> int:

@@ -6,17 +6,18 @@ They are numbered densely from 0, and one is open at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import StringIO
-from typing import Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
+from abridge.apis.frames import HOLE, DeltaFrame
 from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_invalid
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
-from abridge.apis.translated_answer import WireEvents
+from abridge.apis.translated_answer import NOTHING, AddedText, WireEvents
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     ContentDelta,
@@ -44,18 +45,27 @@ DELTA_FIELDS = {
 """The field that holds the text, by the type of delta."""
 
 
+def delta_frame(index: int, delta_type: str) -> DeltaFrame:
+    """Return the frame of deltas of one type that go into one block."""
+    delta = {"type": delta_type, DELTA_FIELDS[delta_type]: HOLE}
+    event = {"type": "content_block_delta", "index": index, "delta": delta}
+    return DeltaFrame(event, "content_block_delta")
+
+
 class BlockEvents:
     """Make the events of blocks, one after the other."""
 
     def __init__(self) -> None:
         self.is_open = False
         self._index = -1
+        self._frames: dict[str, DeltaFrame] = {}  # of the block, by the type of delta
 
     def start(self, block: Json) -> WireEvents:
         """Start a block, which stops the one before it."""
         yield from self.stop()
         self.is_open = True
         self._index += 1
+        self._frames = {}
         yield "content_block_start", {"index": self._index, "content_block": block}
 
     def add(self, delta_type: str, text: str) -> WireEvents:
@@ -64,12 +74,24 @@ class BlockEvents:
             delta = {"type": delta_type, DELTA_FIELDS[delta_type]: text}
             yield "content_block_delta", {"index": self._index, "delta": delta}
 
+    def add_text(self, delta_type: str, text: str) -> AddedText:
+        """Add to the open block, as `add` does."""
+        if not text:
+            return NOTHING
+        frame = self._frames.get(delta_type)
+        if frame is None:
+            frame = self._frames[delta_type] = delta_frame(self._index, delta_type)
+        return frame, text
+
     def stop(self, error: ErrorDetail | None = None) -> WireEvents:
         """Stop the open block, if there is one; say why it has no summary, or not all of it."""
         if self.is_open:
             self.is_open = False
             fields = {} if error is None else {"summary_error": error.as_dict()}
             yield "content_block_stop", {"index": self._index, **fields}
+
+
+_AddText: TypeAlias = Callable[["TranslatedContent", Any], AddedText | None]
 
 
 class TranslatedContent:
@@ -91,6 +113,39 @@ class TranslatedContent:
         self._call: TranslatedCall | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
         self._reported_errors: set[ItemKey] = set()
+
+    # Texts that go on
+
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take an event that only adds to the text of the open block, if it can be told here."""
+        add = self._ADDERS.get(type(event))
+        return None if add is None else add(self, event)
+
+    def _add_content(self, event: ContentDelta) -> AddedText | None:
+        if self._text != (ContentDelta, event.message_index):
+            return None
+        return self._blocks.add_text("text_delta", event.text)
+
+    def _add_arguments(self, event: ToolCallDelta) -> AddedText | None:
+        call = self._call
+        if call is None or call.number != event.call_index or not call.streams:
+            return None
+        if not self._order.add_arguments(event):
+            return None
+        return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
+
+    def _add_raw(self, event: ReasoningDelta) -> AddedText | None:
+        return NOTHING if self._thinking is None else self._thinking.add_raw(event)
+
+    def _add_summary(self, event: SummaryTextDelta) -> AddedText | None:
+        return NOTHING if self._thinking is None else self._thinking.add_summary(event)
+
+    _ADDERS: ClassVar[dict[type[Event], _AddText]] = {
+        ContentDelta: _add_content,
+        ToolCallDelta: _add_arguments,
+        ReasoningDelta: _add_raw,
+        SummaryTextDelta: _add_summary,
+    }
 
     # Reasoning
 
@@ -195,7 +250,7 @@ class TranslatedCall:
         self._name = tool.client_name if tool is not None and tool.client_name else event.name
         self._is_custom = event.custom
         self._held = StringIO()
-        self._streams: bool | None = False if event.custom else None
+        self.streams: bool | None = False if event.custom else None
         """The arguments begin as an object; None until they begin."""
 
     def build_start(self) -> Json:
@@ -203,9 +258,9 @@ class TranslatedCall:
 
     def write(self, arguments: str) -> str:
         """Take a piece of the arguments; return the JSON that is to be written."""
-        if self._streams is None and (begun := arguments.lstrip()):
-            self._streams = begun.startswith("{")
-        if self._streams:
+        if self.streams is None and (begun := arguments.lstrip()):
+            self.streams = begun.startswith("{")
+        if self.streams:
             return arguments
         self._held.write(arguments)
         return ""
@@ -216,7 +271,7 @@ class TranslatedCall:
         if self._is_custom and held:
             tool = self._tool
             return wrap_free_text(held if tool is None else unwrap_free_text(tool, held))
-        if self._streams or not held.strip():
+        if self.streams or not held.strip():
             return ""
         return json.dumps(wrap_invalid(held), ensure_ascii=False)
 
@@ -262,6 +317,21 @@ class TranslatedThinking:
                 yield from self._write_summary(event.index, event.text, waits=waits)
             case ProviderState():
                 yield from self._add_state(event)
+
+    def add_raw(self, event: ReasoningDelta) -> AddedText | None:
+        """Take a piece of reasoning, unless a block has to be started for it."""
+        is_shown = self._display.show_raw and event.text
+        if is_shown and not (self._kind == "raw" and self._blocks.is_open):
+            return None
+        if self._builder is not None:
+            self._builder.add(event)
+        return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
+
+    def add_summary(self, event: SummaryTextDelta) -> AddedText | None:
+        """Take a piece of the summary, if it goes on the part that is being written."""
+        if self._kind != "summary" or self._last_part != event.index:
+            return None
+        return self._blocks.add_text("thinking_delta", event.text)
 
     def _write_raw(self, text: str) -> WireEvents:
         if self._kind == "summary" or not self._blocks.is_open:

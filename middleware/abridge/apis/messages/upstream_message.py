@@ -8,21 +8,22 @@ and its signature an envelope of what it stands for.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from io import StringIO
 from itertools import starmap
 
 from abridge.apis.display import UNSEALED, Display
 from abridge.apis.errors import CONNECTION_LOST
-from abridge.apis.frames import change_frame, encode_event, parse_frame
+from abridge.apis.frames import DeltaFrame, change_frame, encode_event, parse_frame
 from abridge.apis.json import as_object, loads_exact, parse_object, string
 from abridge.apis.messages.blocks import LANE
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.framing import move_index
 from abridge.apis.messages.shapes import show_reasoning
-from abridge.apis.messages.translated_blocks import PART_SEPARATOR, THINKING
+from abridge.apis.messages.translated_blocks import PART_SEPARATOR, THINKING, delta_frame
 from abridge.apis.messages.usage import add_share
-from abridge.apis.translated_answer import WireEvents
+from abridge.apis.translated_answer import NOTHING, AddedText, WireEvents
 from abridge.core.conversation import Json
 from abridge.core.events import (
     NO_SUMMARY,
@@ -60,11 +61,16 @@ class UpstreamMessage:
         """Build the events of a stream, type and fields, for one that carries no frame."""
         if self._has_failed:
             return
-        match event:
-            case SummaryTextDelta() if self._thinking is not None:
-                yield from self._thinking.write_summary(event)
-            case ResponseEnded() if not event.ok:
-                yield self._fail(event.error or CONNECTION_LOST)
+        if isinstance(event, ResponseEnded) and not event.ok:
+            yield self._fail(event.error or CONNECTION_LOST)
+
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take a piece of a summary; return None for any other event."""
+        if not isinstance(event, SummaryTextDelta):
+            return None
+        if self._has_failed or self._thinking is None:
+            return NOTHING
+        return self._thinking.add_summary(event)
 
     def show(self, event: Event, frame: bytes) -> bytes:
         """Return the bytes in which an event with a frame goes to the client."""
@@ -213,15 +219,19 @@ class ShownThinking:
         else:
             self._state, self._signature = event, frame
 
-    def write_summary(self, event: SummaryTextDelta) -> WireEvents:
-        """Write a piece of the summary, which waits where it is to follow the raw text."""
+    def add_summary(self, event: SummaryTextDelta) -> AddedText:
+        """Take a piece of the summary, which waits where it is to follow the raw text."""
         text = PART_SEPARATOR * (self._last_part not in (None, event.index)) + event.text
         self._last_part = event.index
         if self._shows_raw:
             self._held_summary.write(text)
-        else:
-            self._is_changed = True
-            yield from _write_text(self._index, "thinking", text)
+            return NOTHING
+        self._is_changed = True
+        return (self._frame, text) if text else NOTHING
+
+    @cached_property
+    def _frame(self) -> DeltaFrame:
+        return delta_frame(self._index, "thinking_delta")
 
     def sign(self) -> bytes:
         """Return the signature of a block that has none yet: upstream's if it is unchanged."""

@@ -32,7 +32,11 @@ class MessagesWriter:
 
     def write(self, event: Event) -> bytes:
         if event.frame is None or self._upstream is None:
-            return b"".join(starmap(encode_event, self._message.compose(event)))
+            added = self._message.add_text(event)
+            if added is None:
+                return b"".join(starmap(encode_event, self._message.compose(event)))
+            frame, text = added
+            return b"" if frame is None else frame.write(text)
         return self._upstream.show(event, event.frame)
 
     def keep_alive(self) -> bytes:

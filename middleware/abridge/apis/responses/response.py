@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from abridge.apis.display import Display
-from abridge.apis.frames import parse_frame
+from abridge.apis.frames import DeltaFrame, parse_frame
 from abridge.apis.json import loads_exact, packed, parse_object, string
 from abridge.apis.responses.envelopes import EnvelopeSealer
 from abridge.apis.responses.errors import as_failed
@@ -18,8 +18,8 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
     without_reasoning,
 )
-from abridge.apis.responses.summaries import write_part
-from abridge.apis.translated_answer import WireEvents
+from abridge.apis.responses.summaries import SUMMARY_TEXT_DELTA, numbered_delta, write_part
+from abridge.apis.translated_answer import AddedText, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -50,6 +50,9 @@ class Response(Protocol):
     def compose(self, event: Event) -> WireEvents:
         """Build the events of a stream for one that carries no frame."""
 
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take an event that only adds to a text; return None for any other."""
+
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""
 
@@ -66,6 +69,8 @@ class UpstreamResponse:
         self._beginning: bytes | None = None
         self._item_ids: dict[int, str] = {}  # of reasoning items, by output index
         self._envelopes = EnvelopeSealer(display.seal)
+        self._part: tuple[int, int] | None = None  # the summary part that was written last
+        self._part_frame: DeltaFrame | None = None
 
     def so_far(self) -> Json | None:
         return parse_object(self._beginning) if self._beginning is not None else None
@@ -74,12 +79,20 @@ class UpstreamResponse:
         """Build the parts of Abridge's summaries."""
         if not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone):
             return iter(())
-        address: Json = {
-            "item_id": self._item_ids.get(event.item, ""),
-            "output_index": event.item,
-            "summary_index": event.index,
-        }
-        return write_part(event, address)
+        return write_part(event, self._address(event.item, event.index))
+
+    def add_text(self, event: Event) -> AddedText | None:
+        if not isinstance(event, SummaryTextDelta):
+            return None
+        part = event.item, event.index
+        if self._part != part:
+            self._part = part
+            self._part_frame = numbered_delta(SUMMARY_TEXT_DELTA, self._address(*part))
+        return self._part_frame, event.text
+
+    def _address(self, item: int, index: int) -> Json:
+        address = {"item_id": self._item_ids.get(item, ""), "output_index": item}
+        return {**address, "summary_index": index}
 
     def note(self, event: Event) -> None:
         """Do nothing: the end brings the whole body."""
@@ -117,6 +130,7 @@ class UpstreamResponse:
         if not isinstance(item, dict):
             return {}
         self._item_ids[event.item] = string(item.get("id"))
+        self._part = None
         shown = item
         if not self._display.show_raw:
             shown = without_reasoning(item)

@@ -7,7 +7,9 @@ openai/responses.go).
 
 from __future__ import annotations
 
-from abridge.apis.frames import MakeFrame, change_frame, encode_event
+from typing import Any
+
+from abridge.apis.frames import HOLE, DeltaFrame, MakeFrame, change_frame, encode_event
 from abridge.apis.json import string
 from abridge.apis.responses.reasoning import LANE, part_texts, summary_parts
 from abridge.apis.translated_answer import WireEvents
@@ -67,6 +69,12 @@ def write_part_done(address: Json, text: str, *, complete: bool = True) -> WireE
         SUMMARY_PART_DONE,
         {**address, "part": {"type": "summary_text", "text": text}, **status},
     )
+
+
+def numbered_delta(event_type: str, address: Json, **others: Any) -> DeltaFrame:
+    """Return the frame of deltas that go to one address."""
+    fields = {**address, "delta": HOLE, **others}
+    return DeltaFrame({"type": event_type, "sequence_number": HOLE, **fields}, event_type)
 
 
 class NativeSummaryRepair:

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from io import StringIO
 from typing import Literal, TypeAlias
 
+from abridge.apis.call_order import CallOrder
 from abridge.apis.display import Display, Envelope
+from abridge.apis.frames import DeltaFrame
 from abridge.apis.json import string
 from abridge.apis.openai import MintId, complete_logprobs
 from abridge.apis.responses.envelopes import EnvelopeBuilder
 from abridge.apis.responses.reasoning import raw_parts, summary_parts
 from abridge.apis.responses.summaries import (
+    SUMMARY_TEXT_DELTA,
+    numbered_delta,
     write_part,
     write_part_added,
     write_part_delta,
     write_part_done,
 )
 from abridge.apis.responses.tools import write_call
-from abridge.apis.translated_answer import WireEvents
+from abridge.apis.translated_answer import NOTHING, AddedText, WireEvents
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
     ErrorDetail,
+    Event,
     NativeSummary,
     ProviderState,
+    ReasoningDelta,
     RefusalDelta,
     SummaryPartAdded,
     SummaryPartDone,
@@ -44,6 +51,10 @@ class TranslatedItem(ABC):
         self.is_added_late = False  # the item can be added only when it ends
         self.index = index
         self.address: Json = {"item_id": item_id, "output_index": index}
+
+    @abstractmethod
+    def add_text(self, event: Event, order: CallOrder) -> AddedText | None:
+        """Take an event that only adds to a text of this item; return None for any other."""
 
     @abstractmethod
     def build_added(self) -> Json:
@@ -86,6 +97,15 @@ class _ContentPart:
         extra = {} if self.type == "refusal" else {"logprobs": logprobs}
         yield f"response.{self.type}.delta", {**self.address, "delta": text, **extra}
 
+    def add_text(self, text: str) -> AddedText:
+        """Add a text without log probabilities."""
+        self._buffer.write(text)
+        return self._frame, text
+
+    @cached_property
+    def _frame(self) -> DeltaFrame:
+        return numbered_delta("response.output_text.delta", self.address, logprobs=[])
+
     def end(self) -> WireEvents:
         whole: Json = {"text": self._text, "logprobs": self._logprobs}
         if self.type == "refusal":
@@ -108,6 +128,12 @@ class TranslatedMessage(TranslatedItem):
 
     def build_added(self) -> Json:
         return self._build_item("in_progress", [])
+
+    def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
+        if type(event) is not ContentDelta or event.logprobs or event.message_index != self.number:
+            return None
+        part = self._parts[-1] if self._parts else None
+        return part.add_text(event.text) if part and part.type == "output_text" else None
 
     def write(self, event: ContentDelta) -> WireEvents:
         is_refusal = isinstance(event, RefusalDelta)
@@ -162,6 +188,18 @@ class TranslatedCall(TranslatedItem):
 
     def build_added(self) -> Json:
         return self._build_item(self._text if self.is_added_late else "", "in_progress")
+
+    def add_text(self, event: Event, order: CallOrder) -> AddedText | None:
+        if not (isinstance(event, ToolCallDelta) and event.arguments and self._streams_arguments):
+            return None
+        if event.call_index != self.number or not order.add_arguments(event):
+            return None
+        self._arguments.write(event.arguments)
+        return self._frame, event.arguments
+
+    @cached_property
+    def _frame(self) -> DeltaFrame:
+        return numbered_delta(f"{self._event_prefix}.delta", self.address)
 
     def write(self, arguments: str) -> WireEvents:
         self._arguments.write(arguments)
@@ -240,6 +278,33 @@ class TranslatedReasoning(TranslatedItem):
         else:
             self.extra_states.append(state)
 
+    def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
+        if isinstance(event, ReasoningDelta):
+            return self._add_raw(event.text)
+        if isinstance(event, SummaryTextDelta) and self._native_part is None:
+            return self._part_frame, event.text
+        return None
+
+    def _add_raw(self, text: str) -> AddedText | None:
+        is_shown = self._display.show_raw and text
+        if is_shown and not self._raw.tell():
+            return None
+        if self._envelope is not None:
+            self._envelope.add_text(text)
+        if not is_shown:
+            return NOTHING
+        self._raw.write(text)
+        return self._raw_frame, text
+
+    @cached_property
+    def _raw_frame(self) -> DeltaFrame:
+        return numbered_delta("response.reasoning_text.delta", self._raw_address)
+
+    @cached_property
+    def _part_frame(self) -> DeltaFrame:
+        """Return the frame for the text of the part that is open."""
+        return numbered_delta(SUMMARY_TEXT_DELTA, self._part_address)
+
     def write_raw(self, text: str) -> WireEvents:
         if self._envelope is not None:
             self._envelope.add_text(text)
@@ -262,7 +327,7 @@ class TranslatedReasoning(TranslatedItem):
         yield from self._end_native_part()
         yield from write_part(event, self._part_address)
         if isinstance(event, SummaryPartDone):
-            self._summary.append(event.text)
+            self._end_part(event.text)
 
     def write_native(self, event: NativeSummary) -> WireEvents:
         """Write a piece of the native summary, which may lack the beginning or end of a part."""
@@ -313,8 +378,12 @@ class TranslatedReasoning(TranslatedItem):
         if self._native_part is not None:
             text = "".join(self._native_part[1])
             yield from write_part_done(self._part_address, text)
-            self._summary.append(text)
+            self._end_part(text)
             self._native_part = None
+
+    def _end_part(self, text: str) -> None:
+        self._summary.append(text)
+        vars(self).pop("_part_frame", None)
 
     @property
     def _raw_address(self) -> Json:

@@ -21,7 +21,7 @@ from abridge.apis.responses.translated_items import (
     TranslatedMessage,
     TranslatedReasoning,
 )
-from abridge.apis.translated_answer import TranslatedAnswer, WireEvents
+from abridge.apis.translated_answer import AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
@@ -151,6 +151,11 @@ class TranslatedOutput:
             yield from self._finish_item()
 
     # The answer
+
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take an event that only adds to the text of the open item, if there is one."""
+        item = self._open_item
+        return None if item is None else item.add_text(event, self._order)
 
     def write_answer(self, event: ContentDelta) -> WireEvents:
         for piece in self._order.arrange(event):

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis import sse
 from abridge.apis.display import Display
-from abridge.apis.frames import encode_event
+from abridge.apis.frames import DeltaFrame, encode_event
 from abridge.apis.json import dumps, loads_exact, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import failure_body
@@ -74,7 +74,10 @@ class ResponsesWriter:
     def write(self, event: Event) -> bytes:
         upstream, frame = self._upstream, event.frame
         if frame is None or upstream is None:
-            return b"".join(starmap(self._encode, self._response.compose(event)))
+            added = self._response.add_text(event)
+            if added is None:
+                return b"".join(starmap(self._encode, self._response.compose(event)))
+            return self._write_text(*added)
         change = self._CHANGES.get(type(event))
         return self._renumber(frame) if change is None else change(self, event, frame)
 
@@ -95,6 +98,14 @@ class ResponsesWriter:
         if end.error is None or not end.ok:
             return dumps(response)
         return dumps(failure_body(end.error, as_failed(response, end.error)))
+
+    def _write_text(self, frame: DeltaFrame | None, text: str) -> bytes:
+        if frame is None:
+            return b""
+        number, self._next_number = b"%d" % self._next_number, self._next_number + 1
+        return (
+            frame.write_obfuscated(text, number) if self._obfuscates else frame.write(text, number)
+        )
 
     # Frames
 
