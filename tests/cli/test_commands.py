@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from abridge import __version__
-from abridge.cli.commands import main, startup_lines
+from abridge.cli.commands import main
 from abridge.cli.options import nest_options
+from abridge.cli.serving import startup_lines
 from abridge.config.settings import Settings
 from tests.support.sidecar import environment
 

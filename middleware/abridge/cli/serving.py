@@ -1,0 +1,101 @@
+"""`abridge serve`: open the sockets, say what is served, and run the server."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Iterator
+from functools import partial
+
+import click
+
+from abridge import __version__
+from abridge.app import create_app
+from abridge.config.settings import Settings, SummarizerSettings
+from abridge.config.warnings import settings_warnings
+from abridge.observability.logs import set_up_logging
+from abridge.observability.tracing import exporting_spans
+from abridge.server.serve import listen, listener_url, run
+from abridge.server.serve import serve as serve_app
+from abridge.server.workers import shared_metrics, supervise
+
+_log = logging.getLogger(__name__)
+
+
+def run_server(settings: Settings) -> int:
+    """Serve until a signal comes; return the exit code. Raises SettingsError."""
+    with shared_metrics(settings.server.workers):
+        return _run(settings)
+
+
+def _run(settings: Settings) -> int:
+    exporting_spans(settings)  # to report a missing package once, here, and not from each worker
+    server, app = settings.server, create_app(settings)
+    listener = _open_listener(server.host, server.port)
+    admin_listener = (
+        None if server.admin_port is None else _open_listener(server.host, server.admin_port)
+    )
+
+    def announce() -> None:
+        for line in startup_lines(
+            settings,
+            listener_url(listener),
+            listener_url(admin_listener) if admin_listener else None,
+        ):
+            print_line(line)
+        for warning in settings_warnings(settings):
+            print_line(f"  note        {warning}")
+
+    set_up_logging(settings.log)
+    print_line = _log_line if settings.log.format == "json" else partial(click.echo, err=True)
+    if server.workers > 1:
+        return run(supervise(settings, listener, admin_listener, announce))
+    run(serve_app(app, settings, listener, admin_listener, announce))
+    return 0
+
+
+def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[str]:
+    """Yield the lines printed at startup: addresses, upstreams, summarizer, review."""
+    server = settings.server
+    yield f"abridge {__version__} listens on {url}"
+    if server.workers > 1:
+        yield f"  workers     {server.workers} processes"
+    for upstream in settings.upstreams:
+        models = ", ".join(upstream.models)
+        profile = f"profile {upstream.profile}"
+        api = "" if upstream.api == "same" else f", api {upstream.api}"
+        spare = "" if upstream.fallback is None else f", fallback {upstream.fallback}"
+        text = f"{upstream.name}: {upstream.base_url}, models {models}, {profile}{api}{spare}"
+        yield f"  upstream    {text}"
+    yield f"  summarizer  {_describe_summarizer(settings.summarizer)}"
+    review = settings.review
+    if review.kind != "none":
+        flagged = "stop at" if review.on_flag == "stop" else review.on_flag
+        rules = f"{flagged} what it flags, {review.on_failure} what it cannot check"
+        yield f"  review      {review.kind} at {review.base_url}: {rules}"
+    default = settings.summary.default
+    yield f"  summary     {'only if requested' if default == 'off' else default}"
+    if server.page:
+        yield f"  page        {url}/abridge"
+    yield f"  metrics     {admin or url + '/abridge'}/metrics"
+
+
+def _describe_summarizer(settings: SummarizerSettings) -> str:
+    if settings.kind == "model":
+        return f"model {settings.model} at {settings.base_url}"
+    if settings.kind == "upstream":
+        return "upstream: the request's own model"
+    return "extractive: sentences copied from the reasoning, no model"
+
+
+def _log_line(line: str) -> None:
+    """Log a line instead of printing it, where every line must be JSON."""
+    _log.info("%s", " ".join(line.split()))
+
+
+def _open_listener(host: str, port: int) -> socket.socket:
+    try:
+        return listen(host, port)
+    except OSError as error:
+        reason = str(error.strerror).partition(" (")[0]
+        raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None
