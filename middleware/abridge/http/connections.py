@@ -48,14 +48,13 @@ AIOHTTP_ERRORS = (ClientError, HttpProcessingError)
 class ConnectionPool(TCPConnector):
     """The connections of one event loop: unlimited, and kept for `KEEP_ALIVE` while idle."""
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, connect_timeout: float) -> None:
         super().__init__(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=tls or True)
+        self._connect_timeout = ClientTimeout(connect=connect_timeout)
         self._factory = partial(cast("type[ResponseHandler]", UpstreamConnection), self._loop)
         self._connect_requests: dict[tuple[bytes, bytes], ClientRequest] = {}
 
-    async def acquire(
-        self, url: httpx.URL, limits: ClientTimeout, *, fresh: bool
-    ) -> UpstreamConnection:
+    async def acquire(self, url: httpx.URL, *, fresh: bool) -> UpstreamConnection:
         """Connect to the origin of `url`. Raises httpx.ConnectError or httpx.ConnectTimeout.
 
         With `fresh`, the origin's idle connections are closed: one of them was found dead.
@@ -64,7 +63,7 @@ class ConnectionPool(TCPConnector):
             request = self._connect_request(url)
             if fresh:
                 self._close_idle(request)
-            connection = await self.connect(request, [], limits)
+            connection = await self.connect(request, [], self._connect_timeout)
         except TimeoutError as error:
             raise httpx.ConnectTimeout("Connecting took too long.") from error
         except (ClientError, ValueError) as error:  # ValueError: the host name is invalid
@@ -206,11 +205,16 @@ class UpstreamConnection(ResponseHandler):
         return head
 
     async def read_body(self) -> bytes:
-        """Return what there is of the body, `b""` at its end; await it if there is nothing."""
+        """Return what there is of the body, `b""` at its end; await it if there is nothing.
+
+        Raises httpx's errors.
+        """
         self._is_awaited = True
         self.start_timeout()
         try:
             return await self.body.readany()
+        except AIOHTTP_ERRORS as error:
+            raise to_httpx_error(error) from error
         finally:
             self._stop_timeout()
 
