@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
-_PIECE = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|.", re.DOTALL)
-"""A character of a pattern, a class, or what a backslash escapes."""
+_MARK = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|[()|]", re.DOTALL)
+"""A bracket or a bar; what a backslash escapes, and a class, within which they are none."""
 
 _OPENING = "(?:"
 
@@ -21,7 +22,7 @@ def group_alternatives(pattern: str) -> str:
     """Return alternatives in another order that match the same texts. It is that of `pattern` among
     those that begin with the same letter."""
     groups: dict[str, list[str]] = {}
-    for alternative in dict.fromkeys(_spell_out(pattern)):
+    for alternative in dict.fromkeys(chain.from_iterable(map(_spell_out, _split(pattern)))):
         first, rest = alternative[:1], alternative[1:]
         if first.isalpha() and not rest.startswith(_QUANTIFIERS):
             groups.setdefault(first, []).append(rest)
@@ -32,41 +33,39 @@ def group_alternatives(pattern: str) -> str:
     return "|".join([*grouped, *others])
 
 
-def _spell_out(pattern: str) -> Iterator[str]:
-    """Yield the alternatives; those in a group at the beginning of one each for itself."""
-    for alternative in _split(pattern):
-        if not alternative.startswith(_OPENING):
-            yield alternative
-            continue
-        end = _end_of_group(alternative)
-        group, rest = alternative[len(_OPENING) : end - 1], alternative[end:]
-        if rest.startswith(_QUANTIFIERS[1:]):
-            yield alternative
-            continue
-        tail = rest.removeprefix("?")
-        for first in _split(group):
-            yield from _spell_out(first + tail)
-        if tail != rest:  # the group may be missing
-            yield from _spell_out(tail)
+def _spell_out(alternative: str) -> Iterator[str]:
+    """Yield the alternative; those in a group at its beginning, each for itself."""
+    if not alternative.startswith(_OPENING):
+        yield alternative
+        return
+    end = _end_of_group(alternative)
+    group, rest = alternative[len(_OPENING) : end - 1], alternative[end:]
+    if rest.startswith(_QUANTIFIERS[1:]):
+        yield alternative
+        return
+    tail = rest.removeprefix("?")
+    for first in _split(group):
+        yield from _spell_out(first + tail)
+    if tail != rest:  # the group may be missing
+        yield from _spell_out(tail)
 
 
-def _split(pattern: str) -> list[str]:
+def _split(pattern: str) -> Iterator[str]:
     """Split a pattern at the bars that stand in no group."""
-    parts, depth = [""], 0
-    for piece in _PIECE.findall(pattern):
-        depth += (piece == "(") - (piece == ")")
-        if piece == "|" and not depth:
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return parts
+    start = depth = 0
+    for mark in _MARK.finditer(pattern):
+        depth += (mark[0] == "(") - (mark[0] == ")")
+        if mark[0] == "|" and not depth:
+            yield pattern[start : mark.start()]
+            start = mark.end()
+    yield pattern[start:]
 
 
 def _end_of_group(pattern: str) -> int:
     """Return where the group ends that a pattern begins with."""
     depth = 0
-    for piece in _PIECE.finditer(pattern):
-        depth += (piece[0] == "(") - (piece[0] == ")")
+    for mark in _MARK.finditer(pattern):
+        depth += (mark[0] == "(") - (mark[0] == ")")
         if not depth:
-            return piece.end()
+            return mark.end()
     raise ValueError(f"unbalanced brackets: {pattern}")
