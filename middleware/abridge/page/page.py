@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from importlib.resources import files
+from pathlib import Path
 from time import time
 
 from starlette.requests import Request
@@ -22,6 +22,8 @@ from abridge.apis.json import dumps
 from abridge.http.asgi import get_header
 from abridge.http.hosts import is_allowed_host
 from abridge.page.journal import Journal
+
+FILES = Path(__file__).parent / "files"
 
 MEDIA_TYPES = {
     "html": "text/html",
@@ -61,11 +63,7 @@ class Page:
         self.journal = Journal()
         self._summarizer = summarizer
         self._hosts = hosts
-        self._files = {
-            file.name: file.read_bytes()
-            for file in files("abridge.page").joinpath("files").iterdir()
-            if file.is_file()
-        }
+        self._files = {file.name: file.read_bytes() for file in FILES.iterdir() if file.is_file()}
 
     def routes(self) -> list[Route]:
         return [

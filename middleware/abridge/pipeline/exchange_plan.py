@@ -10,7 +10,7 @@ from abridge.apis.display import Display, Exposure, SealEnvelope
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Route, Settings, SummarySettings
-from abridge.core.plan import SummaryPlan
+from abridge.core.plan import Fallback, SummaryPlan
 from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE
 from abridge.memory.summaries import SummaryTracker
@@ -19,7 +19,6 @@ from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.native_reasoning import find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
-from abridge.summarizers.extractive.extract import extract_or_nothing
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer
 
@@ -53,6 +52,8 @@ class ExchangePlanner:
     def __init__(self, settings: Settings, answer_memory: AnswerMemory) -> None:
         self._settings = settings
         self._answer_memory = answer_memory
+        if any(route.summary.on_failure == "extract" for route in settings.routes):
+            _extract()  # is imported now rather than while streams run
 
     def plan(
         self,
@@ -209,9 +210,17 @@ class ExchangePlanner:
             in_turn=free and not reviewed,
             held_limit=int(limits.held),
             max_overhead=None if free else summary.max_overhead,
-            fallback=extract_or_nothing if extracts else None,
+            fallback=_extract() if extracts else None,
             fail_response=summary.on_failure == "fail",
         )
+
+
+def _extract() -> Fallback:
+    from abridge.summarizers.extractive.extract import (  # noqa: PLC0415 -- many patterns
+        extract_or_nothing,
+    )
+
+    return extract_or_nothing
 
 
 def _tail_chars(summary: SummarySettings, *, free: bool) -> int:

@@ -20,7 +20,6 @@ from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
 from abridge.http.timers import SilenceTimer
 from abridge.summarizers.cleaning import Cleaner
-from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.review import Reviewer
 from abridge.summarizers.summarizer import Summarizer, is_name
@@ -51,7 +50,7 @@ _END = object()
 def runs_in_process(summarizer: Summarizer) -> bool:
     """Return whether a summarizer does nothing but work, and of that no more than so much for a
     part: if it takes long, then only because the process has much to do."""
-    return isinstance(summarizer, ExtractiveSummarizer)
+    return getattr(summarizer, "in_process", False) is True
 
 
 class GuardedCall:

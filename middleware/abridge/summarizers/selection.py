@@ -14,7 +14,6 @@ from abridge.core.usage import EXTRACTIVE
 from abridge.errors import SettingsError
 from abridge.http.transport import Transport
 from abridge.providers.profile import Profile
-from abridge.summarizers.extractive.extract import ExtractiveSummarizer
 from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.model.upstream import upstream_summarizer
 from abridge.summarizers.summarizer import Summarizer, UserSummarizer
@@ -50,6 +49,10 @@ class SummarizerSelection:
         if override is not None:
             self._shared_summarizer = UserSummarizer(override)
         elif settings.kind == "extractive":
+            from abridge.summarizers.extractive.extract import (  # noqa: PLC0415 -- many patterns
+                ExtractiveSummarizer,
+            )
+
             self._shared_summarizer = ExtractiveSummarizer()
         elif settings.kind == "model":
             self._shared_summarizer = self._model_summarizer()

@@ -64,6 +64,7 @@ class ExtractiveSummarizer:
     """
 
     name = EXTRACTIVE
+    in_process = True  # see `runs_in_process`
 
     def __init__(self) -> None:
         self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
