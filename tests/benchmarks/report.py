@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
-from tests.benchmarks import bodies, history, live, passthrough, plot, results, stream
+from tests.benchmarks import bodies, history, live, passthrough, plot, results, start, stream
 from tests.benchmarks import open as open_streams
 from tests.benchmarks.results import Finding, Row
 
@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "open": open_streams,
     "bodies": bodies,
     "history": history,
+    "start": start,
 }
 AGAINST = ("passthrough", "stream", "open")
 """Those that can run another checkout's sidecar in turns with this one's."""

@@ -1,0 +1,91 @@
+"""CPU from the start of a process to its first answer, from modules that are compiled already."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+
+import httpx
+
+from tests.benchmarks import contenders
+from tests.benchmarks.options import Options
+from tests.benchmarks.processes import MEASURED, Server, cpu, module, prepare
+from tests.benchmarks.results import Finding, Row, middle
+from tests.benchmarks.turns import ENGAGED, PATHS, body
+
+COMPILED = {"PYTHONDONTWRITEBYTECODE": ""}
+"""Has the first round, which is not counted, leave compiled modules to the others."""
+
+PACKAGES = (
+    "import aiohttp, click, httpx, orjson, prometheus_client, pydantic.types, uvloop, yarl; "
+    "import starlette.routing, uvicorn.protocols.http.httptools_impl; "
+    "import uvicorn.protocols.websockets.websockets_sansio_impl"
+)
+"""What others wrote of a sidecar."""
+
+COMMANDS = {
+    "python": [sys.executable, "-c", "pass"],
+    "packages": [sys.executable, "-c", PACKAGES],
+    "import": [sys.executable, "-c", "import abridge"],
+    "version": module("abridge", "--version"),
+}
+
+Serving = Callable[[int], AbstractContextManager[Server]]
+
+SERVERS: dict[str, tuple[Serving, Mapping[str, str]]] = {
+    "passed": (partial(contenders.abridge, environ=COMPILED), {}),
+    "summarized": (partial(contenders.abridge, environ=COMPILED), ENGAGED),
+}
+
+
+def run(options: Options) -> Iterator[Row]:
+    with contenders.upstream() as upstream:
+        for number in range(options.rounds(9, 3) + 1):
+            taken = {name: _run_command(command) for name, command in COMMANDS.items()}
+            for name, (serving, headers) in SERVERS.items():
+                with serving(upstream.port) as server:
+                    taken[name] = _first_answer(server, headers)
+            if number:
+                for name, seconds in taken.items():
+                    yield {"case": name, "round": number, "cpu_s": seconds}
+
+
+def _run_command(command: list[str]) -> float:
+    """Return the CPU seconds of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        command,
+        stdout=subprocess.DEVNULL,
+        check=True,
+        env={**os.environ, **COMPILED},
+        preexec_fn=partial(prepare, MEASURED),
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _first_answer(server: Server, headers: Mapping[str, str]) -> float:
+    """Return the CPU seconds of a server once it has answered its first request."""
+    scripted = {**headers, "content-type": "application/json", "openai-script": "chat-burst"}
+    url = f"http://127.0.0.1:{server.port}{PATHS['chat']}"
+    httpx.post(url, content=body("chat"), headers=scripted, timeout=30).raise_for_status()
+    return cpu(server.pid)
+
+
+def findings(rows: list[Row]) -> Iterator[Finding]:
+    labels = {
+        "python": "`python -c pass`",
+        "packages": "import of the packages that a sidecar is built on",
+        "import": "`import abridge`",
+        "version": "`abridge --version`",
+        "summarized": "`abridge serve`, to its first answer with a summary",
+    }
+    for case, label in labels.items():
+        yield Finding(label, middle(rows, "cpu_s", case=case), "s")
+    passed = middle(rows, "cpu_s", case="passed")
+    yield Finding("`abridge serve`, to its first answer", passed, "s", most=0.5)
