@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from abridge.summarizers.extractive.titles import european, wide
+from abridge.summarizers.extractive.titles import european
 from abridge.summarizers.extractive.titles.drafts import Draft, words_of
 from abridge.summarizers.extractive.titles.english import draft_tasks, draft_topics
 
@@ -31,6 +32,16 @@ class Language:
     common_words: frozenset[str] = frozenset()  # where it shares its script
 
 
+def _draft_wide(
+    language: str, sentences: Sequence[str], headings: Sequence[str]
+) -> Iterator[Draft]:
+    from abridge.summarizers.extractive.titles.wide import (  # noqa: PLC0415 -- many patterns
+        DRAFTERS,
+    )
+
+    return DRAFTERS[language](sentences, headings)
+
+
 ENGLISH = Language(
     (draft_tasks, draft_topics),
     (
@@ -48,7 +59,7 @@ ENGLISH = Language(
 
 LANGUAGES = (
     Language(
-        (wide.draft_japanese,),
+        (partial(_draft_wide, "ja"),),
         (
             "詳細の検討", "選択肢の比較", "考え方の整理", "内容の確認", "条件の見直し",
             "次の手順の検討", "別の角度からの検討", "結論の導出",
@@ -57,7 +68,7 @@ LANGUAGES = (
         script=r"\u3040-\u30ff",
     ),
     Language(
-        (wide.draft_korean,),
+        (partial(_draft_wide, "ko"),),
         (
             "세부 사항 검토", "선택지 비교", "생각 정리", "결과 확인", "조건 재검토",
             "다음 단계 고려", "다른 관점에서 검토", "결론 도출",
@@ -66,7 +77,7 @@ LANGUAGES = (
         script=r"\uac00-\ud7af",
     ),
     Language(
-        (wide.draft_chinese,),
+        (partial(_draft_wide, "zh"),),
         (
             "梳理思路", "权衡选项", "分析细节", "检查推理过程", "考虑下一步", "核对已知条件",
             "换个角度思考", "归纳要点", "继续分析", "得出结论",

@@ -210,3 +210,6 @@ def _frame_topics(
 def _size(text: str) -> int:
     latin = _LATIN.findall(text)
     return len(text.replace(" ", "")) - sum(map(len, latin)) + 2 * len(latin)
+
+
+DRAFTERS = {"zh": draft_chinese, "ja": draft_japanese, "ko": draft_korean}
