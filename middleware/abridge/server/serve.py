@@ -12,7 +12,6 @@ the last scrape, within what is left of the drain time.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
@@ -32,6 +31,7 @@ from abridge.observability.record import SHUTTING_DOWN
 from abridge.observability.tracing import exporting_spans
 from abridge.proxy.calls import log_in_one_line
 from abridge.server.browser_guard import BrowserGuard
+from abridge.server.garbage import collect_garbage, freeze_objects
 from abridge.server.http_protocol import CountRefusal, HttpProtocol, protocol_factory
 from abridge.server.open_files import fit_open_files
 from abridge.server.process_metrics import sample_process
@@ -219,28 +219,24 @@ async def _serve(
                 tasks.create_task(admin.serve([admin_listener]))
             serve_task = tasks.create_task(server.serve([listener]))
             drain_task = tasks.create_task(_drain(server, app, settings.server, signals))
-            metrics_task = tasks.create_task(sample_process(metrics_for()))
+            beside = [
+                tasks.create_task(sample_process(metrics_for())),
+                tasks.create_task(collect_garbage()),
+            ]
             freeze_objects()
             announce()
             await serve_task
             drain_task.cancel()
             if admin_listener is not None:
                 await wait_for_last_scrape(app.admin, settings.server, signals)
-            metrics_task.cancel()
+            for task in beside:
+                task.cancel()
             admin.should_exit = True
     await app.aclose()
 
 
 def _count_refusal(code: str) -> None:
     metrics_for().refusals.labels(code).inc()
-
-
-def freeze_objects() -> None:
-    """Have the garbage collector leave alone what exists by now, which lasts as long as the
-    process: to pass over it takes 20 ms, in which nothing else runs. That would be as long now, so
-    only what is young is collected first."""
-    gc.collect(1)
-    gc.freeze()
 
 
 async def _drain(
