@@ -94,7 +94,7 @@ WORDS = {
 def findings(rows: list[Row]) -> Iterator[Finding]:
     thinking = middle(rows, "first_answer", case="afterwards")
     share = middle(rows, "first_summary", case="live") / thinking
-    yield Finding("first summary text, as a share of the reasoning's time", share, "×", most=0.25)
+    yield Finding("first summary text, as a share of the reasoning's time", share, "×", most=0.15)
     for case, words in WORDS.items():
         for name in ("first_summary", "first_answer", "end"):
             label = f"{words}: {name.replace('_', ' ')}"

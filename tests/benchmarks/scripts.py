@@ -14,7 +14,8 @@ from functools import cache
 from itertools import count, groupby
 from typing import Any
 
-from abridge.core.segmenter import Segmenter
+from abridge.core.plan import SummaryPlan
+from abridge.pipeline.exchange_plan import FIRST_SHARE
 from tests.apis.messages import scripts as messages
 from tests.support.streams import (
     CHAT_USAGE,
@@ -29,8 +30,8 @@ from tests.support.streams import (
 
 STAMP = b'"sent":"0000000000.000000"'
 ANSWER = "The sum of the first n odd numbers is n squared, which the squares drawn above show. "
-CUT = {"size": 1500, "parts": 12, "tail": 400, "least": 1, "ceiling": 4 << 20, "live": True}
-"""Abridge's default cuts, for reasoning that ends soon after one."""
+PLAN = SummaryPlan(first_share=FIRST_SHARE)
+"""A summary with Abridge's default cuts, for reasoning that ends soon after one."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ def reasoning(scenario: str) -> str:
     """Return 8,000 characters for `live`, or, as in `tail100`, that many after the last cut."""
     if scenario == "live":
         return thinking(8000)
-    text, segmenter = thinking(9900), Segmenter(**CUT)  # type: ignore[arg-type]
-    cut = sum(len(cut.text) for cut in segmenter.feed(text))
+    text = thinking(9900)
+    cut = sum(len(cut.text) for cut in PLAN.new_segmenter().feed(text))
     return text[: cut + int(scenario.removeprefix("tail"))]
 
 

@@ -72,6 +72,11 @@ def test_cuts_fall_on_natural_boundaries(text: str, first: str | None) -> None:
     assert not any(cut.endswith(("3.", "2.")) for cut in found)
 
 
+def test_the_first_part_may_be_shorter_than_the_others() -> None:
+    found = cuts("x" * 2000, part_chars=100, max_parts=3, tail_chars=0, first_share=0.6)
+    assert [len(part) for part in found[:4]] == [75, 125, 125, 250]
+
+
 def test_parts_are_of_one_size_then_each_twice_as_large() -> None:
     found = cuts("x" * 2000, part_chars=100, max_parts=3, tail_chars=0)
     assert [round(len(cut) / 1.25) for cut in found[:5]] == [100, 100, 100, 200, 400]

@@ -48,6 +48,7 @@ class SummaryPlan:
     live: bool = True  # summarize while the model still reasons
     language: str | None = None  # see Passage
     part_chars: int = 1500  # size of a part; a wide character counts `WIDE_CHAR_SIZE`
+    first_share: float = 1.0  # of that size, at which the first part is cut
     max_parts: int = 40  # number of parts after which they grow
     tail_chars: int = 400  # the least rest that gets a part of its own
     min_chars: int = 1  # the least reasoning that is summarized, without blanks
@@ -71,6 +72,7 @@ class SummaryPlan:
             min_chars=self.min_chars,
             max_chars=self.reasoning_limit,
             live=self.live and self.style is not None and STYLES[self.style].live,
+            first_share=self.first_share,
         )
 
     def new_title_splitter(self) -> TitleSplitter | None:

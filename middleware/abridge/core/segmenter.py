@@ -1,9 +1,10 @@
 """Split reasoning into passages, each of which becomes a summary part.
 
 A cut depends on the text alone, never on how it was split into deltas, so that a streamed and an
-unstreamed answer get the same parts. A cut is due at a size of `part_chars` and is made at the
-first end of a paragraph after that. If none comes within the slack, it is made at the best boundary
-in the second half of the text: paragraph, then sentence or line, then word.
+unstreamed answer get the same parts. A cut is due at a size of `part_chars`, the first one at a
+share of it, and is made at the first end of a paragraph after that. If none comes within the slack,
+it is made at the best boundary in the second half of the text: paragraph, then sentence or line,
+then word.
 
 Sizes are in characters, of which wide ones count `WIDE_CHAR_SIZE`: so a part takes about as many
 tokens in any script, and parts come at a steady pace.
@@ -57,10 +58,10 @@ class Cut:
 class Segmenter:
     """Gather one item's reasoning and cut it into passages.
 
-    A cut is due at a size of `part_chars`, and after `max_parts` cuts each at twice the size of the
-    one before, so that their number stays small however long the model reasons. With `live` false
-    nothing is cut before the end. If more than `max_chars` are gathered for one part, only their
-    head and tail are kept.
+    A cut is due at a size of `part_chars`, the first one at `first_share` of it. After `max_parts`
+    cuts each is due at twice the size of the one before, so that their number stays small however
+    long the model reasons. With `live` false nothing is cut before the end. If more than
+    `max_chars` are gathered for one part, only their head and tail are kept.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class Segmenter:
         min_chars: int,
         max_chars: int,
         live: bool,
+        first_share: float = 1.0,
     ) -> None:
-        self._cut_size = float(part_chars)
+        self._part_size = float(part_chars)
+        self._cut_size = first_share * part_chars
         self._max_parts = max_parts
         self._tail_chars = tail_chars
         self._min_chars = min_chars
@@ -153,7 +156,8 @@ class Segmenter:
         self._before = (self._before + text)[-MAX_CONTEXT:]
         self.cut_count += 1
         if self.cut_count >= self._max_parts:
-            self._cut_size *= 2
+            self._part_size *= 2
+        self._cut_size = self._part_size
         return cut
 
 

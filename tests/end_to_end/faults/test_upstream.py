@@ -8,6 +8,7 @@ from enum import Enum
 import pytest
 
 from abridge.core.plan import SummaryPlan
+from abridge.pipeline.exchange_plan import FIRST_SHARE
 from tests.end_to_end.faults.cells import STATUSES, Case, What, Where, Who, faults
 from tests.end_to_end.faults.dialects import DIALECTS, SERVER_ERRORS, SPENT, error_of
 from tests.end_to_end.faults.players import REFUSAL, Player, Script
@@ -99,7 +100,8 @@ def upstream_answer(case: Case) -> ParsedAnswer:
 
 def parts_due(thought: str) -> int:
     """Return the number of summary parts that this reasoning fills."""
-    return len(SummaryPlan(part_chars=PART).new_segmenter().feed(thought))
+    plan = SummaryPlan(part_chars=PART, first_share=FIRST_SHARE)
+    return len(plan.new_segmenter().feed(thought))
 
 
 @pytest.mark.matrix(3)
