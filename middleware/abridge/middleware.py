@@ -341,7 +341,7 @@ class AbridgeMiddleware:
         return (
             may_request_summary(body)
             or bool(api.wish_needle and api.wish_needle in body)
-            or self._memory.may_need_rewrite(body, api.own_needles, holds_anything)
+            or self._memory.may_need_rewrite(body, holds_anything)
             or self._memory.may_need_memory(body)
             or self._memory.may_seal(body)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from abridge.apis.json import (
     MAX_DEPTH,
     ExactNumber,
+    contains,
     count_values,
     dumps,
     loads,
@@ -144,6 +146,26 @@ def test_values_are_counted_wherever_the_bytes_are_split(value: object, size: in
         count = count_values(text.encode(errors="surrogatepass"))
     assert count == count_marks(text)
     assert count >= count_parsed(value)
+
+
+@given(JSON_VALUES, st.integers(1, 9), st.integers(0, 40))
+def test_values_are_counted_only_until_they_are_few_enough(
+    value: object, size: int, enough: int
+) -> None:
+    data = json.dumps([value, "a, [b], {c}"]).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.apis.json._SLICE", size)
+        exact, count = count_values(data), count_values(data, enough)
+    assert count == exact or exact <= count <= enough
+
+
+@pytest.mark.parametrize("size", [1, 5, 20, 1000])
+def test_a_pattern_is_found_wherever_the_bytes_are_split(size: int) -> None:
+    pattern = re.compile(rb'"(?:signature|abr1\.)"')
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.apis.json._SLICE", size)
+        assert contains(b'{"a": "text", "signature": 1}', pattern)
+        assert not contains(b'{"a": "text", \\"signature\\": 1}', pattern)
 
 
 @given(JSON_VALUES, st.sampled_from(["utf-16", "utf-16-be", "utf-32", "utf-8-sig"]))

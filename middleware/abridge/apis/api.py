@@ -255,8 +255,6 @@ class Api:
     """Reads the client's wish for reasoning; None if the request says nothing."""
     wish_needle: bytes = b""
     """Bytes that a body with such a wish contains."""
-    own_needles: tuple[bytes, ...] = ()
-    """Bytes one of which a body contains with something that Abridge adds on this API alone."""
     reasons_on_request: bool = False
     """Clients expect reasoning in an answer only if they asked for it."""
     ask_to_think: Callable[[Json, Profile], bool] = lambda _body, _profile: False

@@ -23,8 +23,17 @@ _DIGIT_MASK = bytes(
 
 _LONG_NUMBER = b"0" * 19
 
+_SAMPLING = 6
+"""To look for a long number, each sixth byte is looked at first."""
+
+_SAMPLED_NUMBER = _LONG_NUMBER[_SAMPLING - 1 :: _SAMPLING]
+"""What is seen of a long number at least, wherever it begins."""
+
 _SLICE = 64 << 10
 """Bytes to look through at once, so that a long text holds up nothing else."""
+
+LONGEST_NEEDLE = 64
+"""Bytes that a match of a pattern in `contains` has at most."""
 
 _NO_VALUE_MARKS = bytes(set(range(256)) - set(b"[{,"))
 
@@ -90,21 +99,45 @@ def loads_exact(data: bytes) -> Any:
 def _has_long_number(data: bytes) -> bool:
     """Return whether large data may hold a number of many digits, also where it is sliced."""
     overlap = len(_LONG_NUMBER) - 1
+    slices = (data[start : start + _SLICE + overlap] for start in range(0, len(data), _SLICE))
     return any(
-        _LONG_NUMBER in data[start : start + _SLICE + overlap].translate(_DIGIT_MASK)
-        for start in range(0, len(data), _SLICE)
+        _SAMPLED_NUMBER in text[::_SAMPLING].translate(_DIGIT_MASK)
+        and _LONG_NUMBER in text.translate(_DIGIT_MASK)
+        for text in slices
     )
 
 
-def count_values(data: bytes) -> int:
-    """Return the number of values in JSON, or a few more: a closing bracket is not looked at.
+def contains(data: bytes, pattern: re.Pattern[bytes]) -> bool:
+    """Return whether data contains a pattern, of which every match is shorter than
+    `LONGEST_NEEDLE`. Fastest where that begins with a quotation mark."""
+    for start in range(0, len(data), _SLICE):
+        if pattern.search(data, start, start + _SLICE + LONGEST_NEEDLE):
+            return True
+    return False
 
-    Each value follows on a bracket or a comma that is in no string, or it is the first. In UTF-16
+
+def count_values(data: bytes, enough: int = 0) -> int:
+    """Return the number of values in JSON, or a few more: a closing bracket is not looked at. If
+    there are no more than `enough`, return any number between.
+
+    Each value follows on a bracket or a comma that is in no string, or it is the first. Those in
+    strings are counted first, and left out again slice by slice, until it is few enough. In UTF-16
     and UTF-32, which only the standard library reads, strings are not told apart.
     """
-    if b"\0" in data:
-        return 1 + len(data.translate(None, _NO_VALUE_MARKS))
-    return 1 + sum(len(text.translate(None, _NO_VALUE_MARKS)) for text in outside_strings(data))
+    counts = [_count_marks(data[start : start + _SLICE]) for start in range(0, len(data), _SLICE)]
+    total = 1 + sum(counts)
+    if total <= enough or b"\0" in data:
+        return total
+    for count, text in zip(counts, outside_strings(data), strict=True):
+        total += _count_marks(text) - count
+        if total <= enough:
+            break
+    return total
+
+
+def _count_marks(text: bytes) -> int:
+    """Return how many brackets and commas there are, before which a value may stand."""
+    return len(text.translate(None, _NO_VALUE_MARKS))
 
 
 def outside_strings(data: bytes) -> Iterator[bytes]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 
 from abridge.apis.display import ENVELOPE_PREFIX
-from abridge.apis.json import as_object, objects, parse_object, string
+from abridge.apis.json import as_object, contains, objects, parse_object, string
 from abridge.core.conversation import Json, Turn
 
 STATE_FIELDS = ("encrypted_content", "signature", "data")
 """Fields with opaque state: of a reasoning item on Responses, of a `thinking` and of a
 `redacted_thinking` block on Messages; the last two also of OpenRouter's `reasoning_details`."""
 
-STATE_NEEDLES = (
-    *(b'"encrypted_content"', b'"signature"', b'"redacted_thinking"'),
-    *(b'"reasoning.encrypted"', b'"extra_content"', b'"thoughtSignature"'),
+STATE_STRINGS = re.compile(
+    rb'"(?:encrypted_content|signature|redacted_thinking|reasoning\.encrypted'
+    rb'|extra_content|thoughtSignature)"'
 )
 """Every body with such state contains one of these."""
 
@@ -42,7 +42,7 @@ _STATE_REFUSED = re.compile(
 
 def may_have_state(body: bytes) -> bool:
     """Return whether a request may hold opaque state, by a byte search alone."""
-    return any(needle in body for needle in STATE_NEEDLES)
+    return contains(body, STATE_STRINGS)
 
 
 def has_opaque_state(turn: Turn) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from abridge.config.loading import read_secret, require_extra
@@ -61,13 +61,9 @@ class MemoryRegistry:
         """See `RouteMemory.holds_anything`."""
         return any(memory.holds_anything() for memory in self._memories.values())
 
-    def may_need_rewrite(
-        self, body: bytes, own_needles: Sequence[bytes], holds_anything: Callable[[], bool]
-    ) -> bool:
+    def may_need_rewrite(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """See `RouteMemory.may_need_rewrite`."""
-        return any(
-            memory.may_need_rewrite(body, own_needles, holds_anything) for memory in self._all
-        )
+        return any(memory.may_need_rewrite(body, holds_anything) for memory in self._all)
 
     def may_need_memory(self, body: bytes) -> bool:
         """See `RouteMemory.may_need_memory`."""

@@ -10,6 +10,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.json import contains
 from abridge.apis.openai import MINT_MARK
 from abridge.config.settings import HistorySettings, Route
 from abridge.core.conversation import PrefixDigest, Turn
@@ -25,18 +26,21 @@ from abridge.work import in_turns
 if TYPE_CHECKING:
     from abridge.memory.client_envelopes import Sealer
 
-ATTRIBUTION_LIST = re.compile(rb'"reasoning"\s*:\s*\[')
-"""A list named "reasoning", as only attributed calls have it: under this name requests have an
-object, messages a text and items their type."""
-
-ABRIDGE_NEEDLES = (
-    b'"summary_error"',
-    b'"reasoning_ref"',
-    ENVELOPE_PREFIX.encode(),
-    MINT_MARK.encode(),
+ABRIDGE_PATTERN = re.compile(
+    b'"(?:'
+    + b"|".join(
+        (
+            rb'summary_error"',
+            rb'reasoning_ref"',
+            rb'reasoning"\s{0,20}:\s{0,20}\[',  # only calls that were attributed have such a list
+            rb'signature":\s{0,20}""',
+            re.escape(ENVELOPE_PREFIX.encode()),
+            rb"[a-z]{1,20}[_-]" + MINT_MARK.encode(),
+        )
+    )
+    + b")"
 )
-"""Every body that holds something Abridge added, other than summaries, contains one of these, or of
-its API's `own_needles`."""
+"""Every body that holds something Abridge added, other than summaries, contains this."""
 
 ASSISTANT_NEEDLES = (b'"assistant"', b'"reasoning"', b'_call"')
 """Every body that holds assistant output contains one of these."""
@@ -129,14 +133,12 @@ class RouteMemory:
         size = self.store.size if self.store is not None else 0
         return bool(self.summaries) or size is None or size > 0
 
-    def may_need_rewrite(
-        self, body: bytes, own_needles: Sequence[bytes], holds_anything: Callable[[], bool]
-    ) -> bool:
+    def may_need_rewrite(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """Return whether a request body may need changes, by a byte search alone.
 
         `holds_anything` is that of this memory or of all; it must be called on the event loop.
         """
-        if contains_any(body, ABRIDGE_NEEDLES) or contains_any(body, own_needles):
+        if contains(body, ABRIDGE_PATTERN):
             return True
         if not contains_any(body, ASSISTANT_NEEDLES):
             return False
@@ -146,9 +148,7 @@ class RouteMemory:
             body, TOOL_CALLS_NEEDLES
         )
         reasoning_may_move = not self._profile.learns and contains_any(body, REASONING_NEEDLES)
-        return (
-            calls_need_reasoning or reasoning_may_move or ATTRIBUTION_LIST.search(body) is not None
-        )
+        return calls_need_reasoning or reasoning_may_move
 
     def may_need_memory(self, body: bytes) -> bool:
         """Return whether the answer to a request may have to be remembered because upstream

@@ -265,7 +265,8 @@ async def admit_values(data: bytes, work: Work, limit: int, reserve: ReserveMemo
     """
     if not (work.is_heavy or len(data) > limit):
         return
-    count = await work.run(count_values, data)
+    in_text = TEXT_COPIES * len(data) // VALUE_BYTES  # so many take no more than their text
+    count = await work.run(count_values, data, min(limit, in_text))
     if count > limit:
         raise RequestError(
             f"The request holds too many JSON values: {count}. The limit is {limit} "

@@ -9,6 +9,7 @@ nothing else: what a step finds is in the draft, what it looks up in the context
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -18,6 +19,7 @@ from starlette.types import Scope
 from abridge.apis.api import History, RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort_limits import NOTHING_LOWERED, LoweredEffort
+from abridge.apis.json import contains
 from abridge.apis.object_references import find_object_references, may_name_objects
 from abridge.apis.opaque_state import has_opaque_state
 from abridge.apis.paths import OpenPaths
@@ -46,6 +48,9 @@ from abridge.stored_responses.references import (
 )
 from abridge.stored_responses.repository import ResponseRepository
 from abridge.work import Work
+
+ENVELOPE = re.compile(b'"' + re.escape(ENVELOPE_PREFIX.encode()))
+"""The beginning of an envelope in a body."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -115,7 +120,7 @@ class StepContext:
     async def may_have_envelopes(self, draft: RequestDraft) -> bool:
         """Return whether the draft may hold envelopes, which stored items may have brought."""
         return draft.references.substituted or await self.work.run(
-            self.request.decoded.__contains__, ENVELOPE_PREFIX.encode()
+            contains, self.request.decoded, ENVELOPE
         )
 
 
@@ -244,7 +249,6 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
     if await work.run(
         memory.route_memory.may_need_rewrite,
         context.request.decoded,
-        api.own_needles,
         lambda: holds_anything,
     ):
         history = await work.run(api.history, draft.body)

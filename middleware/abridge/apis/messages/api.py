@@ -81,7 +81,6 @@ MESSAGES = Api(
     fallbacks=("chat", "responses"),
     read_wish=read_wish,
     wish_needle=b'"thinking"',
-    own_needles=(b'"signature":""', b'"signature": ""'),
     reasons_on_request=True,
     ask_to_think=ask_to_think,
     returns_signatures=True,
