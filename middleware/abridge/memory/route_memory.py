@@ -35,12 +35,14 @@ ABRIDGE_PATTERN = re.compile(
             rb'reasoning"\s{0,20}:\s{0,20}\[',  # only calls that were attributed have such a list
             rb'signature":\s{0,20}""',
             re.escape(ENVELOPE_PREFIX.encode()),
-            rb"[a-z]{1,20}[_-]" + MINT_MARK.encode(),
         )
     )
     + b")"
 )
-"""Every body that holds something Abridge added, other than summaries, contains this."""
+"""Every body that holds something Abridge added, other than summaries and ids, contains this."""
+
+MINT_NEEDLE = MINT_MARK.encode()
+"""Every body with an id that Abridge made contains this."""
 
 ASSISTANT_NEEDLES = (b'"assistant"', b'"reasoning"', b'_call"')
 """Every body that holds assistant output contains one of these."""
@@ -138,7 +140,7 @@ class RouteMemory:
 
         `holds_anything` is that of this memory or of all; it must be called on the event loop.
         """
-        if contains(body, ABRIDGE_PATTERN):
+        if contains(body, ABRIDGE_PATTERN) or MINT_NEEDLE in body:
             return True
         if not contains_any(body, ASSISTANT_NEEDLES):
             return False
