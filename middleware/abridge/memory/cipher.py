@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import struct
 import zlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -34,9 +34,10 @@ COMPRESSION_LEVEL = 1
 _HEADER_STRUCT = struct.Struct(f">BB{SALT_BYTES}sI")
 """Version, length of the key id, salt, size in the clear. The key id follows."""
 
+_SHA256 = SHA256()
 
-@dataclass(slots=True, frozen=True)
-class CompressedValue:
+
+class CompressedValue(NamedTuple):
     """A compressed value."""
 
     data: bytes
@@ -62,7 +63,7 @@ class Cipher:
 
     def __init__(self, keys: Keyring, *, use: bytes = b"", limit: int = MAX_VALUE_BYTES) -> None:
         self._keys = keys
-        self._use = use
+        self._info = b"abridge box " + use
         self.limit = limit
 
     def seal(self, clear: bytes, associated_data: bytes, *, compressed: bool = True) -> bytes:
@@ -93,25 +94,21 @@ class Cipher:
         key = self._keys.get(header.key_id) if header is not None else None
         if header is None or key is None or header.size > self.limit:
             return None
-        header_bytes = header.pack()
+        end = _HEADER_STRUCT.size + len(header.key_id)
         aead, nonce = self._derive(key.seal, header.salt)
         try:
-            return CompressedValue(
-                aead.decrypt(nonce, data[len(header_bytes) :], header_bytes + associated_data),
-                header.size,
-            )
+            decrypted = aead.decrypt(nonce, data[end:], data[:end] + associated_data)
         except InvalidTag:
             return None
+        return CompressedValue(decrypted, header.size)
 
     def _derive(self, key: bytes, salt: bytes) -> tuple[AESGCM, bytes]:
         """Derive the key and the nonce for one value."""
-        info = b"abridge box " + self._use
-        derived = HKDF(SHA256(), KEY_BYTES + NONCE_BYTES, salt, info).derive(key)
+        derived = HKDF(_SHA256, KEY_BYTES + NONCE_BYTES, salt, self._info).derive(key)
         return AESGCM(derived[:KEY_BYTES]), derived[KEY_BYTES:]
 
 
-@dataclass(slots=True, frozen=True)
-class _Header:
+class _Header(NamedTuple):
     """The header before a sealed value, in the clear."""
 
     key_id: str  # the key's id

@@ -12,21 +12,21 @@ with a text that the client can choose.
 
 from __future__ import annotations
 
+import hmac
 import re
 import secrets
 import struct
-from base64 import b64decode, urlsafe_b64encode
-from binascii import Error
+from base64 import urlsafe_b64encode
+from binascii import a2b_base64, b2a_base64
 from collections import Counter
 from collections.abc import Mapping
-from hmac import compare_digest
 from typing import NamedTuple
 
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, damaged_error
 from abridge.apis.json import dumps, loads_exact
 from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.keys import Key, Keyring
-from abridge.memory.tenants import keyed_digest
+from abridge.memory.tenants import keyed_digest, prefix_lengths
 
 DEFAULT_BLOB_TTL = 30 * 24 * 3600.0
 """Default lifetime of a blob, in seconds."""
@@ -41,6 +41,9 @@ _BLOB_VERSION = 2
 _BLOB_HEADER = struct.Struct(f">BQ{_SALT_BYTES}s{_TAG_BYTES}s{_TAG_BYTES}s")
 """Version, time of sealing in seconds since the epoch, salt, owner tag, place tag. A sealed value
 follows."""
+
+_TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
+"""From base64url to base64, with something invalid for what is no base64url."""
 
 VARIANT_TAGS = frozenset(
     {"latest", "free", "nitro", "floor", "exacto", "online", "extended", "cloud"}
@@ -93,7 +96,7 @@ class Sealer:
     ) -> None:
         self._keys = keys
         self._tenant_tags = tenant_tags
-        self._audience = tuple(_encode_name(name) for name in (api, upstream, model_family(model)))
+        self._audience = prefix_lengths(*map(_encode_name, (api, upstream, model_family(model))))
         self._now = now
         self._ttl = ttl
         self._limit = limit
@@ -130,7 +133,7 @@ class Sealer:
             return None
         place_tag = _place_tag(opened.key, opened.salt, place)
         fields = loads_exact(opened.content)
-        is_in_place = place is not None and compare_digest(opened.place_tag, place_tag)
+        is_in_place = place is not None and hmac.compare_digest(opened.place_tag, place_tag)
         if not is_in_place or (item_id and item_id != fields["item"]):
             self.dropped["edited"] += 1
             return None
@@ -159,7 +162,7 @@ class Sealer:
         key, header, compressed = self._decrypt(blob, param)
         _, sealed_at, salt, owner, place_tag = _BLOB_HEADER.unpack(header)
         tenant = self._tenant_tags.get(key.id)
-        if tenant is None or not compare_digest(owner, self._owner_tag(key, salt, tenant)):
+        if tenant is None or not hmac.compare_digest(owner, self._owner_tag(key, salt, tenant)):
             return "foreign"
         if self._now - sealed_at > self._ttl:
             return "expired"
@@ -184,7 +187,8 @@ class Sealer:
 
     def _owner_tag(self, key: Key, salt: bytes, tenant: bytes) -> bytes:
         """Return the owner tag, salted so that nobody else sees which blobs belong together."""
-        return keyed_digest(key.tenant, b"blob", salt, tenant, *self._audience)
+        message = prefix_lengths(b"blob", salt, tenant) + self._audience
+        return hmac.digest(key.tenant, message, "sha256")
 
 
 def _encode_envelope(envelope: Envelope) -> bytes:
@@ -197,12 +201,15 @@ def _place_tag(key: Key, salt: bytes, place: bytes | None) -> bytes:
 
 
 def _decode_base64url(encoded: str) -> bytes | None:
-    """Decode unpadded base64url. Return None for anything but the canonical encoding."""
+    """Decode unpadded base64url. Return None for anything but the canonical encoding: what is
+    decoded of the last characters must have them for its encoding."""
     try:
-        data = b64decode(encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True)
-    except (Error, ValueError):
+        standard = encoded.encode("ascii").translate(_TO_STANDARD) + b"=" * (-len(encoded) % 4)
+        data = a2b_base64(standard, strict_mode=True)
+    except ValueError:
         return None
-    return data if urlsafe_b64encode(data).rstrip(b"=") == encoded.encode() else None
+    last = data[len(data) - len(data) % 3 :]
+    return data if standard.endswith(b2a_base64(last, newline=False)) else None
 
 
 def _encode_name(name: str) -> bytes:

@@ -51,7 +51,10 @@ class Keyring:
         return self.keys[0]
 
     def get(self, key_id: str) -> Key | None:
-        return next((key for key in self.keys if key.id == key_id), None)
+        for key in self.keys:
+            if key.id == key_id:
+                return key
+        return None
 
     @classmethod
     def random(cls) -> Keyring:

@@ -84,8 +84,12 @@ def _header_identity(scope: Scope, rule: str) -> list[bytes]:
 
 def keyed_digest(key: bytes, *parts: bytes) -> bytes:
     """Return an HMAC over parts, each prefixed by its length so that no other split collides."""
-    message = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
-    return hmac.digest(key, message, "sha256")
+    return hmac.digest(key, prefix_lengths(*parts), "sha256")
+
+
+def prefix_lengths(*parts: bytes) -> bytes:
+    """Join parts, each after its length."""
+    return b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "big"), part)])
 
 
 def _is_blank(value: bytes) -> bool:
