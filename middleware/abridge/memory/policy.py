@@ -1,10 +1,10 @@
 """The policy for earlier reasoning: which of it upstream receives.
 
 A history is rewritten in steps, so that lookups elsewhere can happen between them: `open_envelopes`
-replaces envelopes by their content; `strip` removes what Abridge added to a turn, `strip_texts`
-also the summaries that only a shared store knows; `find_missing` returns the turns whose reasoning
-is missing; `restore` restores it, drops what is not to be sent, and moves the rest to where
-upstream reads it.
+replaces envelopes by their content; `strip` removes what Abridge added to a turn; `find_missing`
+removes also the summaries that only a shared store knows, and returns the turns whose reasoning is
+missing; `restore` restores it, drops what is not to be sent, and moves the rest to where upstream
+reads it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class HistoryRewriter:
     """Rewrites one history into what upstream receives."""
 
     def __init__(self, history: History, policy: HistoryPolicy) -> None:
-        self._history = history
+        self.history = history
         self._policy = policy
         self.changes = HistoryChanges()
         self.prefix = PrefixDigest()
@@ -142,8 +142,8 @@ class HistoryRewriter:
     def open_envelopes(self, open_envelope: OpenEnvelope) -> None:
         """Replace the envelopes that the client returned by their content."""
         by_turn = {id(assistant.turn): assistant for assistant in self._assistant_turns}
-        for turn in self._history.turns:
-            if self._history.open_envelopes(turn, open_envelope) and id(turn) in by_turn:
+        for turn in self.history.turns:
+            if self.history.open_envelopes(turn, open_envelope) and id(turn) in by_turn:
                 by_turn[id(turn)].from_envelope = True
 
     def strip(self, is_summary: Callable[[str], bool]) -> set[str]:
@@ -159,23 +159,24 @@ class HistoryRewriter:
 
         for assistant in self._assistant_turns:
             self._strip_turn(assistant, recognise)
-            self.changes.removed += self._history.strip_attribution(assistant.turn)
+            self.changes.removed += self.history.strip_attribution(assistant.turn)
         return unknown
 
-    def strip_texts(self, texts: Collection[str]) -> None:
-        """Remove these summaries as well."""
+    def _strip_texts(self, texts: Collection[str]) -> None:
         for assistant in self._assistant_turns if texts else ():
             self._strip_turn(assistant, texts.__contains__)
 
     def _strip_turn(self, assistant: _AssistantTurn, is_summary: Callable[[str], bool]) -> None:
-        removed, assistant.has_raw = self._history.strip(assistant.turn, is_summary)
+        removed, assistant.has_raw = self.history.strip(assistant.turn, is_summary)
         assistant.removed += removed
         self.changes.removed += removed
 
-    def find_missing(self) -> list[TurnQuery]:
-        """Return queries for the turns whose originals may be needed, in order."""
+    def find_missing(self, shared: Collection[str] = ()) -> list[TurnQuery]:
+        """Return queries for the turns whose originals may be needed, in order. `shared` are
+        summaries that only a shared store knows; they are removed as well."""
+        self._strip_texts(shared)
         assistants = iter(self._assistant_turns)
-        for turn in self._history.turns:
+        for turn in self.history.turns:
             before = self.prefix.digest()
             self.prefix.add(turn)
             if turn.role == "assistant":
@@ -194,8 +195,10 @@ class HistoryRewriter:
             self._finish_turn(assistant)
         return self.changes
 
-    def restore_nothing(self) -> HistoryChanges:
-        """Restore nothing: note the turns left without reasoning, which may be restored later."""
+    def restore_nothing(self, shared: Collection[str] = ()) -> HistoryChanges:
+        """Restore nothing: note the turns left without reasoning, which may be restored later. See
+        `find_missing` for `shared`."""
+        self._strip_texts(shared)
         for assistant in self._assistant_turns:
             if assistant.removed and not assistant.has_raw:
                 self.changes.bare_turns.update(_identifiers(assistant.turn))
@@ -246,18 +249,18 @@ class HistoryRewriter:
                 altered=altered or lacks_required
             )
         if restores:
-            self._history.restore(turn, original.reasoning)
+            self.history.restore(turn, original.reasoning)
             self.changes.restored["store"] += 1
             assistant.has_raw = False
 
     def _finish_turn(self, assistant: _AssistantTurn) -> None:
         turn, profile = assistant.turn, self._policy.profile
-        if not assistant.is_sent and self._history.drop_reasoning(turn):
+        if not assistant.is_sent and self.history.drop_reasoning(turn):
             self.changes.dropped["policy"] += 1
         if assistant.is_sent and assistant.has_raw and not assistant.from_envelope:
             self.changes.restored["client"] += 1
         placement = (
-            "unchanged" if self._policy.translated else self._history.place_reasoning(turn, profile)
+            "unchanged" if self._policy.translated else self.history.place_reasoning(turn, profile)
         )
         self.changes.moved += placement == "moved"
         if placement == "dropped":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from starlette.types import Scope
 
@@ -13,7 +13,7 @@ from abridge.apis.api import History
 from abridge.apis.display import Display, Envelope, damaged_error
 from abridge.config.exposure import reasons_in_summaries
 from abridge.config.settings import Route
-from abridge.core.conversation import PrefixDigest, RecordedTurn
+from abridge.core.conversation import Json, PrefixDigest, RecordedTurn
 from abridge.core.events import NO_SUMMARY, ResponseEnded
 from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryChanges, HistoryPolicy, HistoryRewriter
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 
 NO_TENANT_TAG = b"anyone"
 """Owner tag of what is shown to any request without a tenant."""
+
+
+ReadHistory: TypeAlias = Callable[[], History]
+
+
+class RewrittenHistory(NamedTuple):
+    """A history as upstream receives it."""
+
+    changes: HistoryChanges
+    body: Json | None  # the request body with it; None if it is the same as before
 
 
 @dataclass(slots=True)
@@ -95,39 +105,41 @@ class TurnMemory:
 
     async def rewrite(
         self,
-        history: History,
+        read_history: ReadHistory,
         profile: Profile,
         *,
-        may_have_envelopes: bool = False,
+        may_have_envelopes: Callable[[], bool] = lambda: False,
         stripped: HistoryChanges | None = None,
-    ) -> HistoryChanges:
+    ) -> RewrittenHistory:
         """Rewrite the history into what upstream receives. `stripped` are the changes made to it
         before it was translated."""
-        if not self.translated:
-            await self.work.run(self._note_place, history)
-        rewriter = await self._strip_history(
-            history, profile, may_have_envelopes=may_have_envelopes
+        rewriter, shared = await self._strip_history(
+            read_history, profile, may_have_envelopes, is_clients=not self.translated
         )
         if stripped is not None:
             rewriter.expect(stripped.bare_turns)
             rewriter.changes.add_stripped(stripped)
-        queries = await self.work.run(rewriter.find_missing)
+        queries = await self.work.run(rewriter.find_missing, shared)
         self.prefix = rewriter.prefix
         originals: list[Original | None] = [None] * len(queries)
         if self.owner is not None and self.route_memory.restores:
             originals = await self.route_memory.recall(self.owner, queries)
-        return await self.work.run(rewriter.restore, originals)
+        return await self.work.run(self._restore, rewriter, originals)
 
     async def strip(
-        self, history: History, profile: Profile, *, may_have_envelopes: bool
-    ) -> HistoryChanges:
+        self,
+        read_history: ReadHistory,
+        profile: Profile,
+        *,
+        may_have_envelopes: Callable[[], bool],
+    ) -> RewrittenHistory:
         """Remove what Abridge added to a client's history, before it is translated for upstream,
         and replace envelopes by their content."""
-        await self.work.run(self._note_place, history)
-        rewriter = await self._strip_history(
-            history, profile, may_have_envelopes=may_have_envelopes
+        rewriter, shared = await self._strip_history(
+            read_history, profile, may_have_envelopes, is_clients=True
         )
-        return await self.work.run(rewriter.restore_nothing)
+        changes = await self.work.run(rewriter.restore_nothing, shared)
+        return RewrittenHistory(changes, rewriter.history.body())
 
     def track_summaries(self, *, copied: bool, native: bool = False) -> SummaryTracker:
         """Create a tracker for the answer. `copied`: its summary is copied from the reasoning;
@@ -183,17 +195,35 @@ class TurnMemory:
             self.sealer.next_place = history.next_place()
 
     async def _strip_history(
-        self, history: History, profile: Profile, *, may_have_envelopes: bool
-    ) -> HistoryRewriter:
-        """Open the envelopes in a history, and take the summaries out of it."""
-        summaries, owner, run = self.route_memory.summaries, self._owner_tags(), self.work.run
-        rewriter = await run(self._create_rewriter, history, profile)
-        if may_have_envelopes:
-            await run(self._open_envelopes, rewriter)
-        unknown = await run(rewriter.strip, lambda text: summaries.is_known(text, owner))
-        shared = await summaries.find_shared(unknown, owner)
-        await run(rewriter.strip_texts, shared)
-        return rewriter
+        self,
+        read_history: ReadHistory,
+        profile: Profile,
+        may_have_envelopes: Callable[[], bool],
+        *,
+        is_clients: bool,
+    ) -> tuple[HistoryRewriter, set[str]]:
+        """Open the envelopes in a history, and take the summaries out of it. Return also those that
+        only a shared store knows."""
+        summaries, owner = self.route_memory.summaries, self._owner_tags()
+
+        def strip() -> tuple[HistoryRewriter, set[str]]:
+            history = read_history()
+            if is_clients:
+                self._note_place(history)
+            rewriter = self._create_rewriter(history, profile)
+            if may_have_envelopes():
+                self._open_envelopes(rewriter)
+            return rewriter, rewriter.strip(lambda text: summaries.is_known(text, owner))
+
+        rewriter, unknown = await self.work.run(strip)
+        return rewriter, await summaries.find_shared(unknown, owner)
+
+    def _restore(
+        self, rewriter: HistoryRewriter, originals: Sequence[Original | None]
+    ) -> RewrittenHistory:
+        changes = rewriter.restore(originals)
+        written = changes.changed or self.translated
+        return RewrittenHistory(changes, rewriter.history.body() if written else None)
 
     def _open_envelopes(self, rewriter: HistoryRewriter) -> None:
         sealer = self.sealer

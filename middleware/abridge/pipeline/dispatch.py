@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import UpstreamApi
 from abridge.apis.effort_limits import LoweredEffort
-from abridge.apis.opaque_state import may_have_state
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import Settings
 from abridge.core.language import REASONING
@@ -162,9 +161,7 @@ class Dispatcher:
             summary_language=language,
         )
         endpoints = self._with_answer_changes(prepared, endpoints)
-        if request.drops_state != "refused_state" and await request.work.run(
-            may_have_state, prepared.body
-        ):
+        if prepared.may_have_state and request.drops_state != "refused_state":
             endpoints = replace(endpoints, app=StateTrial(endpoints.app))
         if engaged:
             await self._engagement.engage(prepared, style, endpoints)

@@ -11,6 +11,7 @@ from abridge.apis.api import RequestEcho, UpstreamApi
 from abridge.apis.display import DAMAGED_CODE
 from abridge.apis.effort_limits import LoweredEffort
 from abridge.apis.json import dumps, string
+from abridge.apis.opaque_state import may_have_state
 from abridge.config.settings import Settings
 from abridge.core.conversation import Json
 from abridge.core.language import REASONING
@@ -55,6 +56,7 @@ class PreparedRequest:
     echo: RequestEcho | None  # what the answer repeats, if it is translated
     echoed: Json  # the fields of the body that an answer of the client's API repeats
     wants_opaque_state: bool | None  # None if the client's API cannot express that
+    may_have_state: bool  # there may be opaque reasoning state in the body
     storage: StorageAction | None  # stores the answer, if it is to be stored
     summary_language: str | None  # a tag; None: the reasoning's own
 
@@ -171,6 +173,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         echo=echo,
         echoed=echoed,
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
+        may_have_state=may_have_state(body),
         storage=draft.references.storage,
         summary_language=draft.summary_language,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from starlette.types import Scope
@@ -117,11 +118,9 @@ class StepContext:
         self.work.add(joined := b",".join(items))
         await admit_values(joined, self.work, self.limits.values, reserve)
 
-    async def may_have_envelopes(self, draft: RequestDraft) -> bool:
+    def may_have_envelopes(self, draft: RequestDraft) -> bool:
         """Return whether the draft may hold envelopes, which stored items may have brought."""
-        return draft.references.substituted or await self.work.run(
-            contains, self.request.decoded, ENVELOPE
-        )
+        return draft.references.substituted or contains(self.request.decoded, ENVELOPE)
 
 
 Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
@@ -251,13 +250,15 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
         context.request.decoded,
         lambda: holds_anything,
     ):
-        history = await work.run(api.history, draft.body)
-        changes = await memory.rewrite(
-            history, context.profile, may_have_envelopes=await context.may_have_envelopes(draft)
+        changes, body = await memory.rewrite(
+            partial(api.history, draft.body),
+            context.profile,
+            may_have_envelopes=partial(context.may_have_envelopes, draft),
         )
-        body, changed = (history.body(), True) if changes.changed else (draft.body, draft.changed)
         history_changes = (*draft.history_changes, changes)
-        return replace(draft, body=body, changed=changed, history_changes=history_changes)
+        if body is None:
+            return replace(draft, history_changes=history_changes)
+        return replace(draft, body=body, changed=True, history_changes=history_changes)
     if context.engaged and (memory.can_remember or memory.can_seal):
         await work.run(lambda: memory.note_history(api.history(draft.body)))
     return draft
@@ -299,11 +300,12 @@ async def limit_effort(draft: RequestDraft, context: StepContext) -> RequestDraf
 async def strip_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Take out of the history what Abridge added, and put what envelopes hold in their place: they
     cannot be translated."""
-    history = await context.work.run(context.request.api.history, draft.body)
-    stripped = await context.turn_memory.strip(
-        history, context.profile, may_have_envelopes=await context.may_have_envelopes(draft)
+    stripped, body = await context.turn_memory.strip(
+        partial(context.request.api.history, draft.body),
+        context.profile,
+        may_have_envelopes=partial(context.may_have_envelopes, draft),
     )
-    return replace(draft, body=history.body(), stripped=stripped)
+    return replace(draft, body=body or draft.body, stripped=stripped)
 
 
 async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -332,9 +334,11 @@ async def translate(draft: RequestDraft, context: StepContext) -> RequestDraft:
 
 async def restore_history(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Restore the history's reasoning in upstream's API, which alone has upstream's own fields."""
-    history = await context.work.run(context.upstream.history, draft.body)
-    changes = await context.turn_memory.rewrite(history, context.profile, stripped=draft.stripped)
-    return replace(draft, body=history.body(), history_changes=(*draft.history_changes, changes))
+    changes, body = await context.turn_memory.rewrite(
+        partial(context.upstream.history, draft.body), context.profile, stripped=draft.stripped
+    )
+    history_changes = (*draft.history_changes, changes)
+    return replace(draft, body=body or draft.body, history_changes=history_changes)
 
 
 async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:

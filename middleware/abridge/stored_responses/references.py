@@ -63,8 +63,9 @@ class ReferenceResolver:
             include_returned=self.translates and store_wanted,
         )
         await references.look_up(self.repository)
-        await admit(references.resolved)
-        await work.run(references.drop_repeats)
+        if resolved := references.resolved:
+            await admit(resolved)
+            await work.run(references.drop_repeats)
         storage = await work.run(self._storage_action, references) if store_wanted else None
         if not references:
             return ResolvedReferences(storage)
