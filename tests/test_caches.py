@@ -15,7 +15,6 @@ from abridge import caches
 from abridge.apis.registry import find_api
 from abridge.caches import MAX_ARGUMENTS_CHARS, MAX_KEY_CHARS, cached, is_short
 from abridge.core.conversation import ToolCall, is_random_id
-from abridge.proxy.targets import _parse_url
 
 PACKAGE = Path(abridge.__file__).parent
 
@@ -112,7 +111,6 @@ def test_a_key_is_short_up_to_the_limit() -> None:
 
 CACHED: dict[str, Callable[[str], Any]] = {
     "paths": lambda text: find_api(f"/{text}", f"/{text}"),
-    "targets": lambda text: _parse_url("http://127.0.0.1", f"/{text}".encode()),
     "call ids": is_random_id,
     "arguments": lambda text: ToolCall("c", "f", f'{{"a": "{text}"}}').canonicalize(),
 }

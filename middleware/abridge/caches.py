@@ -17,7 +17,7 @@ MAX_ARGUMENTS_CHARS = 500
 """The longest arguments of a call that are kept in canonical form, in characters."""
 
 PATHS = 1024
-"""Paths of requests: the API that each belongs to, and its URL upstream."""
+"""Paths of requests: the API that each belongs to."""
 
 CALL_IDS = 4096
 """Ids of tool calls: whether each is random."""

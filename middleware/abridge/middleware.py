@@ -262,7 +262,7 @@ class AbridgeMiddleware:
                 rename_unread, app, scope, body, model, int(limits.event)
             )
             buffered = buffered if renamed is body else buffered.with_body(renamed)
-        await pass_on(app, scope, buffered.receive, send)
+        await pass_on(app, scope, buffered, send)
         if buffered.client_left:
             Record.get(scope).outcome = "left"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 import httpx
@@ -22,6 +22,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"
 
 
+@pytest.mark.parametrize("own_server", [False, True])
 @pytest.mark.parametrize(
     ("upstream_bytes", "client_bytes"),
     [
@@ -32,7 +33,11 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n"
     ],
 )
 async def test_upstream_notices_that_the_client_has_left(
-    upstream_bytes: bytes, client_bytes: bytes, caplog: pytest.LogCaptureFixture
+    upstream_bytes: bytes,
+    client_bytes: bytes,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    own_server: bool,
 ) -> None:
     arrived, noticed = asyncio.Event(), asyncio.Event()
 
@@ -43,7 +48,7 @@ async def test_upstream_notices_that_the_client_has_left(
         await peer.left()
         noticed.set()
 
-    async with serve_proxy(script) as chain:
+    async with serve_proxy(script, own_server=own_server) as chain:
         async with connect(chain.url) as client:
             await client.send(POST)
             await soon(arrived.wait())
@@ -58,9 +63,48 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
 
 
+async def test_no_task_waits_for_the_client_if_the_server_calls_when_it_leaves() -> None:
+    tasks: dict[bool, int] = {}
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        tasks[own_server] = len(asyncio.all_tasks())
+        await peer.answer(b"{}")
+
+    for own_server in (False, True):
+        async with (
+            serve_proxy(script, own_server=own_server) as chain,
+            connect(chain.url) as client,
+        ):
+            await client.send(POST)
+            await soon(client.response())
+    assert tasks[True] == tasks[False] - 1
+
+
+async def test_a_client_that_left_before_it_is_watched_is_noticed() -> None:
+    proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
+    running = Call(proxy, scope_for("/v1/responses"))
+
+    class Left:
+        """A `receive` like that of our own server, whose client leaves behind its body."""
+
+        async def __call__(self) -> Message:
+            return {"type": "http.request", "body": b"{}", "more_body": False}
+
+        def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
+            if callback is not None:
+                callback()
+                callback()  # more than once is no harm
+            return True
+
+    await soon(proxy(running.scope, Left(), running.send))
+    assert running.sent == []
+
+
+@pytest.mark.parametrize("own_server", [False, True])
 @pytest.mark.parametrize("framing", [b"content-length: 100", b"transfer-encoding: chunked"])
 async def test_upstream_notices_that_an_upload_was_given_up(
-    framing: bytes, caplog: pytest.LogCaptureFixture
+    framing: bytes, caplog: pytest.LogCaptureFixture, *, own_server: bool
 ) -> None:
     begun, noticed = asyncio.Event(), asyncio.Event()
     rest = bytearray()
@@ -73,7 +117,7 @@ async def test_upstream_notices_that_an_upload_was_given_up(
             rest.extend(await peer.reader.read())
         noticed.set()
 
-    async with serve_proxy(script) as chain:
+    async with serve_proxy(script, own_server=own_server) as chain:
         async with connect(chain.url) as client:
             await client.send(b"POST /v1/files HTTP/1.1\r\nhost: x\r\n" + framing + b"\r\n\r\n")
             await client.send(b"4\r\nhalf\r\n" if b"chunked" in framing else b"half")

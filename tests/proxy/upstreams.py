@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.config.settings import Settings
 from abridge.http.transport import Transport
 from abridge.proxy.proxy import Proxy
+from abridge.server.http_protocol import protocol_factory
 from tests.http.requests import connections_in_use
 from tests.support.servers import Listener, Script, listen, serve, until
 
@@ -104,9 +105,9 @@ class ServedProxy:
 
 @asynccontextmanager
 async def serve_proxy(
-    *scripts: Script, path: str = "/v1", **tables: Any
+    *scripts: Script, path: str = "/v1", own_server: bool = False, **tables: Any
 ) -> AsyncIterator[ServedProxy]:
-    """Serve a proxy before an upstream that plays `scripts`."""
+    """Serve a proxy before an upstream that plays `scripts`: by uvicorn's protocol, or our own."""
     async with listen(*scripts) as upstream:
         chosen = settings(upstream.url + path, **tables)
         transport = Transport(
@@ -115,7 +116,8 @@ async def serve_proxy(
         proxy = Proxy(chosen, transport)
         observed = ObservedApp(proxy)
         try:
-            async with serve(observed) as url:
+            options = {"http": protocol_factory(chosen.limits)} if own_server else {}
+            async with serve(observed, **options) as url:
                 yield ServedProxy(url, upstream, observed.ends, transport)
         finally:
             await proxy.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 from urllib.parse import quote, unquote
 
@@ -201,6 +201,15 @@ def receive_until(ended: asyncio.Event, receive: Receive) -> Receive:
             await asyncio.wait(waiting)
 
     return receive_or_end
+
+
+def call_on_leave(receive: Receive, callback: Callable[[], object] | None) -> bool:
+    """Have `callback` called when the client leaves, instead of the one before, or none.
+
+    Returns False if this `receive` does not offer that: only the one of Abridge's own server does.
+    """
+    offer = getattr(receive, "call_on_leave", None)
+    return offer is not None and offer(callback)
 
 
 def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:

@@ -52,15 +52,15 @@ class ConnectionPool(TCPConnector):
         super().__init__(limit=0, keepalive_timeout=KEEP_ALIVE, ssl=tls or True)
         self._connect_timeout = ClientTimeout(connect=connect_timeout)
         self._factory = partial(cast("type[ResponseHandler]", UpstreamConnection), self._loop)
-        self._connect_requests: dict[tuple[bytes, bytes], ClientRequest] = {}
+        self._connect_requests: dict[str, ClientRequest] = {}
 
-    async def acquire(self, url: httpx.URL, *, fresh: bool) -> UpstreamConnection:
-        """Connect to the origin of `url`. Raises httpx.ConnectError or httpx.ConnectTimeout.
+    async def acquire(self, origin: str, *, fresh: bool) -> UpstreamConnection:
+        """Connect to an origin. Raises httpx.ConnectError or httpx.ConnectTimeout.
 
         With `fresh`, the origin's idle connections are closed: one of them was found dead.
         """
         try:
-            request = self._connect_request(url)
+            request = self._connect_request(origin)
             if fresh:
                 self._close_idle(request)
             connection = await self.connect(request, [], self._connect_timeout)
@@ -76,12 +76,11 @@ class ConnectionPool(TCPConnector):
         for idle, _ in self._conns.pop(request.connection_key, ()):
             idle.close()
 
-    def _connect_request(self, url: httpx.URL) -> ClientRequest:
+    def _connect_request(self, origin: str) -> ClientRequest:
         """Return the request by which aiohttp identifies an origin; made once for each."""
-        key = url.raw_scheme, url.netloc
-        if (request := self._connect_requests.get(key)) is None:
-            origin = URL(f"{url.scheme}://{url.netloc.decode()}")
-            request = self._connect_requests[key] = ClientRequest("GET", origin, loop=self._loop)
+        if (request := self._connect_requests.get(origin)) is None:
+            request = ClientRequest("GET", URL(origin), loop=self._loop)
+            self._connect_requests[origin] = request
         return request
 
 

@@ -17,14 +17,57 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote
 
 import httpx
 
+from abridge.http.asgi import PATH_SAFE, quote_non_ascii
+
 if TYPE_CHECKING:
     from abridge.http.connections import ConnectionPool, UpstreamConnection
+
+
+@dataclass(slots=True)
+class Request:
+    """A request, as it goes out."""
+
+    method: str
+    origin: str  # the scheme, host and port of upstream
+    target: bytes  # its path and query
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes | httpx.AsyncByteStream
+    length: int | None  # of the body, as the headers frame it; None: chunked
+
+    @classmethod
+    def from_httpx(cls, request: httpx.Request) -> Request:
+        """Raises httpx.LocalProtocolError for a request that upstream could misread."""
+        url, headers, stream = request.url, request.headers.raw, request.stream
+        if not isinstance(stream, httpx.AsyncByteStream):
+            raise httpx.LocalProtocolError("The request's body is not an asynchronous stream.")
+        return cls(
+            request.method,
+            f"{url.scheme}://{url.netloc.decode()}",
+            request.extensions.get("target") or url.raw_path,
+            headers,
+            b"".join(stream) if isinstance(stream, httpx.ByteStream) else stream,
+            body_length(headers),
+        )
+
+
+@dataclass(slots=True)
+class Response:
+    """A response, whose body is read as it comes."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    body: httpx.AsyncByteStream
+
+    async def aclose(self) -> None:
+        await self.body.aclose()
 
 
 class Transport(httpx.AsyncBaseTransport):
@@ -35,8 +78,8 @@ class Transport(httpx.AsyncBaseTransport):
     ignored.
     `tls` replaces the default context, which verifies against the system's roots.
 
-    A request's headers must frame its body, by Content-Length or as chunks. Its extension `target`,
-    if present, is sent instead of its URL's path and query, as in httpcore.
+    A request's headers must frame its body, by Content-Length or as chunks. The extension `target`
+    of httpx's, if present, is sent instead of its URL's path and query, as in httpcore.
     """
 
     def __init__(
@@ -50,73 +93,76 @@ class Transport(httpx.AsyncBaseTransport):
         self._pools: dict[asyncio.AbstractEventLoop, ConnectionPool] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        message = _OutgoingRequest.from_request(request)
-        connection = await self._acquire(request.url)
+        response = await self.send(Request.from_httpx(request))
+        return httpx.Response(response.status, headers=[*response.headers], stream=response.body)
+
+    async def send(self, request: Request) -> Response:
+        """Return the response as soon as its headers are in; what httpx's objects cost is saved."""
+        data = _format(request)
+        connection = await self._acquire(request.origin)
         try:
-            return await self._send(connection, message)
+            return await self._send(connection, request, data)
         except (httpx.ReadError, httpx.RemoteProtocolError):
-            if connection.has_received or not connection.is_reused or message.stream is not None:
+            is_sent_once = not isinstance(request.body, bytes)
+            if connection.has_received or not connection.is_reused or is_sent_once:
                 raise
-        return await self._send(await self._acquire(request.url, fresh=True), message)
+        return await self._send(await self._acquire(request.origin, fresh=True), request, data)
 
     async def aclose(self) -> None:
         """Close the running loop's connections; a later request opens new ones."""
         if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
             await pool.close()
 
-    async def _acquire(self, url: httpx.URL, *, fresh: bool = False) -> UpstreamConnection:
+    async def _acquire(self, origin: str, *, fresh: bool = False) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             for closed in [known for known in self._pools if known.is_closed()]:
                 await self._pools.pop(closed).close()
             pool = self._pools.setdefault(loop, self._new_pool())
-        return await pool.acquire(url, fresh=fresh)
+        return await pool.acquire(origin, fresh=fresh)
 
     async def _send(
-        self, connection: UpstreamConnection, message: _OutgoingRequest
-    ) -> httpx.Response:
+        self, connection: UpstreamConnection, request: Request, data: bytes
+    ) -> Response:
         try:
             connection.send_request(
-                message.data, idle_timeout=self._headers_timeout, is_head=message.is_head
+                data, idle_timeout=self._headers_timeout, is_head=request.method == "HEAD"
             )
-            if message.stream is not None:
-                connection.start_upload(message.stream, message.length)
+            if not isinstance(request.body, bytes):
+                connection.start_upload(request.body, request.length)
             head = await connection.read_head()
         except BaseException:
             connection.disconnect()
             raise
         connection.read_timeout = self._idle_timeout
-        return httpx.Response(head.code, headers=head.raw_headers, stream=_ResponseBody(connection))
+        return Response(head.code, head.raw_headers, _ResponseBody(connection))
 
 
-@dataclass(slots=True)
-class _OutgoingRequest:
-    """A request as bytes."""
-
-    data: bytes  # the head, and the body if it is at hand
-    stream: httpx.AsyncByteStream | None  # the body if it is not
-    length: int | None  # of the body, in bytes; None: chunked
-    is_head: bool  # HEAD: the response has no body
-
-    @classmethod
-    def from_request(cls, request: httpx.Request) -> _OutgoingRequest:
-        """Raises httpx.LocalProtocolError for a request that upstream could misread."""
-        headers, stream = request.headers.raw, request.stream
-        data, length = _format_head(request, headers), _body_length(headers)
-        if isinstance(stream, httpx.ByteStream):
-            body = b"".join(stream)
-            if len(body) != length:
-                raise httpx.LocalProtocolError("The request's body is not as long as it says.")
-            return cls(data + body, None, length, request.method == "HEAD")
-        if isinstance(stream, httpx.AsyncByteStream):
-            return cls(data, stream, length, request.method == "HEAD")
-        raise httpx.LocalProtocolError("The request's body is not an asynchronous stream.")
+async def send_by(transport: httpx.AsyncBaseTransport, request: Request) -> Response:
+    """Send a request by any transport of httpx's. Raises httpx.InvalidURL, and what it raises."""
+    path, _, query = request.target.partition(b"?")
+    url = httpx.URL(request.origin + quote(path, PATH_SAFE + "%"))
+    body = request.body
+    response = await transport.handle_async_request(
+        httpx.Request(
+            request.method,
+            url.copy_with(query=quote_non_ascii(query).encode()) if query else url,
+            headers=[*request.headers],
+            stream=httpx.ByteStream(body) if isinstance(body, bytes) else body,
+            extensions={"target": request.target},
+        )
+    )
+    stream = cast(httpx.AsyncByteStream, response.stream)
+    return Response(response.status_code, response.headers.raw, stream)
 
 
-def _format_head(request: httpx.Request, headers: list[tuple[bytes, bytes]]) -> bytes:
-    target = request.extensions.get("target") or request.url.raw_path
-    lines = [b"%b %b HTTP/1.1" % (request.method.encode(), target)]
-    lines += map(b": ".join, headers)
+def _format(request: Request) -> bytes:
+    """Return the head as bytes, and the body if it is at hand.
+
+    Raises httpx.LocalProtocolError for what upstream could misread.
+    """
+    lines = [b"%b %b HTTP/1.1" % (request.method.encode(), request.target)]
+    lines += map(b": ".join, request.headers)
     head = b"\r\n".join(lines)
     line_ends = len(lines) - 1
     if (
@@ -125,10 +171,13 @@ def _format_head(request: httpx.Request, headers: list[tuple[bytes, bytes]]) -> 
         or lines[0].count(b" ") != 2
     ):
         raise httpx.LocalProtocolError("The request's head has a line end or a space too many.")
-    return head + b"\r\n\r\n"
+    body = request.body if isinstance(request.body, bytes) else None
+    if body is not None and len(body) != request.length:
+        raise httpx.LocalProtocolError("The request's body is not as long as it says.")
+    return b"%b\r\n\r\n%b" % (head, body or b"")
 
 
-def _body_length(headers: list[tuple[bytes, bytes]]) -> int | None:
+def body_length(headers: Iterable[tuple[bytes, bytes]]) -> int | None:
     """Return the body's length in bytes, or None if it is chunked.
 
     Raises httpx.LocalProtocolError if the headers are ambiguous: two servers might see the body end

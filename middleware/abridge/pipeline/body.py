@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope
 
 from abridge.config.settings import LimitSettings
 from abridge.errors import RequestError
-from abridge.http.asgi import content_length
+from abridge.http.asgi import call_on_leave, content_length
 from abridge.http.client_shares import ClientShares
 
 ReserveMemory: TypeAlias = Callable[[int], None]
@@ -50,7 +50,7 @@ class MemoryBudget:
 
 
 class BufferedBody:
-    """Messages taken off `receive`, to be read and replayed."""
+    """Messages taken off `receive`, to be read, and replayed as a `receive` itself."""
 
     def __init__(
         self, messages: list[Message], data: bytes | None, receive: Receive, reserve: ReserveMemory
@@ -66,9 +66,12 @@ class BufferedBody:
         message: Message = {"type": "http.request", "body": data, "more_body": False}
         return BufferedBody([message], data, self._receive, self.reserve)
 
-    async def receive(self) -> Message:
+    async def __call__(self) -> Message:
         """Replay the buffered messages, then pass on what else comes."""
         return self._messages.pop() if self._messages else await self._receive()
+
+    def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
+        return call_on_leave(self._receive, callback)
 
 
 async def buffer_body(

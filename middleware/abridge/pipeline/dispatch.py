@@ -166,8 +166,7 @@ class Dispatcher:
         if engaged:
             await self._engagement.engage(prepared, style, endpoints)
         else:
-            receive = prepared.buffered.receive
-            await pass_on(endpoints.app, prepared.scope, receive, endpoints.send)
+            await pass_on(endpoints.app, prepared.scope, prepared.buffered, endpoints.send)
 
     def _with_answer_changes(self, prepared: PreparedRequest, endpoints: Endpoints) -> Endpoints:
         """Return the endpoints through which models are renamed in the answer, and its headers say

@@ -97,7 +97,7 @@ class TokenCounting:
         answer = _Answer(counter)
         trial = EndpointTrial(self._app, prepared.model, last=False)
         try:
-            await trial(scope, receive_until(answer.ended, buffered.receive), answer.take)
+            await trial(scope, receive_until(answer.ended, buffered), answer.take)
         except (EndpointMissing, UpstreamBroken):
             return None
         return answer

@@ -8,6 +8,7 @@ failures are counted, and failures logged.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from time import monotonic
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ import httpx
 from starlette.types import Scope
 
 from abridge.errors import UpstreamBroken, UpstreamUnavailable
+from abridge.http.asgi import get_header
+from abridge.http.transport import Response, Transport, send_by
 from abridge.observability.metrics import Metrics
 from abridge.proxy.targets import UpstreamTarget
 
@@ -72,26 +75,28 @@ class UpstreamCaller:
 
     def __init__(self, transport: httpx.AsyncBaseTransport, metrics: Metrics) -> None:
         self._transport = transport
+        self._send = (
+            transport.send if isinstance(transport, Transport) else partial(send_by, transport)
+        )
         self._metrics = metrics
 
     async def call(
         self, target: UpstreamTarget, scope: Scope, body: bytes | httpx.AsyncByteStream
-    ) -> httpx.Response:
+    ) -> Response:
         """Return the response as soon as its headers are in. Raises one of `TRANSPORT_ERRORS`."""
         started = monotonic()
         try:
-            request = target.build_request(scope, body)
-            response = await self._transport.handle_async_request(request)
+            response = await self._send(target.build_request(scope, body))
         except TRANSPORT_ERRORS as error:
             self.count_failure(target, classify_failure(error))
             raise
         self._metrics.upstream_seconds.labels(target.name).observe(monotonic() - started)
-        self._metrics.upstream_responses.labels(target.name, response.status_code).inc()
+        self._metrics.upstream_responses.labels(target.name, response.status).inc()
         return response
 
     async def call_or_fail_over(
         self, target: UpstreamTarget, scope: Scope, body: bytes
-    ) -> httpx.Response:
+    ) -> Response:
         """Like `call`, where another upstream is asked if this one cannot answer.
 
         Raises UpstreamUnavailable in place of connection errors and busy responses.
@@ -101,11 +106,11 @@ class UpstreamCaller:
         except CONNECTION_ERRORS as error:
             log_failure(error, target)
             raise UpstreamUnavailable(classify_failure(error).cause) from None
-        if response.status_code not in BUSY_STATUSES:
+        if response.status not in BUSY_STATUSES:
             return response
         await response.aclose()
-        retry_after = response.headers.get("retry-after", "").encode("latin-1")
-        raise UpstreamUnavailable(str(response.status_code), retry_after)
+        retry_after = get_header(response.headers, b"retry-after")
+        raise UpstreamUnavailable(str(response.status), retry_after)
 
     def count_failure(self, target: UpstreamTarget, failure: Failure) -> None:
         """Count a missing or incomplete response."""

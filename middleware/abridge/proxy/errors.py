@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import httpx
 from starlette.types import Scope
 
 from abridge.apis.api import Api
+from abridge.apis.credentials import Header
 from abridge.apis.json import dumps
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
-from abridge.http.asgi import request_paths
+from abridge.http.asgi import json_start, request_paths
+from abridge.http.transport import Response
 from abridge.observability.record import RECORD, Record, new_request_id
 
 
-def error_response(scope: Scope, status: int, code: str, message: str) -> httpx.Response:
+def error_response(
+    scope: Scope, status: int, code: str, message: str, headers: Iterable[Header] = ()
+) -> Response:
     """Return an error, in OpenAI's shape where the path is no API's."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     record: Record | None = scope.get(RECORD)
     api = _find_api(scope, record)
     body = api.write_error(message, kind=kind, code=code, status=status)
-    headers = {"content-type": "application/json"}
     if api.request_id_header:
         body["request_id"] = f"req_{new_request_id() if record is None else record.id}"
-        headers[api.request_id_header.decode()] = body["request_id"]
-    return httpx.Response(api.statuses.get(status, status), headers=headers, content=dumps(body))
+        headers = (*headers, (api.request_id_header, body["request_id"].encode()))
+    return json_response(api.statuses.get(status, status), dumps(body), headers)
 
 
-def retry_later_response(scope: Scope, code: str, message: str) -> httpx.Response:
+def retry_later_response(scope: Scope, code: str, message: str) -> Response:
     """Return an error that asks the client to retry."""
-    response = error_response(scope, 503, code, message)
-    response.headers["retry-after"] = "1"
-    return response
+    return error_response(scope, 503, code, message, [(b"retry-after", b"1")])
+
+
+def json_response(status: int, body: bytes, headers: Iterable[Header] = ()) -> Response:
+    """Return a response of JSON that is made here."""
+    start = json_start(status, body, headers)
+    return Response(status, start["headers"], httpx.ByteStream(body))
 
 
 def _find_api(scope: Scope, record: Record | None) -> Api:

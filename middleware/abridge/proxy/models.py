@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import httpx
 from starlette.types import Scope
@@ -14,13 +14,14 @@ from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.model_names import ModelRenames
 from abridge.errors import NestedTooDeep
+from abridge.http.transport import Response
 from abridge.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
     classify_failure,
     log_failure,
 )
-from abridge.proxy.errors import error_response
+from abridge.proxy.errors import error_response, json_response
 from abridge.proxy.targets import UpstreamTarget
 
 Listing: TypeAlias = list[tuple[str, bytes]]
@@ -37,7 +38,7 @@ def is_models_request(scope: Scope) -> bool:
 
 async def join_models(
     scope: Scope, targets: Iterable[UpstreamTarget], caller: UpstreamCaller, limit: int
-) -> httpx.Response:
+) -> Response:
     """Return `{"object": "list", "data": [...]}` with the models of all upstreams, each name once,
     as clients say it.
 
@@ -53,7 +54,7 @@ async def join_models(
     if not lists:
         return error_response(scope, 502, "upstream_unreachable", "No upstream listed its models.")
     content = b'{"object":"list","data":[%b]}' % b",".join(_each_name_once(lists))
-    return httpx.Response(200, headers={"content-type": "application/json"}, content=content)
+    return json_response(200, content)
 
 
 async def _list_models(
@@ -72,7 +73,7 @@ async def _list_models(
     except TRANSPORT_ERRORS as error:
         log_failure(error, target)
         return None
-    listing = parse_object(body) if response.status_code == 200 else None
+    listing = parse_object(body) if response.status == 200 else None
     models = as_openais(listing).get("data") if listing is not None else None
     try:
         return _as_clients_say(models, target.renames) if isinstance(models, list) else None
@@ -99,9 +100,9 @@ def _each_name_once(lists: Iterable[Listing]) -> Iterator[bytes]:
         seen.update(filter(None, [name]))
 
 
-async def _read_limited(response: httpx.Response, limit: int) -> bytes:
+async def _read_limited(response: Response, limit: int) -> bytes:
     body = bytearray()
-    async for chunk in cast(httpx.AsyncByteStream, response.stream):
+    async for chunk in response.body:
         body += chunk
         if len(body) > limit:
             raise httpx.RemoteProtocolError("The list is too long.")

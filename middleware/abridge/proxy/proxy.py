@@ -1,11 +1,11 @@
 """An ASGI app that forwards each request to an upstream, unaware of reasoning.
 
 Theory of operation. The middleware around it, if there is one, has chosen the upstream and left its
-choice in the scope. The call to upstream runs as a task of its own until the response's headers are
-in; then the body is forwarded chunk by chunk, each sent before the next is read, so that a slow
-client slows down its own upstream. A second task waits for the client to disconnect, and then
-cancels the call or closes the response, which ends whatever waits for either. The task in which the
-server runs the app is never cancelled from here.
+choice in the scope. Once the response's headers are in, the body is forwarded chunk by chunk, each
+sent before the next is read, so that a slow client slows down its own upstream. When the client
+leaves, this ends as at a timeout: whatever is awaited is cancelled, and the response closed.
+Abridge's own server calls when a client leaves; with others, or while a request's body is still
+coming, a task waits for it.
 
 A failure before the headers becomes an error response in the API's error shape. After them it is
 too late for one: `UpstreamBroken` is raised, and the server breaks the client's connection as
@@ -18,16 +18,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from typing import cast
+from functools import partial
 
 import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from abridge.config.settings import FAILS_OVER, ROUTE, Settings
-from abridge.http.asgi import get_header
+from abridge.http.asgi import call_on_leave, get_header
 from abridge.http.client_shares import ClientShares, client_of
-from abridge.http.transport import Transport
+from abridge.http.transport import Response, Transport
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
 from abridge.proxy.calls import (
@@ -136,14 +136,14 @@ class Proxy:
         body: bytes | _ClientStream,
         send: Send,
     ) -> None:
-        call = asyncio.create_task(self._call_upstream(target, scope, body))
-        watcher = asyncio.create_task(client.watch(call))
         response = None
         try:
-            response = await call
-            _update_record(scope, status=response.status_code)
-            with suppress(OSError):  # how a server reports that the client has left
-                await _send_response(response, send)
+            async with asyncio.timeout(None) as limit:
+                client.watch(limit)
+                response = await self._call_upstream(target, scope, body)
+                _update_record(scope, status=response.status)
+                with suppress(OSError):  # how a server reports that the client has left
+                    await _send_response(response, send)
         except asyncio.CancelledError as error:
             if not client.disconnected:
                 cause = cancellation_cause(error)
@@ -151,7 +151,7 @@ class Proxy:
                 _update_record(scope, status=503 if unanswered else None, code=cause)
                 if unanswered:
                     await _send_shutdown_notice(scope, send)
-                raise
+            raise
         except OSError:
             if not client.disconnected:
                 raise
@@ -162,12 +162,13 @@ class Proxy:
                 _update_record(scope, code=failure.code)
                 raise upstream_broken_error(failure, target) from error
         finally:
-            await _close_response(call)
-            await _cancel_task(watcher)
+            if response is not None:
+                await response.aclose()
+            await client.unwatch()
 
     async def _call_upstream(
         self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
-    ) -> httpx.Response:
+    ) -> Response:
         if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
             return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
@@ -184,8 +185,8 @@ class Proxy:
 class _ClientStream(httpx.AsyncByteStream):
     """Reads the client's `receive`: first the request body, then the disconnect.
 
-    Once `watch` runs, it alone reads, at most `READ_AHEAD` bytes ahead of upstream: so it notices
-    that the client has left even if upstream does not read the body.
+    While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
+    it is noticed that the client has left even if upstream does not read the body.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -194,6 +195,7 @@ class _ClientStream(httpx.AsyncByteStream):
         self._unread_bytes = 0
         self._more_body = True
         self._changed = asyncio.Event()  # set by each message received, and each chunk taken
+        self._watcher: asyncio.Task[None] | None = None
         self.disconnected = False
 
     async def read_body(self) -> bytes | _ClientStream | None:
@@ -216,15 +218,34 @@ class _ClientStream(httpx.AsyncByteStream):
             raise StopAsyncIteration
         return self._take_chunk()
 
-    async def watch(self, call: asyncio.Task[httpx.Response]) -> None:
-        """Wait for the client to leave; then cancel the call, or close the response it returned."""
+    def watch(self, limit: asyncio.Timeout) -> None:
+        """Have the limit end once the client has left.
+
+        The server tells that by a call if it can, and nothing of the body is to come. Otherwise a
+        task waits for it.
+        """
+        leave = partial(self._leave, limit)
+        if self._more_body or not call_on_leave(self._receive, leave):
+            self._watcher = asyncio.create_task(self._wait_until_it_leaves(limit))
+
+    async def unwatch(self) -> None:
+        """Watch no longer; raise what `receive` raised while it was watched."""
+        if self._watcher is None:
+            call_on_leave(self._receive, None)
+        else:
+            await _cancel_task(self._watcher)
+
+    async def _wait_until_it_leaves(self, limit: asyncio.Timeout) -> None:
         try:
             while not self.disconnected:
                 await self._wait_for_room()
                 await self._receive_message()
         finally:
-            call.cancel()
-        await _close_response(call)
+            _end(limit)
+
+    def _leave(self, limit: asyncio.Timeout) -> None:
+        self.disconnected = True
+        _end(limit)
 
     async def _wait_for_room(self) -> None:
         while self._unread_bytes >= READ_AHEAD:
@@ -254,12 +275,12 @@ def _update_record(scope: Scope, *, status: int | None = None, code: str | None 
         record.note_error(code)
 
 
-async def _send_response(response: httpx.Response, send: Send) -> None:
-    headers = end_to_end_headers(response.headers.raw)
-    if response.status_code in (204, 304):  # it is not the length of this body, which is empty
+async def _send_response(response: Response, send: Send) -> None:
+    headers = end_to_end_headers(response.headers)
+    if response.status in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    async for chunk in cast(httpx.AsyncByteStream, response.stream):
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    async for chunk in response.body:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -273,9 +294,9 @@ async def _send_shutdown_notice(scope: Scope, send: Send) -> None:
             )
 
 
-async def _close_response(call: asyncio.Task[httpx.Response]) -> None:
-    if call.done() and not call.cancelled() and call.exception() is None:
-        await cast(httpx.AsyncByteStream, call.result().stream).aclose()
+def _end(limit: asyncio.Timeout) -> None:
+    with suppress(RuntimeError):  # it has ended before
+        limit.reschedule(0)
 
 
 async def _cancel_task(task: asyncio.Task[None]) -> None:

@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
-from urllib.parse import quote
 
 import httpx
 from starlette.types import Scope
@@ -21,12 +20,12 @@ from starlette.types import Scope
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.model_names import ModelRenames
 from abridge.apis.registry import UPSTREAM_APIS
-from abridge.caches import PATHS, cached
 from abridge.config.loading import read_secret
 from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
-from abridge.http.asgi import PATH_SAFE, encoded_path, quote_non_ascii
+from abridge.http.asgi import encoded_path
+from abridge.http.transport import Request, body_length
 from abridge.providers.catalog import PROFILES
 
 HOP_BY_HOP = frozenset(
@@ -96,14 +95,11 @@ def end_to_end_headers(
     )
 
 
+MAX_TARGET = 64 << 10
+"""The longest path and query, in bytes."""
+
 NOTHING = "(?!)"
 """A pattern that matches nothing."""
-
-
-@cached(PATHS)
-def _parse_url(origin: str, path: bytes) -> httpx.URL:
-    """Parse a URL. Cached, as parsing takes longer than the rest of forwarding a request."""
-    return httpx.URL(origin + quote(path, PATH_SAFE + "%"))
 
 
 @dataclass(slots=True, frozen=True)
@@ -143,17 +139,19 @@ class UpstreamTarget:
             route.renames,
         )
 
-    def build_request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> httpx.Request:
-        """Return the request to send for a client's request. Raises httpx.InvalidURL."""
-        path, query = self._path(scope), scope.get("query_string", b"")
-        url = _parse_url(self.origin, path)
-        return httpx.Request(
-            scope["method"],
-            url.copy_with(query=quote_non_ascii(query).encode()) if query else url,
-            headers=self._headers(scope["headers"], body),
-            stream=httpx.ByteStream(body) if isinstance(body, bytes) else body,
-            extensions={"target": path + b"?" + query if query else path},
-        )
+    def build_request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> Request:
+        """Return the request to send for a client's request.
+
+        Raises httpx.InvalidURL, and httpx.LocalProtocolError if it does not say where its body
+        ends.
+        """
+        target, query = self._path(scope), scope.get("query_string", b"")
+        if query:
+            target = b"%b?%b" % (target, query)
+        if len(target) > MAX_TARGET:
+            raise httpx.InvalidURL("The path is too long.")
+        headers, length = self._headers(scope["headers"], body)
+        return Request(scope["method"], self.origin, target, headers, body, length)
 
     def _path(self, scope: Scope) -> bytes:
         path = encoded_path(scope)
@@ -161,15 +159,26 @@ class UpstreamTarget:
             path = self.base_path + path.removeprefix(b"/v1")
         return path if path.startswith(b"/") else b"/" + path
 
-    def _headers(self, headers: list[Header], body: bytes | httpx.AsyncByteStream) -> list[Header]:
+    def _headers(
+        self, headers: list[Header], body: bytes | httpx.AsyncByteStream
+    ) -> tuple[list[Header], int | None]:
+        """Return the headers to send, and the length of the body as they frame it."""
         names = self.forwarded_names
-        forwarded = [
+        forwarded = [(b"host", self.host)]
+        forwarded += [
             header
             for header in end_to_end_headers(headers, self.dropped_names)
             if header[0] in names or self._adds(header[0])
         ]
-        credential = [] if self.credential is None else [self.credential]
-        return [(b"host", self.host), *forwarded, *credential, *_framing_headers(headers, body)]
+        if self.credential is not None:
+            forwarded.append(self.credential)
+        declared = [header for header in headers if header[0] == b"content-length"]
+        if isinstance(body, bytes):
+            if body or declared:
+                forwarded.append((b"content-length", b"%d" % len(body)))
+            return forwarded, len(body)
+        framing = declared or [(b"transfer-encoding", b"chunked")]
+        return forwarded + framing, body_length(framing)
 
     def _adds(self, name: bytes) -> bool:
         """Return whether a prefix or the settings add a header, by its name in lower case."""
@@ -192,11 +201,3 @@ def _credential_header(upstream: UpstreamSettings) -> Header | None:
         return None
     key = read_secret(upstream.api_key_env, "upstreams[].api_key_env").encode()
     return credential_header(key, PROFILES[upstream.profile], UPSTREAM_APIS.get(upstream.api))
-
-
-def _framing_headers(headers: list[Header], body: bytes | httpx.AsyncByteStream) -> list[Header]:
-    """Return the header that frames the body: the client's own, unless the body's size is known."""
-    declared = [header for header in headers if header[0] == b"content-length"]
-    if not isinstance(body, bytes):
-        return declared or [(b"transfer-encoding", b"chunked")]
-    return [(b"content-length", b"%d" % len(body))] if body or declared else []

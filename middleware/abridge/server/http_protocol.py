@@ -51,6 +51,7 @@ from abridge.server.refusals import (
     malformed,
     too_many_connections,
 )
+from abridge.server.request_cycle import RequestCycle
 from abridge.server.request_head import CHUNK_FRAMING, check_head, check_size
 
 MAX_WAITING = 8
@@ -96,7 +97,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._count_refusal = count_refusal
         self._check_seconds = min(limits.client, limits.upload) / 10
         self._refused = False  # nothing more is read of this connection
-        self._running: RequestResponseCycle | None = None  # the request that is being answered
+        self._running: RequestCycle | None = None  # the request that is being answered
         self._last_progress = self.loop.time()
         self._received_at = self._last_progress
         self._unsent_bytes = 0
@@ -124,7 +125,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._admitted:
             self._shares.give_back(self._name, 1)
         if self._running is not None and not self._running.response_complete:
-            _disconnect(self._running)
+            self._running.disconnect()
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
@@ -219,20 +220,53 @@ class HttpProtocol(HttpToolsProtocol):
         if self._head_bound > MAX_LINE:
             check_size(self.url, self.headers)
         parser = self.parser
-        check_head(parser.get_http_version(), parser.get_method(), self.url, self.headers)
+        version, method = parser.get_http_version(), parser.get_method()
+        check_head(version, method, self.url, self.headers)
         if parser.should_upgrade():
             return  # it is read again
         if self._upgrade:
             self.headers += self._upgrade  # whoever answers may tell why there is none
             self._upgrade = []
-        super().on_headers_complete()
+        self._complete_scope(version, method)
+        previous, self.cycle = self.cycle, self._new_cycle(version)
         self._in_body = True
         self._body_bytes = 0
         self._body_began = self._received_at
-        if self.expect_100_continue:
-            self.cycle.on_response = self._on_expecting_response_complete
-        if self.pipeline:
+        if previous is None or previous.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.pipeline.appendleft((self.cycle, self.app))
             self._on_request_waiting()
+
+    def _complete_scope(self, version: str, method: bytes) -> None:
+        """Add what the first line of the head says, as uvicorn does."""
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        self.scope |= {
+            "method": method.decode("ascii"),
+            "http_version": version,
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+        }
+
+    def _new_cycle(self, version: str) -> RequestCycle:
+        expecting = self.expect_100_continue
+        return RequestCycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=expecting,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=(
+                self._on_expecting_response_complete if expecting else self.on_response_complete
+            ),
+        )
 
     def _on_request_waiting(self) -> None:
         if len(self.pipeline) > MAX_WAITING:
@@ -260,7 +294,7 @@ class HttpProtocol(HttpToolsProtocol):
             super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
+        self._running = cast(RequestCycle, cycle)
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
@@ -294,7 +328,7 @@ class HttpProtocol(HttpToolsProtocol):
             running.keep_alive = False
             self.cycle = running
         else:
-            _disconnect(running)
+            running.disconnect()
             if running.response_started:
                 self.transport.close()
             else:
@@ -375,13 +409,6 @@ def reset(transport: asyncio.Transport) -> None:
             socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE
         )
     transport.abort()
-
-
-def _disconnect(cycle: RequestResponseCycle) -> None:
-    """Tell a request's application that its client has left, and the client nothing more."""
-    cycle.disconnected = True
-    cycle.waiting_for_100_continue = False
-    cycle.message_event.set()
 
 
 def protocol_factory(
