@@ -135,7 +135,10 @@ class ReasoningItem:
         return self.is_arriving and is_last
 
     def take_text(self, text: str) -> Iterable[Cut]:
-        """Take reasoning; return what is to be summarized of it: nothing if upstream does that."""
+        """Take reasoning; return what is to be summarized of it: nothing if upstream does that, or
+        no more reasoning is to come."""
+        if not self.is_arriving:
+            return ()
         if self.is_native:
             self.has_native_summary = self.has_native_summary or bool(text.strip())
             if self.title_splitter is not None:

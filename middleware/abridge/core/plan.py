@@ -95,14 +95,14 @@ class OverheadBudget:
 
     def __init__(self, max_overhead: float | None) -> None:
         self._max_overhead = max_overhead
+        self.is_limited = max_overhead is not None
         self._model_bytes = 0
         self._reported_tokens = 0
         self._estimated_bytes: dict[int, int] = {}
 
     def add_model_text(self, text: str) -> None:
-        """Count text of the model's, reasoning or answer."""
-        if self._max_overhead is not None:
-            self._model_bytes += _byte_length(text)
+        """Count text of the model's, reasoning or answer; needless if there is no limit."""
+        self._model_bytes += _byte_length(text)
 
     def start_call(self, part_id: int, passage: Passage) -> None:
         """Count a call's input."""

@@ -91,13 +91,14 @@ class Segmenter:
 
     def feed(self, text: str) -> list[Cut]:
         """Add reasoning and return the cuts that are complete."""
-        if len(text) <= SLICE_CHARS:
-            return self._feed(text)
-        slices = (text[start : start + SLICE_CHARS] for start in range(0, len(text), SLICE_CHARS))
-        return [cut for piece in slices for cut in self._feed(piece)]
-
-    def _feed(self, text: str) -> list[Cut]:
+        if len(text) > SLICE_CHARS:
+            starts = range(0, len(text), SLICE_CHARS)
+            slices = (text[start : start + SLICE_CHARS] for start in starts)
+            return [cut for piece in slices for cut in self.feed(piece)]
         self._append(text)
+        return self._make_cuts() if self._size >= self._cut_size else []
+
+    def _make_cuts(self) -> list[Cut]:
         cuts: list[Cut] = []
         while (
             self._live and self._size >= self._cut_size and self._nonblank_chars >= self._min_chars
@@ -136,7 +137,7 @@ class Segmenter:
             self._nonblank_chars += sum(map(len, text.split()))
         self._pieces.append(text)
         self._length += len(text)
-        self._size += text_size(text)
+        self._size += len(text) if text.isascii() else text_size(text)
         if self._length > self._max_chars:
             gathered, keep = self._join(), self._max_chars // 4
             self._keep(f"{gathered[:keep]}\n…\n{gathered[-keep:]}")

@@ -127,19 +127,23 @@ class Sequencer:
         summarizer refuses a part, the next one is merged with it.
         """
         continuing: list[Event] = []
-        for event in events:
-            if type(event) in self._continuing and event.lane is not None:
+        for event in (*events, None):
+            if event is not None and event.lane is not None and type(event) in self._continuing:
                 continuing.append(event)
                 continue
             if continuing:
-                yield from self._take_continuing(continuing, now)
+                cuts = self._take_continuing(continuing)
+                yield self._take_effects()
+                for item, cut in cuts:
+                    self._request_part(item, item.plan_part(next(self._part_ids), cut), now)
+                    yield self._take_effects()
                 continuing = []
-            yield self._take(event, now)
-        if continuing:
-            yield from self._take_continuing(continuing, now)
+            if event is not None:
+                yield self._take(event, now)
 
-    def _take_continuing(self, events: list[Event], now: float) -> Iterator[list[Effect]]:
-        """Emit events at once or, in a lane that holds, queue them; read the reasoning in them."""
+    def _take_continuing(self, events: list[Event]) -> list[tuple[ReasoningItem, Cut]]:
+        """Emit events at once or, in a lane that holds, queue them; return what of the reasoning
+        in them is to be summarized now."""
         texts: dict[tuple[int | None, int], list[str]] = {}
         for event in events:
             lane = self._lanes[event.lane]
@@ -150,18 +154,16 @@ class Sequencer:
                 self._effects.append(event)
             if isinstance(event, ReasoningDelta):
                 texts.setdefault((event.lane, event.item), []).append(event.text)
-            elif isinstance(event, ContentDelta):
+            elif isinstance(event, ContentDelta) and self._budget.is_limited:
                 self._budget.add_model_text(event.text)
-        cuts = [
-            (item, cut)
-            for (number, item_number), pieces in texts.items()
-            if (item := self._lanes[number].items.get(item_number)) is not None
-            for cut in self._read_reasoning(item, "".join(pieces))
-        ]
-        yield self._take_effects()
-        for item, cut in cuts:
-            self._request_part(item, item.plan_part(next(self._part_ids), cut), now)
-            yield self._take_effects()
+        cuts = []
+        for (number, item_number), pieces in texts.items():
+            item, text = self._lanes[number].items.get(item_number), "".join(pieces)
+            if self._budget.is_limited:
+                self._budget.add_model_text(text)
+            if item is not None:
+                cuts += [(item, cut) for cut in item.take_text(text)]
+        return cuts
 
     def _take(self, event: Event, now: float) -> list[Effect]:
         """Queue an event, and emit what may leave."""
@@ -243,18 +245,13 @@ class Sequencer:
     def _process_arrival(self, lane: Lane, event: Event, now: float) -> None:
         if isinstance(event, ReasoningDelta):
             if (item := lane.items.get(event.item)) is not None:
-                self._read_reasoning(item, event.text)
+                item.take_text(event.text)
         elif isinstance(event, ReasoningStarted):
             self._start_stretch(lane, event)
         elif isinstance(event, NativeSummary):
             self._yield_to_native(lane.items[event.item])
         elif isinstance(event, ReasoningEnded):
             self._end_stretch(lane, lane.items[event.item], now)
-
-    def _read_reasoning(self, item: ReasoningItem, text: str) -> Iterable[Cut]:
-        """Read an item's reasoning; return what of it is to be summarized now."""
-        self._budget.add_model_text(text)
-        return item.take_text(text) if item.is_arriving else ()
 
     def _start_stretch(self, lane: Lane, event: ReasoningStarted) -> None:
         item = lane.items.get(event.item)

@@ -103,11 +103,13 @@ class ExchangeRecorder:
     def _take_reasoning(self, event: ReasoningDelta, now: float) -> None:
         if event.text:
             self.record.characters += len(event.text)
-            self.record.thinking = _extend_span(now, self.record.thinking)
+            span = self.record.thinking
+            self.record.thinking = (now if span is None else span[0], now)
 
     def _take_content(self, _event: ContentDelta, now: float) -> None:
         self.record.chunks += 1
-        self.record.answer = _extend_span(now, self.record.answer)
+        span = self.record.answer
+        self.record.answer = (now if span is None else span[0], now)
 
     def _take_part_added(self, event: SummaryPartAdded, now: float) -> None:
         part = self._parts[event.lane, event.item, event.index] = ShownPart(now)
@@ -150,11 +152,6 @@ class ExchangeRecorder:
         ResponseEnded: _take_end,
     }
     """What takes an event of a type, with the time."""
-
-
-def _extend_span(now: float, span: tuple[float, float] | None) -> tuple[float, float]:
-    """Extend a time span to `now`, or start one."""
-    return (now if span is None else span[0], now)
 
 
 def summary_outcome(summary: ItemSummary) -> str:

@@ -143,7 +143,16 @@ class Exchange:
         if message["type"] == "http.response.start":
             self._begin_answer(message)
         elif message["type"] == "http.response.body" and self._answer is not None:
-            await self._feed(self._answer, message)
+            try:
+                body = message.get("body", b"")
+                self._answer_bytes += len(body)
+                self._answer.feed(body)
+                if not message.get("more_body", False):
+                    await self._end_body(self._answer)
+            except Exception:
+                self._body_complete = True  # an error of our own: the client is not left waiting
+                self._client.close(complete=False)
+                raise
             if self._summary_runner.is_full and not self._body_complete:
                 await self._summary_runner.wait_for_room()
             if self._client.is_behind:
@@ -168,20 +177,10 @@ class Exchange:
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         self._client.keep_alive = self._answer.keep_alive
 
-    async def _feed(self, answer: Answer, message: Message) -> None:
-        """Feed the answer. An error of our own must not leave the client waiting."""
-        try:
-            body = message.get("body", b"")
-            self._answer_bytes += len(body)
-            answer.feed(body)
-            if not message.get("more_body", False):
-                await answer.end()
-                self._body_complete = True
-                self._client.end_receive()
-        except Exception:
-            self._body_complete = True
-            self._client.close(complete=False)
-            raise
+    async def _end_body(self, answer: Answer) -> None:
+        await answer.end()
+        self._body_complete = True
+        self._client.end_receive()
 
     def _emit(self, events: list[Event]) -> None:
         self._recorder.note(events)

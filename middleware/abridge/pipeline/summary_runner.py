@@ -147,11 +147,7 @@ class SummaryRunner:
         try:
             while effects and not self._stopped:
                 self._effects = []
-                events = [effect for effect in effects if isinstance(effect, Event)]
-                if events:
-                    self._emit(events)
-                if len(events) < len(effects):
-                    self._perform_calls(effects)
+                self._perform_batch(effects)
                 effects = self._effects
         finally:
             self._effects = None
@@ -160,15 +156,22 @@ class SummaryRunner:
         if self.sequencer.held_bytes != self._held_bytes:
             self._note_held()
 
-    def _perform_calls(self, effects: list[Effect]) -> None:
-        """Start and cancel calls."""
+    def _perform_batch(self, effects: list[Effect]) -> None:
+        events, calls = list[Event](), list[RequestPart | CancelPart]()
         for effect in effects:
+            if isinstance(effect, Event):
+                events.append(effect)
+            else:
+                calls.append(effect)
+        if events:
+            self._emit(events)
+        for call in calls:
             if self._stopped:
                 break
-            if isinstance(effect, RequestPart):
-                self._start_call(effect)
-            elif isinstance(effect, CancelPart):
-                self._cancel(effect)
+            if isinstance(call, RequestPart):
+                self._start_call(call)
+            else:
+                self._cancel(call)
 
     def _note_held(self) -> None:
         self._held_bytes = self.sequencer.held_bytes
