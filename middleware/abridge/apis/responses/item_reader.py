@@ -31,7 +31,7 @@ from abridge.apis.responses.reasoning import LANE, is_reasoning, raw_text
 from abridge.apis.responses.reasoning_reader import ReasoningReader
 from abridge.apis.responses.summaries import NATIVE_STAGES
 from abridge.core.conversation import Json
-from abridge.core.events import ContentDelta, Event, Passthrough, ReasoningDelta
+from abridge.core.events import ContentDelta, Event, NativeSummary, Passthrough, ReasoningDelta
 
 REASONING_PREFIX = "response.reasoning"
 
@@ -90,6 +90,15 @@ class ItemReader:
         if item is None:
             return self._answer.find_continuation(event)
         return partial(_proceed_reasoning, item) if item.is_continued_by(event) else None
+
+    def find_summary(self, events: list[Event]) -> Proceed | None:
+        """Return what reads more of the summary that upstream makes, if these events are a piece of
+        it and nothing else goes on beside it."""
+        event = events[0] if len(events) == 1 and self._output.open_answer is None else None
+        if not isinstance(event, NativeSummary) or event.stage != "delta":
+            return None
+        item = self._output.get(event.item)
+        return None if item is None else partial(self._reasoning.proceed_summary, item)
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""

@@ -53,6 +53,7 @@ from abridge.apis.responses.reasoning import (
     summary_text,
 )
 from abridge.apis.responses.reasoning_reader import is_empty_delta
+from abridge.apis.responses.summaries import SUMMARY_TEXT_DELTA
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -148,7 +149,12 @@ class ResponsesReader:
             self._patterns.learn(frame, carried, "delta", event["delta"], proceed)
             return [proceed(event["delta"], carried)]
         self._patterns.clear()
-        return self._read_event(self._renamed(parse_object(data, loads_exact) or sent), carried)
+        exact = self._renamed(parse_object(data, loads_exact) or sent)
+        events = self._read_event(exact, carried)
+        proceed = self._items.find_summary(events)
+        if proceed is not None and event["type"] == SUMMARY_TEXT_DELTA:
+            self._patterns.learn(frame, events[0].frame, "delta", string(event["delta"]), proceed)
+        return events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:

@@ -72,6 +72,10 @@ class ReasoningReader:
         item.held_events.append((event, frame))
         return []
 
+    def proceed_summary(self, item: OutputItem, text: str, frame: bytes | None) -> Event:
+        """Read more of the open part of upstream's summary."""
+        return item.native.proceed(text, frame, has_room=self._output.reserve(len(text)))
+
     def read_other(self, event: Json, frame: bytes | None) -> list[Event]:
         """Read an event of unknown meaning, which may contain reasoning."""
         item = self._output.find_reasoning(event)

@@ -116,6 +116,13 @@ class NativeSummaryRepair:
             return opening
         return [*opening, *(self._continue_part(kind, event, frame, has_room=has_room) or ())]
 
+    def proceed(self, text: str, frame: bytes | None, *, has_room: bool) -> NativeSummary:
+        """Read more text of the open part, after a delta of it."""
+        part = self._open_part or 0
+        if has_room:
+            self.texts[part].append(text)
+        return NativeSummary(LANE, frame, self._output_index, part, "delta", text)
+
     def close(self) -> list[NativeSummary]:
         """Close the open part, if there is one."""
         if self._open_part is None:
