@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abridge.apis.api import Reader
@@ -28,6 +29,7 @@ from tests.support.streams import frame
 APIS = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 PLAIN, REPLACED = Display(style=None), Display(show_raw=False)
 HIDDEN = Display(show_raw=False, hides_raw=True)
+OBFUSCATED = Display(obfuscate=True)
 LIMIT = 4096
 
 
@@ -157,6 +159,8 @@ def read_all(reader: Reader, frames: list[bytes], *, by_patterns: bool) -> list[
     """Return all that a reader makes of a stream. The ids that it mints are counted."""
     with pytest.MonkeyPatch.context() as patch:
         minted = count()
+        for module in ("obfuscation", "delta_patterns"):
+            patch.setattr(f"abridge.apis.{module}.fill_up", lambda size: b"A" * (-size % 16))
         patch.setattr(secrets, "token_bytes", lambda size: next(minted).to_bytes(size, "big"))
         if not by_patterns:
             patch.setattr(DeltaPatterns, "learn", lambda *_: None)
@@ -269,6 +273,11 @@ MUTATIONS: list[tuple[bytes, bytes]] = [
     (b'"usage":null', b'"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3}'),
     (b'"usage":null', b'"usage":null,"error":{"message":"no"}'),
     (b'"object":"chat.completion.chunk",', b""),
+    (b'"delta":{', b'"delta":{"role":"assistant",'),
+    (b'"index":0,"function"', b'"function"'),
+    (b'"index":0,"function"', b'"index":0,"id":"call_2","function":{"name":"x"},"function"'),
+    (b'{"arguments"', b'{"name":"look","arguments"'),
+    (b'"choices":[{"index":0,', b'"choices":[{'),
     (b'"index":0', b'"index":1'),
     (b'"output_index":1', b'"output_index":7'),
     (b'"item_id":"msg_1"', b'"item_id":"msg_2"'),
@@ -285,22 +294,24 @@ def streams(draw: st.DrawFn, api: str) -> list[bytes]:
     make, kinds = MAKERS[api]
     frames: list[bytes] = []
     runs = draw(st.lists(st.tuples(st.sampled_from(kinds), st.integers(1, 4)), max_size=6))
+    everywhere = draw(st.lists(st.sampled_from(MUTATIONS), max_size=2))
     for kind, times in [("begin", 1), *runs]:
         for _ in range(times):
-            fields, compact = make(kind, draw(TEXTS)), draw(st.booleans())
+            fields, compact = make(kind, draw(TEXTS)), draw(st.integers(0, 4)) > 0
             separators = (",", ":") if compact else None
-            is_ascii = draw(st.sampled_from([True, True, False]))
+            is_ascii = draw(st.booleans())
             data = json.dumps(fields, ensure_ascii=is_ascii, separators=separators)
             sent = b"data: %b\n\n" % data.encode(errors="surrogatepass")
-            if draw(st.integers(0, 5)) == 0:
-                old, new = draw(st.sampled_from(MUTATIONS))
+            once = [draw(st.sampled_from(MUTATIONS))] if draw(st.integers(0, 5)) == 0 else []
+            for old, new in [*everywhere, *once]:
                 sent = sent.replace(old, new, 1)
             frames.append(sent)
     return [*frames, *draw(st.sampled_from([[], [b"data: [DONE]\n\n", *frames[-2:]]]))]
 
 
-@pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN], ids=["plain", "replaced", "hidden"])
+@pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN, OBFUSCATED])
 @pytest.mark.parametrize("api", APIS)
+@settings(max_examples=int(os.environ.get("EX", "100")))
 @given(data=st.data())
 def test_patterns_change_nothing_of_a_stream(
     api: str, display: Display, data: st.DataObject

@@ -23,6 +23,7 @@ import orjson
 
 from abridge.apis import sse
 from abridge.apis.json import dumps
+from abridge.apis.obfuscation import FIELD, fill_up
 from abridge.core.events import Event
 
 VARYING_FIELDS = (
@@ -66,8 +67,10 @@ class DeltaPatterns:
                 self._unused = 0
                 if pattern.passes:
                     return pattern.proceed(text, frame)
-                carried = pattern.rewrite(frame, text)
-                return None if carried == b"" else pattern.proceed(text, carried)
+                if pattern.outgoing is None:
+                    return pattern.proceed(text, None)
+                carried = pattern.outgoing.make(frame, text)
+                return None if carried is None else pattern.proceed(text, carried)
         return None
 
     def learn(
@@ -97,16 +100,46 @@ class _Hole(NamedTuple):
     rest: bytes
 
 
+class _Prefixed(NamedTuple):
+    """A frame goes out after these bytes."""
+
+    prefix: bytes
+
+    def make(self, frame: bytes, _text: str) -> bytes:
+        return self.prefix + frame
+
+
+class _Written(NamedTuple):
+    """A frame goes out anew, but for its text."""
+
+    start: int  # of the text in upstream's frame
+    before: bytes
+    after: bytes
+    rest: bytes = b""  # what follows on the obfuscation, if Abridge adds that
+    padded_size: int | None = None  # bytes of a text with its obfuscation
+
+    def make(self, frame: bytes, text: str) -> bytes | None:
+        """Return the bytes that go out; None if they cannot be told: whoever writes a text anew may
+        spell it otherwise than upstream."""
+        written = dumps(text)
+        if not frame.startswith(written, self.start):
+            return None
+        if self.padded_size is None:
+            return b"%b%b%b" % (self.before, written, self.after)
+        padding = fill_up(len(written) - 2 - self.padded_size)
+        return b"%b%b%b%b%b" % (self.before, written, self.after, padding, self.rest)
+
+
 @dataclass(slots=True, frozen=True)
 class _Pattern:
+    """The bytes of a frame around what varies."""
+
     head: bytes
     holes: tuple[_Hole, ...]
     closing: bytes
     """What ends the frame after the last hole's rest, but for blanks, with which Anthropic pads."""
+    outgoing: _Prefixed | _Written | None  # None if no frame goes out
     passes: bool  # a frame goes out as it is
-    around: tuple[bytes, bytes] | None
-    """What goes out around the frame or, `of_text`, around the text of it; None if nothing does."""
-    of_text: bool
     proceed: Proceed
 
     def match(self, frame: bytes) -> str:
@@ -132,17 +165,6 @@ class _Pattern:
             return text
         return ""
 
-    def rewrite(self, frame: bytes, text: str) -> bytes | None:
-        """Return the bytes in which a frame goes out, None if it does not, or b"" if that cannot be
-        told: whoever writes a text anew may spell it otherwise than upstream."""
-        if self.around is None:
-            return None
-        before, after = self.around
-        written = dumps(text) if self.of_text else frame
-        if self.of_text and not frame.startswith(written, len(self.head) - 1):
-            return b""
-        return before + written + after
-
 
 class _Span(NamedTuple):
     start: int
@@ -163,15 +185,15 @@ def _find_pattern(
         return None
     others = (_find_value(data, name) for name in VARYING_FIELDS if name != key)
     spans = sorted([text_span, *filter(None, others)])
-    around = None if carried is None else _find_around(frame, carried, key, text, spans)
+    start = frame.find(data) + text_span.start - 1 if len(spans) == 1 else None
+    outgoing = None if carried is None else _find_outgoing(frame, carried, key, text, start)
     starts, ends = [span.start for span in spans], [span.end for span in spans]
     literals = [data[start:end] for start, end in zip([0, *ends], [*starts, None], strict=True)]
-    if (carried is None) != (around is None) or not _are_tokens(literals, spans):
+    if (carried is None) != (outgoing is None) or not _are_tokens(literals, spans):
         return None
     before, after = frame.split(data)
     rests = [*literals[1:-1], literals[-1] + after]
-    of_text = carried is not None and not carried.endswith(frame)
-    closing = None if of_text else _CLOSING.fullmatch(rests[-1])
+    closing = None if isinstance(outgoing, _Written) else _CLOSING.fullmatch(rests[-1])
     if closing is not None:
         rests[-1] = b'"'
     holes = tuple(
@@ -179,17 +201,27 @@ def _find_pattern(
         for span, rest in zip(spans, rests, strict=True)
     )
     end = b"" if closing is None else closing[1].replace(b" ", b"")
-    return _Pattern(before + literals[0], holes, end, carried == frame, around, of_text, proceed)
+    return _Pattern(before + literals[0], holes, end, outgoing, carried == frame, proceed)
 
 
-def _find_around(
-    frame: bytes, carried: bytes, key: bytes, text: str, spans: list[_Span]
-) -> tuple[bytes, bytes] | None:
-    """Find what goes out around a frame, or around its text if nothing else of it varies."""
+def _find_outgoing(
+    frame: bytes, carried: bytes, key: bytes, text: str, start: int | None
+) -> _Prefixed | _Written | None:
+    """Find how the bytes that go out follow from a frame.
+
+    They may be written anew if nothing but the text varies, which starts there in the frame.
+    """
     if carried.endswith(frame):
-        return carried.removesuffix(frame), b""
-    span = _find_text(carried, key, text) if len(spans) == 1 else None
-    return span and (carried[: span.start - 1], carried[span.end + 1 :])
+        return _Prefixed(carried.removesuffix(frame))
+    span = _find_text(carried, key, text)
+    if span is None or start is None:
+        return None
+    before, after = carried[: span.start - 1], carried[span.end + 1 :]
+    padding = _find_value(after, FIELD.encode())
+    if padding is None:
+        return _Written(start, before, after)
+    size = span.end - span.start + padding.end - padding.start
+    return _Written(start, before, after[: padding.start], after[padding.end :], size)
 
 
 def _find_text(data: bytes, key: bytes, text: str) -> _Span | None:

@@ -78,6 +78,10 @@ class MessageAccumulator:
         else:
             self._append(self._fields, name, value)
 
+    def append_arguments(self, index: int, key: str, text: str) -> None:
+        """Append to the arguments of a call that has begun."""
+        self._append(self._calls[index][1], key, text)
+
     def as_dict(self) -> Json:
         message = self._fields.as_dict()
         if self._chunks:

@@ -15,7 +15,7 @@ from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.json import dumps, objects
 from abridge.apis.obfuscation import obfuscate_chunk
 from abridge.core.conversation import Json
-from abridge.core.events import ErrorReported, Event, Passthrough, UsageReported
+from abridge.core.events import ContentDelta, ErrorReported, Event, Passthrough, UsageReported
 from abridge.core.usage import Tokens
 
 DONE_FRAME = b"data: [DONE]\n\n"
@@ -49,6 +49,11 @@ class Framing(Protocol):
     def flush_choice(self, reader: ChoiceReader) -> list[ChunkPiece]:
         """Release what a reader has held back."""
 
+    def proceed_call(
+        self, reader: ChoiceReader, index: int, key: str, text: str, frame: bytes | None, /
+    ) -> Event:
+        """Return the event of more arguments of a call that has begun."""
+
     def make_events(
         self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None, /
     ) -> list[Event]:
@@ -76,6 +81,11 @@ class OriginalFrames:
 
     def flush_choice(self, reader: ChoiceReader) -> list[ChunkPiece]:
         return reader.flush()
+
+    def proceed_call(
+        self, reader: ChoiceReader, _index: int, _key: str, _text: str, frame: bytes | None, /
+    ) -> Event:
+        return ContentDelta(reader.lane, frame)
 
     def make_events(
         self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None

@@ -45,6 +45,11 @@ class TagReader:
         return self._splitter.has_held_text
 
     @property
+    def is_inside(self) -> bool:
+        """A block is open."""
+        return self._splitter.is_inside
+
+    @property
     def answering(self) -> bool:
         """No further content can hold reasoning."""
         return self._splitter.is_answering

@@ -1,10 +1,9 @@
 """Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-Most frames only continue a choice's reasoning or text: `ChoiceReader.find_continuation` recognises
-such a frame, and those that follow it are recognised by its pattern (`delta_patterns.py`). Any
-other is repaired (`repair.py`), its choices are split into pieces (`choice_reader.py`), and a
-`Framing` makes events of these: with frames for clients of the same API (`framing.py`), without for
-clients of others (`translation.py`).
+Most frames only continue a choice's reasoning or text (`continuation.py`). Any other is repaired
+(`repair.py`), its choices are split into pieces (`choice_reader.py`), and a `Framing` makes events
+of these: with frames for clients of the same API (`framing.py`), without for clients of others
+(`translation.py`).
 
 Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning.
 Usage, and what comes in the same chunk, waits until every lane has finished.
@@ -12,10 +11,9 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from functools import partial
-
 from abridge.apis import sse
 from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
+from abridge.apis.chat.continuation import Continuation, Continuations
 from abridge.apis.chat.framing import (
     DONE_FRAME,
     MAX_CHOICES,
@@ -30,7 +28,6 @@ from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
 from abridge.apis.chat.repair import ChunkRepair
-from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
@@ -73,10 +70,9 @@ class ChatReader:
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
         self._makes_envelopes = display.seal is not None and framing.carries_frames
-        self._last_frame: bytes | None = None  # of the last with choices, if events carry frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
-        self._patterns = DeltaPatterns()
+        self._continuations = Continuations(self._choices, framing, display)
         self._rebuilder: CompletionRebuilder | None = None
         if display.hides_raw:
             drops_inline = display.drops_inline
@@ -96,8 +92,8 @@ class ChatReader:
         return self._unread_count + (self._rebuilder.dropped if self._rebuilder is not None else 0)
 
     def read(self, frame: bytes) -> list[Event]:
-        delta = self._patterns.read(frame)
-        return self._read(frame) if delta is None else [delta]
+        event = self._continuations.read(frame)
+        return self._read(frame) if event is None else [event]
 
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""
@@ -114,12 +110,23 @@ class ChatReader:
             return self._read_unparsed(data, frame)
         if self._rebuilder is not None:
             return self._read_rebuilt(self._rebuilder, chunk, carried)
-        if (event := self._read_continuation(chunk, frame, carried)) is not None:
-            return [event]
+        if not self._repair.needed:
+            event = self._read_continuation(chunk, frame, carried)
+            if event is not None:
+                return [event]
         chunk = parse_object(data, loads_exact) or chunk  # it may be written again
+        return self._read_repaired(chunk, frame, carried)
+
+    def _read_repaired(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
+        """Read a chunk that does not merely continue as it is, but perhaps once it is repaired."""
+        self._continuations.clear()
         if carried is not None:
-            chunk, carried = self._repair.repair(chunk, carried)
-        return self._read_parsed(chunk, carried)
+            chunk, carried = self._repair.repair(chunk, frame)
+        if carried not in (None, frame):
+            event = self._read_continuation(chunk, frame, carried)
+            if event is not None:
+                return [event]
+        return self._read_repeated(chunk, frame, carried)
 
     def _read_rebuilt(
         self, rebuilder: CompletionRebuilder, chunk: Json, carried: bytes | None
@@ -140,8 +147,9 @@ class ChatReader:
         self, chunk: Json, carried: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         """Read a chunk that does not merely continue. `originals` are its choices as they came."""
+        self._continuations.clear()
         if chunk.get("choices"):
-            self._last_frame = carried
+            self._continuations.last_frame = carried
         events = self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
@@ -223,38 +231,29 @@ class ChatReader:
 
         If it is all that upstream's `frame` says, learn its pattern.
         """
-        reader = self._find_continued(chunk, carried)
-        name = "" if reader is None else reader.find_continuation(chunk["choices"][0])
-        if reader is None or not name:
-            self._patterns.clear()
+        found = self._find_continuation(chunk, carried)
+        if found is None or not found.is_bare:
             return None
-        text = chunk["choices"][0]["delta"][name]
-        proceed = partial(self._proceed, reader, name)
         if frame is not None:
-            self._patterns.learn(frame, carried, name, text, proceed)
-        return proceed(text, carried)
+            self._continuations.learn(found, frame, carried, carried)
+        return self._continuations.proceed(found, carried, found.text, carried)
 
-    def _find_continued(self, chunk: Json, frame: bytes | None) -> ChoiceReader | None:
-        """Return the reader of the only choice that a chunk is about, if it may just continue."""
-        choices = chunk.get("choices")
-        if not isinstance(choices, list) or len(choices) != 1:
-            return None
-        choice = choices[0]
-        if self._repair.needed or not isinstance(choice, dict) or "index" not in choice:
-            return None
-        if chunk.get("usage") or chunk.get("error"):
-            return None
-        if frame is None and choice.get("logprobs"):
-            return None
-        if self._rebuilder is not None and not self._rebuilder.passes(choice):
-            return None
-        if not self._display.show_raw and has_other_fields(chunk):
-            return None
-        return self._choices.get(get_index(choice))
+    def _read_repeated(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
+        """Read a chunk that may say more than a text; learn its pattern if that is a continuation
+        all the same: of a call's arguments, or with the role that some servers repeat."""
+        found = self._find_continuation(chunk, carried)
+        events = self._read_parsed(chunk, carried)
+        if found is not None and len(events) == 1:
+            self._continuations.learn(found, frame, carried, events[0].frame)
+        return events
 
-    def _proceed(self, reader: ChoiceReader, name: str, text: str, frame: bytes | None) -> Event:
-        self._last_frame = frame
-        return reader.proceed(name, text, frame)
+    def _find_continuation(self, chunk: Json, frame: bytes | None) -> Continuation | None:
+        """Return how a chunk continues a choice, if it does; `frame` is that in which it goes
+        out."""
+        found = self._continuations.find(chunk, is_translated=frame is None)
+        if found is None or self._rebuilder is None:
+            return found
+        return found if self._rebuilder.passes(chunk["choices"][0]) else None
 
     def _start(self, chunk: Json) -> list[Event]:
         """Start the response at the first chunk with choices.
@@ -401,12 +400,12 @@ class ChatReader:
 
     def _get_header(self) -> Json:
         """Return the header of the last chunk."""
-        data = sse.frame_data(self._last_frame or b"")
+        data = sse.frame_data(self._continuations.last_frame or b"")
         return get_header(parse_object(data or b"", loads_exact) or {})
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
-        self._patterns.clear()
+        self._continuations.clear()
         events = self._flush_choices(is_cut=self._failed)
         if not self._failed:
             events += self._finish_choices()

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
+from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
 from abridge.apis.chat.choice_reader import REASONING_ITEM, ChoiceReader, ChunkPiece
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.reasoning import LIST_FIELDS, find_reasoning, get_delta
@@ -66,6 +67,12 @@ class TranslatedEvents:
     def flush_choice(self, reader: ChoiceReader) -> list[ChunkPiece]:
         return list(map(ChunkPiece, self._get_choice(reader).translate(reader.flush(), {})))
 
+    def proceed_call(
+        self, reader: ChoiceReader, index: int, key: str, text: str, _frame: bytes | None, /
+    ) -> Event:
+        custom = key == ARGUMENTS_FIELDS["custom"]
+        return self._get_choice(reader).calls.proceed(index, text, custom=custom)
+
     def make_events(
         self, pieces: list[ChunkPiece], _chunk: Json, _frame: bytes | None, /
     ) -> list[Event]:
@@ -82,7 +89,7 @@ class ChoiceTranslation:
 
     def __init__(self, lane: int) -> None:
         self._lane = lane
-        self._calls = ToolCallFragments(lane)
+        self.calls = ToolCallFragments(lane)
         self._finish_reported = False
         self._held_blank = ""
         self.failed = False
@@ -123,13 +130,13 @@ class ChoiceTranslation:
         delta = get_delta(choice)
         logprobs = _read_logprobs(choice, "content")
         if not (whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
-            logprobs = []  # they cover reasoning, too
+            logprobs = ()  # they cover reasoning, too
         if text:
             yield ContentDelta(self._lane, None, text, logprobs)
         if refusal := string(delta.get("refusal")):
             logprobs = _read_logprobs(choice, "refusal")
             yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
-        yield from self._calls.read(delta)
+        yield from self.calls.read(delta)
 
     def _read_finish(self, choice: Json) -> list[Event]:
         """End the choice at its first finish reason."""
@@ -142,8 +149,8 @@ class ChoiceTranslation:
         self._finish_reported = True
         if explicit := EXPLICIT_REASONS.get(string(reason)):
             return [Finished(self._lane, None, explicit)]
-        default: FinishReason = "tool_calls" if self._calls.count else "stop"
-        return [*self._calls.finish(), Finished(self._lane, None, default, _stop_sequence(choice))]
+        default: FinishReason = "tool_calls" if self.calls.count else "stop"
+        return [*self.calls.finish(), Finished(self._lane, None, default, _stop_sequence(choice))]
 
     # Blank reasoning opens no stretch
 
@@ -161,7 +168,7 @@ class ChoiceTranslation:
 
 def _read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
     logprobs = choice.get("logprobs")
-    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else []
+    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
 
 
 # Opaque state
@@ -278,6 +285,13 @@ class ToolCallFragments:
         legacy = delta.get("function_call")
         if isinstance(legacy, dict):
             yield from self._read_fragment({"function": legacy})
+
+    def proceed(self, index: int, text: str, *, custom: bool) -> ToolCallDelta:
+        """Read more arguments of a call that was reported."""
+        call = self._last = self._by_index[index]
+        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
+        number = call.number or 0
+        return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
 
     def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
         custom = isinstance(fragment.get("custom"), dict)
