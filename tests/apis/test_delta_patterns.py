@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.api import Reader
@@ -127,6 +126,18 @@ def test_what_goes_out_follows_from_the_frame() -> None:
     expected = rb'data: {"more":1,"text":"b\n","id":""}' + b"\n\n"
     assert repaired.read(second) == ContentDelta(0, expected, "b\n")
     assert repaired.read(rb'data: {"text":"\u0062"}' + b"\n\n") is None  # who spells it how?
+
+
+def test_obfuscation_of_abridges_own_is_drawn_for_each_frame() -> None:
+    first = frame({"text": "a"})
+    patterns = learned(first, "text", "a", frame({"text": "a", "obfuscation": "x" * 15}))
+    paddings = []
+    for text in ["a", "b", "four", "x" * 15, "x" * 16]:
+        event = patterns.read(frame({"text": text}))
+        assert event is not None
+        paddings.append(json.loads((event.frame or b"").removeprefix(b"data: "))["obfuscation"])
+    assert [len(padding) for padding in paddings] == [15, 15, 12, 1, 0]
+    assert len({*paddings[:2], "x" * 15}) == 3
 
 
 def test_a_rewritten_frame_of_which_more_varies_has_no_pattern() -> None:
@@ -311,7 +322,6 @@ def streams(draw: st.DrawFn, api: str) -> list[bytes]:
 
 @pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN, OBFUSCATED])
 @pytest.mark.parametrize("api", APIS)
-@settings(max_examples=int(os.environ.get("EX", "100")))
 @given(data=st.data())
 def test_patterns_change_nothing_of_a_stream(
     api: str, display: Display, data: st.DataObject
@@ -343,3 +353,25 @@ def test_patterns_change_nothing_of_a_recording(recording: Recording, display: D
             for by_patterns in (False, True)
         )
         assert fast == slow
+
+
+@needs_recordings
+def test_nearly_every_frame_of_a_long_recording_fits_a_pattern(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fitted: list[bool] = []
+    read = DeltaPatterns.read
+
+    def note(self: DeltaPatterns, sent: bytes) -> Event | None:
+        event = read(self, sent)
+        fitted.append(event is not None)
+        return event
+
+    monkeypatch.setattr(DeltaPatterns, "read", note)
+    for recording in recordings(*APIS):
+        frames = frames_of(recording) if recording.streamed else []
+        fitted.clear()
+        reader = APIS[recording.api or ""].reader(PROFILES["auto"], REPLACED, 1 << 20)
+        for each in frames:
+            reader.read(each)
+        assert len(frames) < 200 or sum(fitted) > 0.9 * len(frames), recording.name

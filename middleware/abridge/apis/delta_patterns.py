@@ -160,10 +160,9 @@ class _Pattern:
             elif not _is_number(frame[start:end]):
                 return ""
             start = end + len(rest)
-        ending = frame[start:]
-        if ending == self.closing or ending.translate(None, b" ") == self.closing:
-            return text
-        return ""
+        if not self.closing:
+            return text if start == len(frame) else ""
+        return text if frame[start:].translate(None, b" ") == self.closing else ""
 
 
 class _Span(NamedTuple):

@@ -42,15 +42,7 @@ class Continuations:
         self._choices = choices
         self._framing = framing
         self._display = display
-        self._patterns = DeltaPatterns()
-
-    def read(self, frame: bytes) -> Event | None:
-        """Read a frame that is like an earlier one but for its text."""
-        return self._patterns.read(frame)
-
-    def clear(self) -> None:
-        """Forget what frames were like: the next ones may mean something else."""
-        self._patterns.clear()
+        self.patterns = DeltaPatterns()
 
     def find(self, chunk: Json, *, is_translated: bool) -> Continuation | None:
         """Return how a chunk continues a choice, if that is all it does."""
@@ -73,17 +65,36 @@ class Continuations:
         """
         is_repaired = carried not in (None, frame)
         if not (is_repaired and found.field == "tool_calls"):
-            proceed = partial(self.proceed, found, carried)
-            self._patterns.learn(frame, written, found.key, found.text, proceed)
+            proceed = self._proceed_call if found.field == "tool_calls" else self._proceed
+            reader = self._choices[found.lane]
+            continued = partial(proceed, reader, found, carried)
+            self.patterns.learn(frame, written, found.key, found.text, continued)
 
-    def proceed(
-        self, found: Continuation, like: bytes | None, text: str, frame: bytes | None
+    def proceed(self, found: Continuation, frame: bytes | None) -> Event:
+        """Read a chunk that only continues a text."""
+        return self._proceed(self._choices[found.lane], found, frame, found.text, frame)
+
+    def _proceed(
+        self,
+        reader: ChoiceReader,
+        found: Continuation,
+        like: bytes | None,
+        text: str,
+        frame: bytes | None,
     ) -> Event:
         """Read the text of a chunk `like` this one."""
         self.last_frame = like
-        reader = self._choices[found.lane]
-        if found.field != "tool_calls":
-            return reader.proceed(found.field, text, frame)
+        return reader.proceed(found.field, text, frame)
+
+    def _proceed_call(
+        self,
+        reader: ChoiceReader,
+        found: Continuation,
+        like: bytes | None,
+        text: str,
+        frame: bytes | None,
+    ) -> Event:
+        self.last_frame = like
         reader.message.append_arguments(found.call_index, found.key, text)
         return self._framing.proceed_call(reader, found.call_index, found.key, text, frame)
 

@@ -92,7 +92,7 @@ class ChatReader:
         return self._unread_count + (self._rebuilder.dropped if self._rebuilder is not None else 0)
 
     def read(self, frame: bytes) -> list[Event]:
-        event = self._continuations.read(frame)
+        event = self._continuations.patterns.read(frame)
         return self._read(frame) if event is None else [event]
 
     def _read(self, frame: bytes) -> list[Event]:
@@ -119,7 +119,7 @@ class ChatReader:
 
     def _read_repaired(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
         """Read a chunk that does not merely continue as it is, but perhaps once it is repaired."""
-        self._continuations.clear()
+        self._continuations.patterns.clear()
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, frame)
         if carried not in (None, frame):
@@ -147,7 +147,7 @@ class ChatReader:
         self, chunk: Json, carried: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         """Read a chunk that does not merely continue. `originals` are its choices as they came."""
-        self._continuations.clear()
+        self._continuations.patterns.clear()
         if chunk.get("choices"):
             self._continuations.last_frame = carried
         events = self._start(chunk)
@@ -236,7 +236,7 @@ class ChatReader:
             return None
         if frame is not None:
             self._continuations.learn(found, frame, carried, carried)
-        return self._continuations.proceed(found, carried, found.text, carried)
+        return self._continuations.proceed(found, carried)
 
     def _read_repeated(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
         """Read a chunk that may say more than a text; learn its pattern if that is a continuation
@@ -405,7 +405,7 @@ class ChatReader:
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
-        self._continuations.clear()
+        self._continuations.patterns.clear()
         events = self._flush_choices(is_cut=self._failed)
         if not self._failed:
             events += self._finish_choices()
