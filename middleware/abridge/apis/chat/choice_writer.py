@@ -117,7 +117,7 @@ class ChoiceWriter:
             return None
         text = self._separate(event)
         if self._envelope_builder is not None:
-            self._envelope_builder.add_answer({"content": text})
+            self._envelope_builder.add_content(text)
         return "content", text
 
     def _add_arguments(self, event: ToolCallDelta) -> AddedText | None:

@@ -82,6 +82,9 @@ class EnvelopeBuilder:
     def add_event(self, event: Event) -> None:
         self._details.add(event)
 
+    def add_content(self, text: str) -> None:
+        self._answer.append_text("content", text)
+
     def add_answer(self, delta: Json) -> None:
         self._answer.add({key: delta[key] for key in ANSWER_FIELDS if key in delta})
 
