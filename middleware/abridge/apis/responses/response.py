@@ -7,7 +7,7 @@ from typing import Protocol
 
 from abridge.apis.display import Display
 from abridge.apis.frames import DeltaFrame, parse_frame
-from abridge.apis.json import loads_exact, packed, parse_object, string
+from abridge.apis.json import loads_exact, parse_object, string
 from abridge.apis.responses.envelopes import EnvelopeSealer
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.places import places_in_output
@@ -66,14 +66,15 @@ class UpstreamResponse:
     def __init__(self, display: Display) -> None:
         self.final: Json | None = None
         self._display = display
-        self._beginning: bytes | None = None
+        self._beginning: bytes | None = None  # the frame of the last event that began it
         self._item_ids: dict[int, str] = {}  # of reasoning items, by output index
         self._envelopes = EnvelopeSealer(display.seal)
         self._part: tuple[int, int] | None = None  # the summary part that was written last
         self._part_frame: DeltaFrame | None = None
 
     def so_far(self) -> Json | None:
-        return parse_object(self._beginning) if self._beginning is not None else None
+        response = parse_frame(self._beginning).get("response")
+        return snapshot(response, self._display) if isinstance(response, dict) else None
 
     def compose(self, event: Event) -> WireEvents:
         """Build the parts of Abridge's summaries."""
@@ -112,7 +113,7 @@ class UpstreamResponse:
             case ReasoningEnded():
                 return self._show_item_end(event)
             case ResponseStarted():
-                self._store_beginning(event)
+                self._beginning = event.frame
             case ResponseEnded():
                 return self._show_end(event)
         return None
@@ -147,11 +148,6 @@ class UpstreamResponse:
         blob = self._envelopes.get_blob(event.item, item)
         shown = as_shown(item, event.summary, self._display, blob)
         return None if shown == item else {**done, "item": shown}
-
-    def _store_beginning(self, event: ResponseStarted) -> None:
-        response = parse_frame(event.frame).get("response")
-        if isinstance(response, dict):
-            self._beginning = packed(snapshot(response, self._display))
 
     def _show_end(self, event: ResponseEnded) -> Json | None:
         ended = parse_frame(event.frame)
