@@ -21,7 +21,7 @@ from abridge.apis.messages.writer import MessagesWriter
 from abridge.apis.obfuscation import obfuscate_chunk, obfuscate_event
 from abridge.apis.responses.response import UpstreamResponse
 from abridge.apis.responses.translated_response import TranslatedResponse
-from abridge.apis.responses.writer import ResponsesWriter
+from abridge.apis.responses.writer import ResponsesWriter, with_part_index
 from abridge.core.events import ContentDelta, Event, ReasoningDelta, ReasoningStarted, ToolCallDelta
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
@@ -203,6 +203,19 @@ class TestResponses:
             if thinks:
                 event = ReasoningDelta(0, frame, 0, "")
             assert short.write(event) == searching.write(event)
+
+    @given(
+        st.integers(0, 20),
+        st.lists(st.sampled_from([b'"summary_index"', b":", b": ", b"1", b"12", b",", b'"', b"x"])),
+    )
+    @example(1, [b'"summary_index"', b":", b"1", b","])
+    @example(1, [b'"summary_index"', b":", b"1", b",", b'"summary_index"', b":", b"12"])
+    def test_the_index_of_a_part_is_put_in_each_place(
+        self, index: int, pieces: list[bytes]
+    ) -> None:
+        frame = b"".join(pieces)
+        everywhere = re.sub(rb'("summary_index"\s*:\s*)\d+', rb"\g<1>%d" % index, frame)
+        assert with_part_index(frame, index) == everywhere
 
     @given(summarized_turns(), displays(), st.integers(0, 400))
     def test_every_translated_event_is_as_if_built_anew(

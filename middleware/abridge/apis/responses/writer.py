@@ -42,14 +42,19 @@ WRITER_FIELDS = frozenset({"type", "sequence_number"})
 
 _NUMBER_KEY = b'"sequence_number"'
 
-_RAW_PART_TYPE = b'"reasoning_text"'
+MAX_HEAD = 256
+"""Bytes before a number that are kept, to compare the next frame with."""
 
-_SEEN_PREFIX = b'"re'
-"""Begins the names of what a frame is looked through for: `response` and `reasoning_text`."""
+_HIDDEN_PREFIX = b'"re'
+"""Begins what a frame is looked through for: `"response"` and `"reasoning_text"`."""
+
+_RAW_PART_TYPE = b'"reasoning_text"'
 
 _NUMBER_PATTERN = re.compile(_NUMBER_KEY + rb"\s*:\s*(\d+)")
 
-_PART_INDEX_PATTERN = re.compile(rb'"summary_index"(\s*:\s*)\d+')
+_PART_INDEX_KEY = b'"summary_index"'
+
+_PART_INDEX_PATTERN = re.compile(_PART_INDEX_KEY + rb"(\s*:\s*)\d+")
 
 
 _Change: TypeAlias = Callable[["ResponsesWriter", Any, bytes], bytes]
@@ -60,12 +65,13 @@ class ResponsesWriter:
 
     def __init__(self, display: Display, response: UpstreamResponse | TranslatedResponse) -> None:
         self._display = display
+        self._shows_raw = display.show_raw
         self._obfuscates = display.obfuscate
         self._response: Response = response
         self._upstream = response if isinstance(response, UpstreamResponse) else None
         self._next_number = 0
         self._is_numbered: bool | None = None  # upstream numbers its events; None until one came
-        self._head = b""  # of the last frame in which a number was spliced: what came before it
+        self._head = b""  # what came before the number in the last frame, unless it was long
 
     @property
     def final_response(self) -> Json | None:
@@ -102,22 +108,24 @@ class ResponsesWriter:
     def _write_text(self, frame: DeltaFrame | None, text: str) -> bytes:
         if frame is None:
             return b""
-        number, self._next_number = b"%d" % self._next_number, self._next_number + 1
+        number = self._take_number()
         return (
             frame.write_obfuscated(text, number) if self._obfuscates else frame.write(text, number)
         )
 
+    def _take_number(self) -> bytes:
+        self._next_number += 1
+        return str(self._next_number - 1).encode()
+
     # Frames
 
     def _write_raw(self, _: ReasoningDelta, frame: bytes) -> bytes:
-        return self._renumber(frame) if self._display.show_raw else b""
+        return self._renumber(frame) if self._shows_raw else b""
 
     def _write_native(self, event: NativeSummary, frame: bytes) -> bytes:
         if not self._display.show_summary:
             return b""
-        return self._renumber(
-            _PART_INDEX_PATTERN.sub(rb'"summary_index"\g<1>%d' % event.index, frame)
-        )
+        return self._renumber(with_part_index(frame, event.index))
 
     def _write_shown(self, event: Event, frame: bytes) -> bytes:
         shown = self._upstream.show(event) if self._upstream is not None else None
@@ -142,33 +150,33 @@ class ResponsesWriter:
     """Returns the bytes in which an event with a frame goes out; any other is only renumbered."""
 
     def _renumber(self, frame: bytes) -> bytes:
-        """Give a frame the next number. Mostly it begins as the last one did."""
-        start = len(self._head)
-        if start and frame.startswith(self._head) and not _has_more_to_see(frame, start):
-            end = frame.find(b",", start)
-            if frame[start:end].isdigit():
-                return self._splice(frame, start, end)
+        """Give a frame the next number. Mostly it begins as the last one did.
+
+        `rfind` takes half as long as `find` for these.
+        """
+        head = self._head
+        if head and frame.startswith(head):
+            start = len(head)
+            if frame.rfind(_NUMBER_KEY, start) < 0 and frame.rfind(_HIDDEN_PREFIX, start) < 0:
+                end = frame.find(b",", start)
+                if frame[start:end].isdigit():
+                    return b"".join((head, self._take_number(), frame[end:]))
         return self._find_number(frame)
 
     def _find_number(self, frame: bytes) -> bytes:
         """Give a frame the next number, spliced in where it can only be the event's own."""
-        is_plain = b'"response"' not in frame and (
-            self._display.show_raw or _RAW_PART_TYPE not in frame
-        )
+        is_plain = b'"response"' not in frame and (self._shows_raw or _RAW_PART_TYPE not in frame)
         if self._is_numbered and is_plain and frame.count(_NUMBER_KEY) == 1:
             found = _NUMBER_PATTERN.search(frame)
             if found is not None:
-                self._head = frame[: found.start(1)]
-                return self._splice(frame, *found.span(1))
+                start, end = found.span(1)
+                self._head = frame[:start] if start <= MAX_HEAD else b""
+                return b"".join((frame[:start], self._take_number(), frame[end:]))
         data = sse.frame_data(frame)
         if data is None or not data.startswith(b"{"):
             return frame
         event = parse_object(data, loads_exact)
         return frame if event is None else self._write_parsed(event, frame)
-
-    def _splice(self, frame: bytes, start: int, end: int) -> bytes:
-        number, self._next_number = self._next_number, self._next_number + 1
-        return b"%b%d%b" % (frame[:start], number, frame[end:])
 
     def _write_parsed(self, event: Json, frame: bytes) -> bytes:
         """Write a frame that had to be parsed. Upstream numbers all of its events or none."""
@@ -200,6 +208,8 @@ class ResponsesWriter:
         return encode_event(event_type, obfuscate_event(event) if self._obfuscates else event)
 
 
-def _has_more_to_see(frame: bytes, start: int) -> bool:
-    """Return whether a frame may hold, after its number, another one or something not shown."""
-    return frame.find(_NUMBER_KEY, start) >= 0 or frame.find(_SEEN_PREFIX, start) >= 0
+def with_part_index(frame: bytes, index: int) -> bytes:
+    """Return the frame of a native summary with this `summary_index`, which it mostly has."""
+    if frame.count(_PART_INDEX_KEY) == 1 and b"%b:%d," % (_PART_INDEX_KEY, index) in frame:
+        return frame
+    return _PART_INDEX_PATTERN.sub(rb"%b\g<1>%d" % (_PART_INDEX_KEY, index), frame)
