@@ -7,10 +7,11 @@ and its signature an envelope of what it stands for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from io import StringIO
 from itertools import starmap
+from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis.display import UNSEALED, Display
 from abridge.apis.errors import CONNECTION_LOST
@@ -46,6 +47,9 @@ MAX_SEALED_CHARS = 1 << 22
 """Characters of a thinking block that are kept to be sealed. A longer one gets no envelope."""
 
 
+_Change: TypeAlias = Callable[["UpstreamMessage", Any, bytes], bytes]
+
+
 class UpstreamMessage:
     """Show one message, streamed or whole."""
 
@@ -76,33 +80,12 @@ class UpstreamMessage:
         """Return the bytes in which an event with a frame goes to the client."""
         if self._has_failed:
             return b""
-        match event:
-            case ReasoningDelta() | ProviderState() if self._thinking is not None:
-                self._thinking.add(event, move_index(frame, self._added))
-                if not self._display.show_raw:
-                    return b""
-            case ReasoningEnded() if self._thinking is not None:
-                return self._end_thinking(self._thinking, event, frame)
-            case UsageReported():
-                return self._show_usage(event, frame)
-            case ResponseEnded() if event.error is not None:
-                return encode_event(*self._fail(event.error))
-            case _:
-                self._note(event, frame)
-        return move_index(frame, self._added) if event.lane is not None else frame
+        change = self._CHANGES.get(type(event))
+        return self._move(event, frame) if change is None else change(self, event, frame)
 
-    def _note(self, event: Event, frame: bytes) -> None:
-        """Take an event that passes as it is."""
-        match event:
-            case ReasoningStarted():
-                self._start_thinking(frame)
-            case ToolCallDelta() if event.id:
-                self._sealer.note_call(event.id)
-            case ResponseStarted():
-                message = as_object(parse_frame(frame).get("message"))
-                self._first_usage = as_object(message.get("usage"))
-            case ErrorReported():
-                self._has_failed = True
+    def _move(self, event: Event, frame: bytes) -> bytes:
+        """Return the frame with the index that its block has for the client."""
+        return move_index(frame, self._added) if self._added and event.lane is not None else frame
 
     def note(self, event: Event) -> None:
         """Do nothing: the end brings the whole body."""
@@ -122,14 +105,24 @@ class UpstreamMessage:
 
     # Thinking in a stream
 
-    def _start_thinking(self, frame: bytes) -> None:
+    def _start_thinking(self, event: ReasoningStarted, frame: bytes) -> bytes:
         index = parse_frame(frame).get("index")
         index = index if isinstance(index, int) else 0
         self._thinking = ShownThinking(self._display, self._sealer, index + self._added)
+        return self._move(event, frame)
 
-    def _end_thinking(self, thinking: ShownThinking, event: ReasoningEnded, frame: bytes) -> bytes:
-        self._thinking = None
-        frame, error = move_index(frame, self._added), event.summary.error
+    def _add_thinking(self, event: ReasoningDelta | ProviderState, frame: bytes) -> bytes:
+        frame = self._move(event, frame)
+        if self._thinking is None:
+            return frame
+        self._thinking.add(event, frame)
+        return frame if self._display.show_raw else b""
+
+    def _end_thinking(self, event: ReasoningEnded, frame: bytes) -> bytes:
+        thinking, self._thinking = self._thinking, None
+        frame, error = self._move(event, frame), event.summary.error
+        if thinking is None:
+            return frame
         signing = thinking.sign()
         following = b"".join(starmap(encode_event, thinking.write_following(error)))
         self._added += bool(following)
@@ -137,7 +130,24 @@ class UpstreamMessage:
             frame = change_frame(frame, lambda stop: {**stop, **_error_field(error)}) or frame
         return signing + frame + following
 
-    # The end of a stream
+    # The rest of a stream
+
+    def _note_start(self, _: ResponseStarted, frame: bytes) -> bytes:
+        message = as_object(parse_frame(frame).get("message"))
+        self._first_usage = as_object(message.get("usage"))
+        return frame
+
+    def _note_call(self, event: ToolCallDelta, frame: bytes) -> bytes:
+        if event.id:
+            self._sealer.note_call(event.id)
+        return self._move(event, frame)
+
+    def _note_error(self, _: ErrorReported, frame: bytes) -> bytes:
+        self._has_failed = True
+        return frame
+
+    def _show_end(self, event: ResponseEnded, frame: bytes) -> bytes:
+        return frame if event.error is None else encode_event(*self._fail(event.error))
 
     def _show_usage(self, event: UsageReported, frame: bytes) -> bytes:
         """Show the usage, which is cumulative. An answer that is to fail has no end to report."""
@@ -155,6 +165,19 @@ class UpstreamMessage:
     def _fail(self, error: ErrorDetail) -> tuple[str, Json]:
         self._has_failed = True
         return "error", error_body(error.message, code=error.code)
+
+    _CHANGES: ClassVar[dict[type[Event], _Change]] = {
+        ResponseStarted: _note_start,
+        ReasoningStarted: _start_thinking,
+        ReasoningDelta: _add_thinking,
+        ProviderState: _add_thinking,
+        ReasoningEnded: _end_thinking,
+        ToolCallDelta: _note_call,
+        UsageReported: _show_usage,
+        ErrorReported: _note_error,
+        ResponseEnded: _show_end,
+    }
+    """Returns the bytes in which an event with a frame goes out; any other is only moved."""
 
     # A whole message
 
