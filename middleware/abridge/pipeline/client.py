@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive, Send
 
+from abridge.http.flag import Flag
+
 HIGH_WATER = 64 << 10
 """Bytes that may wait for a slow client before reading from upstream pauses."""
 
@@ -54,13 +56,13 @@ class Client:
         self._pending = bytearray()
         self._closing = False
         self._complete = True
-        self._wake = asyncio.Event()
+        self._wake = Flag()
         self._awaited_task: asyncio.Task[None] | None = None
-        self._drained: asyncio.Event | None = None
+        self._drained: Flag | None = None
         self._sent_at = 0.0
         self._keep_alive_timer: asyncio.TimerHandle
-        self._over = asyncio.Event()  # set when there is nothing more to receive
-        self.departed = asyncio.Event()  # set when the client has left
+        self._over = Flag()  # set when there is nothing more to receive
+        self.departed = False  # true once the client has left
         self.finished = False  # true once everything was sent
         self.status: int | None = None
         self.on_sent: Callable[[], None] = lambda: None  # called after each send
@@ -76,7 +78,7 @@ class Client:
 
     def mark_departed(self) -> None:
         """Mark the client as gone and wake everything that waits for it."""
-        self.departed.set()
+        self.departed = True
         self._over.set()
         self.on_leave()
         self._signal_drained()
@@ -106,7 +108,7 @@ class Client:
             self._pending += data
             self._wake.set()
             if len(self._pending) > HIGH_WATER and self._drained is None:
-                self._drained = asyncio.Event()
+                self._drained = Flag()
 
     def send_after(self, task: asyncio.Task[None]) -> None:
         """Delay the next send until the task is done."""
@@ -133,14 +135,14 @@ class Client:
         """Wait until the client has taken what was written. Raises OSError if it has left."""
         if self._drained is not None:
             await self._drained.wait()
-        if self.departed.is_set():
+        if self.departed:
             raise OSError("the client has left")
 
     async def run(self) -> None:
         """Send until the response is closed or the client has left."""
         self._schedule_keep_alive(asyncio.get_running_loop().time() + self.KEEP_ALIVE_SECONDS)
         try:
-            while not (self.finished or self.departed.is_set()):
+            while not (self.finished or self.departed):
                 await self._wake.wait()
                 self._wake.clear()
                 await self._flush()

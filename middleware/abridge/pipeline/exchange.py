@@ -138,7 +138,7 @@ class Exchange:
         )
 
     async def _send(self, message: Message) -> None:
-        if self._client.departed.is_set():
+        if self._client.departed:
             raise OSError("the client has left")
         if message["type"] == "http.response.start":
             self._begin_answer(message)
@@ -210,7 +210,7 @@ class Exchange:
         """End the answer: the application has returned."""
         if self._answer is None:
             self._client.close(complete=False)
-        elif not (self._body_complete or self._client.departed.is_set()):
+        elif not (self._body_complete or self._client.departed):
             self._body_complete = True
             await self._answer.end(error or ANSWER_UNFINISHED)
 
@@ -221,7 +221,7 @@ class Exchange:
         an error, else whoever cancelled the request may answer it.
         """
         stopping = cause == SHUTTING_DOWN
-        if not self._client.departed.is_set():
+        if not self._client.departed:
             self._recorder.record.note_error(cause)
         if stopping and self._answer is None:
             self._answer = RefusedAnswer(self._client, self._plan.errors, SERVER_STOPPING, 503)
@@ -235,13 +235,13 @@ class Exchange:
 
     def _is_handled(self, failure: Exception) -> bool:
         """Return whether a failure needs no report: the client got an error, or has left."""
-        if self._client.departed.is_set():
+        if self._client.departed:
             return isinstance(failure, OSError | UpstreamBroken | AttemptFailed)
         answered = self._answer is not None and self._answer.passed_ok is None
         return answered and isinstance(failure, UpstreamBroken)
 
     def _outcome(self) -> str:
-        if self._client.departed.is_set():
+        if self._client.departed:
             return "left"
         passed = self._answer.passed_ok if self._answer is not None else None
         if passed is not None:
@@ -250,7 +250,7 @@ class Exchange:
 
     def _close(self, failure: Exception | None) -> None:
         """Complete the record and log a failure."""
-        if isinstance(failure, AttemptFailed) and not self._client.departed.is_set():
+        if isinstance(failure, AttemptFailed) and not self._client.departed:
             self._recorder.abandon()
             return
         outcome, record = self._outcome(), self._recorder.record

@@ -17,6 +17,7 @@ from abridge.core.events import ErrorDetail, Event
 from abridge.core.sequencer import Sequencer
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError, SummaryWithheld
+from abridge.http.flag import Flag
 from abridge.pipeline.client import Clock
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer, closing_iterator
@@ -80,8 +81,7 @@ class SummaryRunner:
         self._stopped = False
         self._held_bytes = 0  # as last noted
         self.is_full = False  # no more of upstream should be read
-        self._room = asyncio.Event()  # cleared while it is full
-        self._room.set()
+        self._room = Flag(is_set=True)  # cleared while it is full
         self._calls: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: float | None = None

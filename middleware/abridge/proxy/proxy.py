@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from abridge.config.settings import FAILS_OVER, ROUTE, Settings
 from abridge.http.asgi import call_on_leave, get_header
 from abridge.http.client_shares import ClientShares, client_of
+from abridge.http.flag import Flag
 from abridge.http.transport import Response, Transport
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
@@ -194,7 +195,7 @@ class _ClientStream(httpx.AsyncByteStream):
         self._chunks: deque[bytes] = deque()
         self._unread_bytes = 0
         self._more_body = True
-        self._changed = asyncio.Event()  # set by each message received, and each chunk taken
+        self._changed = Flag()  # set by each message received, and each chunk taken
         self._watcher: asyncio.Task[None] | None = None
         self.disconnected = False
 
