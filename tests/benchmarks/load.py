@@ -160,7 +160,8 @@ async def run(job: Job) -> dict[str, Any]:
     for _ in range(job.connections):
         made = await loop.create_connection(lambda: Client(job, tally), "127.0.0.1", job.port)
         clients.append(made[1])
-    began = _clocks(job)
+    began, own_began, own_delays = _clocks(job), time.process_time(), list[float]()
+    watching = asyncio.create_task(_watch_own_delays(own_delays))
     for place, client in enumerate(clients):
         loop.call_later(job.spread * place / job.connections, client.ask)
     if job.each:
@@ -171,6 +172,7 @@ async def run(job: Job) -> dict[str, Any]:
         began = _clocks(job)
         await asyncio.sleep(job.seconds)
     seconds, spent, kept_waiting = map(sub, _clocks(job), began)
+    watching.cancel()
     return {
         "requests": len(tally.latencies),
         "seconds": seconds,
@@ -179,8 +181,18 @@ async def run(job: Job) -> dict[str, Any]:
         "latencies": tally.latencies,
         "delays": tally.delays,
         "marks": tally.marks,
+        "own_cpu": time.process_time() - own_began,
+        "own_delays": own_delays,
         "failure": tally.failure,
     }
+
+
+async def _watch_own_delays(delays: list[float]) -> None:
+    """Note how late this process itself is, a hundred times a second."""
+    while True:
+        due = time.monotonic() + 0.01
+        await asyncio.sleep(0.01)
+        delays.append(time.monotonic() - due)
 
 
 def _clocks(job: Job) -> tuple[float, float, float]:

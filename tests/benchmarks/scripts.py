@@ -57,6 +57,9 @@ def script(name: str) -> Script:
     if scenario == "open":
         frames = _frames(api, thinking(30 * 40), ANSWER * 5, size=40)
         return _stream([_stamped(frame) for frame in frames], 0.0, 0.5 * (len(frames) - 1))
+    if scenario == "fast":
+        frames = _frames(api, thinking(300 * 7), (ANSWER * 9)[: 90 * 7], size=7)
+        return _stream([_stamped(frame) for frame in frames], 0.0, 0.02 * (len(frames) - 1))
     if scenario in ("paced", "burst"):
         frames = _frames(api, thinking(300 * 7), (ANSWER * 9)[: 90 * 7], size=7)
         return _stream(frames, 0.0, 0.005 * (len(frames) - 1) if scenario == "paced" else 0.0)
