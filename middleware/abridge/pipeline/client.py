@@ -1,7 +1,7 @@
 """The client's end of one engaged request: notices that it left, and sends to it.
 
-One task awaits its `receive`, one its `send`, and nothing else uses either. Output gathers while a
-send is under way and leaves as one body message.
+One task awaits its `receive`, unless the server calls when the client leaves, one its `send`, and
+nothing else uses either. Output gathers while a send is under way and leaves as one body message.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive, Send
 
+from abridge.http.asgi import call_on_leave
 from abridge.http.flag import Flag
 
 HIGH_WATER = 64 << 10
@@ -43,6 +44,36 @@ class Clock:
             self._paused_at = None
 
 
+class AppReceive:
+    """The application's `receive`: the request, then that the client has left or the response is
+    complete. It tells the latter by a call, too: see `call_on_leave` in `http/asgi.py`."""
+
+    def __init__(self) -> None:
+        self.body: bytes | None = None  # not received yet
+        self._over = Flag()
+        self._on_leave: Callable[[], object] | None = None
+
+    async def __call__(self) -> Message:
+        if self.body is not None:
+            body, self.body = self.body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._over.wait()
+        return {"type": "http.disconnect"}
+
+    def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
+        self._on_leave = callback
+        if self._over.is_set():
+            self.end()
+        return True
+
+    def end(self) -> None:
+        """Tell the application that there is nothing more to receive."""
+        self._over.set()
+        callback, self._on_leave = self._on_leave, None
+        if callback is not None:
+            callback()
+
+
 class Client:
     """Sends an answer to the client, and keep-alives while there is nothing to send."""
 
@@ -61,7 +92,8 @@ class Client:
         self._drained: Flag | None = None
         self._sent_at = 0.0
         self._keep_alive_timer: asyncio.TimerHandle
-        self._over = Flag()  # set when there is nothing more to receive
+        self._listening: asyncio.Task[None] | None = None
+        self.receive = AppReceive()
         self.departed = False  # true once the client has left
         self.finished = False  # true once everything was sent
         self.status: int | None = None
@@ -69,30 +101,33 @@ class Client:
         self.on_leave: Callable[[], None] = lambda: None
         self.keep_alive: Callable[[], bytes] = bytes  # returns a keep-alive, or nothing
 
-    async def listen(self) -> None:
-        """Wait for the client to disconnect."""
+    def listen(self, tasks: asyncio.TaskGroup) -> None:
+        """Notice when the client disconnects: the server calls then, or a task waits for it."""
+        if not call_on_leave(self._receive, self._leave):
+            self._listening = tasks.create_task(self._wait_until_it_leaves())
+
+    def stop_listening(self) -> None:
+        if self._listening is None:
+            call_on_leave(self._receive, None)
+        else:
+            self._listening.cancel()
+
+    async def _wait_until_it_leaves(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        self._leave()
+
+    def _leave(self) -> None:
         if not self.finished:
             self.mark_departed()
 
     def mark_departed(self) -> None:
         """Mark the client as gone and wake everything that waits for it."""
         self.departed = True
-        self._over.set()
+        self.receive.end()
         self.on_leave()
         self._signal_drained()
         self._wake.set()
-
-    async def receive(self) -> Message:
-        """Serve as the application's `receive` after the request body: wait until the client leaves
-        or the response is complete."""
-        await self._over.wait()
-        return {"type": "http.disconnect"}
-
-    def end_receive(self) -> None:
-        """Tell the application, if it waits in `receive`, that its response is complete."""
-        self._over.set()
 
     @property
     def started(self) -> bool:
@@ -178,7 +213,7 @@ class Client:
         self._sent_at = asyncio.get_running_loop().time()
         self.finished = closing
         if closing:
-            self.end_receive()
+            self.receive.end()
         self._signal_drained()
         self.on_sent()
 

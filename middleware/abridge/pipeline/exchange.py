@@ -1,10 +1,10 @@
 """One engaged request: run the application, sequence its response, write it to the client.
 
 The application runs in the request's own task, so that context variables, cancel scopes and
-exceptions behave as they would without Abridge. Child tasks run beside it: one that waits for the
-client to disconnect, one that sends to it, and one for each summary part being written. When the
-client leaves, the application is notified and everything else stops; when the request is cancelled,
-all tasks are cancelled together.
+exceptions behave as they would without Abridge. Child tasks run beside it: one that sends to the
+client, one for each summary part being written, and one that waits for the client to disconnect,
+unless the server tells that by a call. When the client leaves, the application is notified and
+everything else stops; when the request is cancelled, all tasks are cancelled together.
 """
 
 from __future__ import annotations
@@ -70,17 +70,16 @@ class Exchange:
         self._answer: Answer | None = None
         self._answer_bytes = 0
         self._body_complete = False
-        self._request_messages: list[Message] = []
 
     async def run(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
         """Answer the request. Re-raises the application's exception once the client has its
         answer."""
-        self._request_messages.append({"type": "http.request", "body": body, "more_body": False})
+        self._client.receive.body = body
         failure: Exception | None = None
         try:
             async with _request_tasks() as tasks:
                 self._set_up(tasks)
-                listening = tasks.create_task(self._client.listen())
+                self._client.listen(tasks)
                 sending = tasks.create_task(self._client.run())
                 try:
                     failure = await self._call_app(app, scope)
@@ -91,8 +90,9 @@ class Exchange:
                     await asyncio.wait([sending], timeout=CANCELLED_SEND_SECONDS)
                     raise
                 self._summary_runner.stop()
-                listening.cancel()
+                self._client.stop_listening()
         finally:
+            self._client.stop_listening()
             self._summary_runner.stop()
             self._close(failure)
         if failure is not None and not self._is_handled(failure):
@@ -127,15 +127,10 @@ class Exchange:
     async def _call_app(self, app: ASGIApp, scope: Scope) -> Exception | None:
         """Run the application; return what it raised, since the client is answered first."""
         try:
-            await app(scope, self._receive, self._send)
+            await app(scope, self._client.receive, self._send)
         except Exception as error:  # noqa: BLE001 -- any may be the application's
             return error
         return None
-
-    async def _receive(self) -> Message:
-        return (
-            self._request_messages.pop() if self._request_messages else await self._client.receive()
-        )
 
     async def _send(self, message: Message) -> None:
         if self._client.departed:
@@ -180,7 +175,7 @@ class Exchange:
     async def _end_body(self, answer: Answer) -> None:
         await answer.end()
         self._body_complete = True
-        self._client.end_receive()
+        self._client.receive.end()
 
     def _emit(self, events: list[Event]) -> None:
         self._recorder.note(events)
