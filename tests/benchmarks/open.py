@@ -9,6 +9,7 @@ share of it and the generator's own lateness, which is part of every delay, are 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from tests.benchmarks import contenders
@@ -52,13 +53,13 @@ def run(options: Options) -> Iterator[Row]:
     with contenders.upstream() as upstream:
         for name, case in CASES.items():
             for streams in (200,) if options.quick else STREAMS:
-                yield {"case": name, **_round(upstream, case, "open", streams)}
+                yield {"case": name, **_round(upstream, case, "open", streams, options.tree)}
             streams = options.rounds(FAST_STREAMS, 50)
-            yield {"case": f"{name}-fast", **_round(upstream, case, "fast", streams)}
+            yield {"case": f"{name}-fast", **_round(upstream, case, "fast", streams, options.tree)}
 
 
-def _round(upstream: Server, case: Case, script: str, streams: int) -> Row:
-    with contenders.abridge(upstream.port, LIMITS) as sidecar:
+def _round(upstream: Server, case: Case, script: str, streams: int, tree: Path | None) -> Row:
+    with contenders.abridge(upstream.port, LIMITS, tree=tree) as sidecar:
         run_jobs(_job(sidecar, case, "burst", streams=4))
         idle, seen, upstreams = sidecar.memory(), [0], cpu(upstream.pid)
         job = _job(sidecar, case, script, streams)
