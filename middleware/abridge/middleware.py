@@ -249,8 +249,9 @@ class AbridgeMiddleware:
     ) -> None:
         """Pass on a request of which nothing is read but the model. `body` is without its content
         encoding; None if it is unknown."""
-        limits, model, work = self.settings.limits, None, Work.on(body or b"")
+        limits, model, work = self.settings.limits, None, Work()
         if body is not None and self._names_matter:
+            work.add(body)
             model = await read_model(body, work, limits, buffered.reserve)
         route = self._route_for(model)
         if api is not None:

@@ -57,6 +57,8 @@ def encoded_path(scope: Scope) -> bytes:
     disagree, `path` decides.
     """
     path, raw, root = scope["path"], scope.get("raw_path"), scope.get("root_path", "")
+    if raw is not None and not root and b"%" not in raw and raw.decode("latin-1") == path:
+        return cast(bytes, raw)
     if raw is None or unquote(raw.decode("latin-1")) != path:
         raw = quote(path, PATH_SAFE).encode()
     start = 0
