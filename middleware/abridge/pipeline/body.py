@@ -81,23 +81,23 @@ async def buffer_body(
 
     Raises RequestError if the body has begun and the rest of it comes too slowly.
     """
-    messages: list[Message] = []
     if content_length(scope) > limits.body:
-        return BufferedBody(messages, None, receive, reserve)
-    size, began, message = 0, 0.0, await receive()
-    while True:
+        return BufferedBody([], None, receive, reserve)
+    message = await receive()
+    data = message.get("body", b"")
+    reserve(len(data))
+    messages, size, began = [message], len(data), 0.0
+    while message.get("more_body", False) and size <= limits.body:
+        began = began or asyncio.get_running_loop().time()
+        message = await _receive_by(began + limits.upload_seconds(size), receive)
         messages.append(message)
         received = len(message.get("body", b""))
         reserve(received)
         size += received
-        more = message["type"] == "http.request" and message.get("more_body", False)
-        if not more or size > limits.body:
-            break
-        began = began or asyncio.get_running_loop().time()
-        message = await _receive_by(began + limits.upload_seconds(size), receive)
-    if size > limits.body or messages[-1]["type"] == "http.disconnect":
+    if size > limits.body or message["type"] == "http.disconnect":
         return BufferedBody(messages, None, receive, reserve)
-    data = b"".join(message.get("body", b"") for message in messages)
+    if len(messages) > 1:
+        data = b"".join(message.get("body", b"") for message in messages)
     return BufferedBody(messages, data, receive, reserve)
 
 

@@ -3,7 +3,7 @@
 Theory of operation. The middleware around it, if there is one, has chosen the upstream and left its
 choice in the scope. Once the response's headers are in, the body is forwarded chunk by chunk, each
 sent before the next is read, so that a slow client slows down its own upstream. When the client
-leaves, this ends as at a timeout: whatever is awaited is cancelled, and the response closed.
+leaves, this ends as at a timeout: what is awaited is cancelled, and the response closed.
 Abridge's own server calls when a client leaves; with others, or while a request's body is still
 coming, a task waits for it.
 
@@ -19,6 +19,7 @@ import asyncio
 from collections import deque
 from contextlib import suppress
 from functools import partial
+from typing import Any, cast
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -139,8 +140,7 @@ class Proxy:
     ) -> None:
         response = None
         try:
-            async with asyncio.timeout(None) as limit:
-                client.watch(limit)
+            with client.watch():
                 response = await self._call_upstream(target, scope, body)
                 _update_record(scope, status=response.status)
                 with suppress(OSError):  # how a server reports that the client has left
@@ -219,34 +219,36 @@ class _ClientStream(httpx.AsyncByteStream):
             raise StopAsyncIteration
         return self._take_chunk()
 
-    def watch(self, limit: asyncio.Timeout) -> None:
-        """Have the limit end once the client has left.
+    def watch(self) -> _Watch:
+        """Have the client watched until `unwatch`; within the context that this returns, what is
+        awaited is cancelled once it leaves.
 
         The server tells that by a call if it can, and nothing of the body is to come. Otherwise a
         task waits for it.
         """
-        leave = partial(self._leave, limit)
-        if self._more_body or not call_on_leave(self._receive, leave):
-            self._watcher = asyncio.create_task(self._wait_until_it_leaves(limit))
+        watch = _Watch()
+        if self._more_body or not call_on_leave(self._receive, partial(self._leave, watch)):
+            self._watcher = asyncio.create_task(self._wait_until_it_leaves(watch))
+        return watch
 
     async def unwatch(self) -> None:
-        """Watch no longer; raise what `receive` raised while it was watched."""
+        """Raise what `receive` raised while the client was watched."""
         if self._watcher is None:
             call_on_leave(self._receive, None)
         else:
             await _cancel_task(self._watcher)
 
-    async def _wait_until_it_leaves(self, limit: asyncio.Timeout) -> None:
+    async def _wait_until_it_leaves(self, watch: _Watch) -> None:
         try:
             while not self.disconnected:
                 await self._wait_for_room()
                 await self._receive_message()
         finally:
-            _end(limit)
+            watch.end()
 
-    def _leave(self, limit: asyncio.Timeout) -> None:
+    def _leave(self, watch: _Watch) -> None:
         self.disconnected = True
-        _end(limit)
+        watch.end()
 
     async def _wait_for_room(self) -> None:
         while self._unread_bytes >= READ_AHEAD:
@@ -266,6 +268,36 @@ class _ClientStream(httpx.AsyncByteStream):
         self._unread_bytes -= len(chunk)
         self._changed.set()
         return chunk
+
+
+class _Watch:
+    """A context that ends early: what its task awaits is cancelled, and the cancellation taken back
+    where it comes out, like that of `asyncio.timeout`, which takes three times as long."""
+
+    __slots__ = ("_cancelled_before", "_ended", "_task")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None  # while it is in the context
+        self._ended = False
+
+    def __enter__(self) -> None:
+        self._task = task = cast(asyncio.Task[Any], asyncio.current_task())
+        self._cancelled_before = task.cancelling()
+        if self._ended:
+            task.cancel()
+
+    def end(self) -> None:
+        if self._task is not None and not self._ended:
+            self._task.cancel()
+        self._ended = True
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        """Return whether the exception is the cancellation that was asked for here, and no other
+        one besides."""
+        task, self._task = self._task, None
+        if task is None or not self._ended:
+            return False
+        return task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError
 
 
 def _update_record(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
@@ -293,11 +325,6 @@ async def _send_shutdown_notice(scope: Scope, send: Send) -> None:
             await _send_response(
                 retry_later_response(scope, SHUTTING_DOWN, "The server is shutting down."), send
             )
-
-
-def _end(limit: asyncio.Timeout) -> None:
-    with suppress(RuntimeError):  # it has ended before
-        limit.reschedule(0)
 
 
 async def _cancel_task(task: asyncio.Task[None]) -> None:

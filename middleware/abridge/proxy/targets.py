@@ -164,12 +164,12 @@ class UpstreamTarget:
     ) -> tuple[list[Header], int | None]:
         """Return the headers to send, and the length of the body as they frame it."""
         names = self.forwarded_names
-        forwarded = [(b"host", self.host)]
-        forwarded += [
+        forwarded = [
             header
             for header in end_to_end_headers(headers, self.dropped_names)
             if header[0] in names or self._adds(header[0])
         ]
+        forwarded.insert(0, (b"host", self.host))
         if self.credential is not None:
             forwarded.append(self.credential)
         declared = [header for header in headers if header[0] == b"content-length"]
