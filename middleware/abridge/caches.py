@@ -68,6 +68,11 @@ def cached(size: int, *, longest: int = MAX_KEY_CHARS) -> Callable[[F], F]:
         def call(*keys: Any) -> Any:
             return remember(*keys) if sum(map(len, keys)) <= longest else function(*keys)
 
-        return cast(F, call)
+        @wraps(function)
+        def call_with_one(key: Any) -> Any:  # in half the time
+            return remember(key) if len(key) <= longest else function(key)
+
+        is_of_one = function.__code__.co_argcount == 1
+        return cast(F, call_with_one if is_of_one else call)
 
     return decorate

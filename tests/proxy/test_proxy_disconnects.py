@@ -91,10 +91,9 @@ async def test_a_client_that_left_before_it_is_watched_is_noticed() -> None:
         async def __call__(self) -> Message:
             return {"type": "http.request", "body": b"{}", "more_body": False}
 
-        def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
-            if callback is not None:
-                callback()
-                callback()  # more than once is no harm
+        def call_on_leave(self, callback: Callable[[], object]) -> bool:
+            callback()
+            callback()  # more than once is no harm
             return True
 
     await soon(proxy(running.scope, Left(), running.send))
@@ -211,6 +210,21 @@ async def test_a_client_that_leaves_before_its_request_ends_reaches_no_upstream(
 
     await soon(proxy(scope_for("/v1/responses"), gone, running.send))
     assert upstream.requests == running.sent == []
+
+
+async def test_a_client_that_leaves_after_a_large_body_in_one_piece_is_noticed() -> None:
+    proxy = Proxy(settings("http://u.test"), httpx.MockTransport(waiting))
+    messages: list[Message] = [
+        {"type": "http.disconnect"},
+        {"type": "http.request", "body": bytes(READ_AHEAD)},
+    ]
+
+    async def receive() -> Message:
+        return messages.pop()
+
+    running = Call(proxy, scope_for("/v1/responses"))
+    await soon(proxy(running.scope, receive, running.send))
+    assert running.sent == []
 
 
 @pytest.mark.parametrize("after", [0, 1, 2])

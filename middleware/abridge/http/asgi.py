@@ -205,8 +205,9 @@ def receive_until(ended: asyncio.Event, receive: Receive) -> Receive:
     return receive_or_end
 
 
-def call_on_leave(receive: Receive, callback: Callable[[], object] | None) -> bool:
-    """Have `callback` called when the client leaves, instead of the one before, or none.
+def call_on_leave(receive: Receive, callback: Callable[[], object]) -> bool:
+    """Have `callback` called if the client leaves before its response is complete, instead of the
+    one before.
 
     Returns False if this `receive` does not offer that: only the one of Abridge's own server does.
     """

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope
@@ -26,27 +25,37 @@ class MemoryBudget:
         share = max(limits.body, int(limits.bodies * limits.client_share))
         self._shares = ClientShares(limits.bodies, share)
 
-    @contextmanager
-    def reserving(self, client: str) -> Iterator[ReserveMemory]:
-        """Yield a function that reserves memory for one request; all of it is released at the
-        end."""
-        reserved = 0
+    def reserving(self, client: str) -> Reservation:
+        """Return a context in which memory can be reserved for one request of a client; all of it
+        is released at the end."""
+        return Reservation(self._shares, client)
 
-        def reserve(size: int) -> None:
-            nonlocal reserved
-            if not self._shares.take(client, size):
-                raise RequestError(
-                    "Too many requests are under way.",
-                    status=503,
-                    kind="server_error",
-                    code="overloaded",
-                )
-            reserved += size
 
-        try:
-            yield reserve
-        finally:
-            self._shares.give_back(client, reserved)
+class Reservation:
+    """Entered, it is a `ReserveMemory`."""
+
+    __slots__ = ("_client", "_reserved", "_shares")
+
+    def __init__(self, shares: ClientShares, client: str) -> None:
+        self._shares = shares
+        self._client = client
+        self._reserved = 0
+
+    def __enter__(self) -> ReserveMemory:
+        return self._reserve
+
+    def _reserve(self, size: int) -> None:
+        if not self._shares.take(self._client, size):
+            raise RequestError(
+                "Too many requests are under way.",
+                status=503,
+                kind="server_error",
+                code="overloaded",
+            )
+        self._reserved += size
+
+    def __exit__(self, *_: object) -> None:
+        self._shares.give_back(self._client, self._reserved)
 
 
 class BufferedBody:
@@ -70,7 +79,7 @@ class BufferedBody:
         """Replay the buffered messages, then pass on what else comes."""
         return self._messages.pop() if self._messages else await self._receive()
 
-    def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
+    def call_on_leave(self, callback: Callable[[], object]) -> bool:
         return call_on_leave(self._receive, callback)
 
 

@@ -165,7 +165,8 @@ class Proxy:
         finally:
             if response is not None:
                 await response.aclose()
-            await client.unwatch()
+            if client.watcher is not None:
+                await _cancel_task(client.watcher)  # raise what `receive` raised meanwhile
 
     async def _call_upstream(
         self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
@@ -196,7 +197,7 @@ class _ClientStream(httpx.AsyncByteStream):
         self._unread_bytes = 0
         self._more_body = True
         self._changed = Flag()  # set by each message received, and each chunk taken
-        self._watcher: asyncio.Task[None] | None = None
+        self.watcher: asyncio.Task[None] | None = None
         self.disconnected = False
 
     async def read_body(self) -> bytes | _ClientStream | None:
@@ -220,23 +221,15 @@ class _ClientStream(httpx.AsyncByteStream):
         return self._take_chunk()
 
     def watch(self) -> _Watch:
-        """Have the client watched until `unwatch`; within the context that this returns, what is
-        awaited is cancelled once it leaves.
+        """Return a context in which what is awaited is cancelled once the client leaves.
 
-        The server tells that by a call if it can, and nothing of the body is to come. Otherwise a
-        task waits for it.
+        The server tells that by a call if it can, and nothing of the body is to come. Otherwise
+        `watcher` is a task that waits for it.
         """
         watch = _Watch()
         if self._more_body or not call_on_leave(self._receive, partial(self._leave, watch)):
-            self._watcher = asyncio.create_task(self._wait_until_it_leaves(watch))
+            self.watcher = asyncio.create_task(self._wait_until_it_leaves(watch))
         return watch
-
-    async def unwatch(self) -> None:
-        """Raise what `receive` raised while the client was watched."""
-        if self._watcher is None:
-            call_on_leave(self._receive, None)
-        else:
-            await _cancel_task(self._watcher)
 
     async def _wait_until_it_leaves(self, watch: _Watch) -> None:
         try:

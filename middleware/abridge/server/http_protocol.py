@@ -250,20 +250,14 @@ class HttpProtocol(HttpToolsProtocol):
         }
 
     def _new_cycle(self, version: str) -> RequestCycle:
-        expecting = self.expect_100_continue
         return RequestCycle(
-            scope=self.scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=expecting,
+            self.scope,
+            self,
             keep_alive=version != "1.0" and self.parser.should_keep_alive(),
             on_response=(
-                self._on_expecting_response_complete if expecting else self.on_response_complete
+                self._on_expecting_response_complete
+                if self.expect_100_continue
+                else self.on_response_complete
             ),
         )
 

@@ -6,13 +6,14 @@ costs less to write.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
 
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE as STATUS_LINES
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 SEPARATOR = re.compile(rb"[\x00-\x20\x7f()<>@,;:\[\]={}\\\"]")
 """Bytes that no name of a header may have."""
@@ -29,8 +30,31 @@ STATUS_LINE = {status: line.removesuffix(b"\r\n") for status, line in STATUS_LIN
 class RequestCycle(RequestResponseCycle):
     """It is itself the `receive` of its application."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        scope: Any,
+        connection: HttpToolsProtocol,
+        *,
+        keep_alive: bool,
+        on_response: Callable[[], None],
+    ) -> None:
+        """Set what uvicorn's sets, without its eleven arguments."""
+        self.scope = scope
+        self.transport = connection.transport
+        self.flow = connection.flow
+        self.logger = connection.logger
+        self.default_headers = connection.server_state.default_headers
+        self.message_event = asyncio.Event()
+        self.on_response = on_response
+        self.disconnected = False
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = connection.expect_100_continue
+        self.body = bytearray()
+        self.more_body = True
+        self.response_started = False
+        self.response_complete = False
+        self.chunked_encoding = None
+        self.expected_content_length = 0
         self._on_leave: Callable[[], object] | None = None
 
     # What the application receives
@@ -52,10 +76,10 @@ class RequestCycle(RequestResponseCycle):
         body, self.body = bytes(self.body), bytearray()
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
+    def call_on_leave(self, callback: Callable[[], object]) -> bool:
         """Have `callback` called when the client leaves; see `http/asgi.py`."""
         self._on_leave = callback
-        if callback is not None and self.disconnected:
+        if self.disconnected:
             self.disconnect()
         return True
 
@@ -133,6 +157,7 @@ class RequestCycle(RequestResponseCycle):
         if self.expected_content_length:
             raise RuntimeError("The response's body is shorter than its Content-Length.")
         self.response_complete = True
+        self._on_leave = None
         self.message_event.set()
         if not self.keep_alive:
             self.transport.close()
