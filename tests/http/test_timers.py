@@ -62,8 +62,13 @@ async def half_answered() -> AsyncIterator[tuple[Peer, AsyncIterator[bytes], Cal
     ):
         response = await soon(transport.handle_async_request(get(server.url)))
         assert isinstance(response.stream, _ResponseBody)
-        assert response.stream._connection is not None
-        expire, body = response.stream._connection._on_read_timeout, iter_chunks(response)
+        connection, body = response.stream._connection, iter_chunks(response)
+        assert connection is not None
+
+        def expire() -> None:
+            connection._deadline = 0.0
+            connection._on_read_timeout()
+
         assert await soon(anext(body)) == b"half"
         yield peers[0], body, expire
         await response.aclose()

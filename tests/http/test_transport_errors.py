@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from abridge.http.transport import Transport
-from tests.http.requests import get, iter_chunks, post, read_body, send_request
+from tests.http.requests import connections_in_use, get, iter_chunks, post, read_body, send_request
 from tests.support.clock import Clock
 from tests.support.servers import HANG, Peer, listen, soon, unused_address
 
@@ -201,6 +201,43 @@ async def test_silence_that_nobody_waits_through_is_none(clock: Clock, begun: by
 
 async def read_rest(body: AsyncIterator[bytes]) -> bytes:
     return b"".join([chunk async for chunk in body])
+
+
+async def test_chunks_of_a_stream_set_no_timer_each(clock: Clock) -> None:
+    """A timer is set for the headers, an earlier one for the body, and that one again once it has
+    ended too early."""
+    more = asyncio.Event()
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n")
+        for _ in range(20):
+            await more.wait()
+            more.clear()
+            await peer.send(b"x")
+        await peer.left()
+
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=9.0, idle=5.0) as transport,
+    ):
+        response = await transport.handle_async_request(get(server.url))
+        body = iter_chunks(response)
+        (link,) = connections_in_use(transport)
+        timers = set()
+        for _ in range(20):
+            reading = asyncio.ensure_future(anext(body))
+            await asyncio.sleep(0)
+            timers.add(link._read_timeout_handle)
+            more.set()
+            assert await soon(reading) == b"x"
+        assert len(timers) == 1
+        reading = asyncio.ensure_future(anext(body))
+        await clock.advance(4.9)
+        assert not reading.done()
+        await clock.advance(0.2)
+        with pytest.raises(httpx.ReadTimeout):
+            await soon(reading)
 
 
 async def test_silence_begins_again_with_each_wait(clock: Clock) -> None:

@@ -94,6 +94,8 @@ class UpstreamConnection(ResponseHandler):
         self._upload: asyncio.Task[None] | None = None
         self.body = EMPTY_PAYLOAD
         self._is_awaited = False  # True while upstream's next data is awaited
+        self._deadline: float | None = None  # the time at which that is too long
+        self._timer_ends_at = 0.0
         self._is_overdue = False  # True once that took too long, until the loop has looked again
         self.has_received = False  # True once a byte of the response has come
         self.failure: httpx.TransportError | None = None  # why the response will be incomplete
@@ -208,14 +210,20 @@ class UpstreamConnection(ResponseHandler):
 
         Raises httpx's errors.
         """
-        self._is_awaited = True
-        self.start_timeout()
+        body = self.body
+        if not (body.is_eof() or body._buffer):  # noqa: SLF001 -- what else tells that it must wait
+            self._is_awaited = True
+            self.start_timeout()
         try:
-            return await self.body.readany()
+            return await body.readany()
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error
         finally:
-            self._stop_timeout()
+            if self._is_awaited:
+                self._stop_timeout()
+
+    # The limit on upstream's silence: a timer that is set anew only if it would end too late. One
+    # that ends too early is set again then. So most chunks of a stream set none.
 
     def _stop_timeout(self) -> None:
         self._is_awaited = False
@@ -224,15 +232,34 @@ class UpstreamConnection(ResponseHandler):
     def _reschedule_timeout(self) -> None:
         if self._is_awaited:  # else upstream's silence, or our not reading it, delays nobody
             self._is_overdue = False
-            super()._reschedule_timeout()
+            self._deadline = self._loop.time() + (self._read_timeout or 0)
+            if self._read_timeout_handle is None or self._timer_ends_at > self._deadline:
+                self._set_timer(self._deadline)
+
+    def _set_timer(self, at: float) -> None:
+        if self._read_timeout_handle is not None:
+            self._read_timeout_handle.cancel()
+        self._timer_ends_at = at
+        self._read_timeout_handle = self._loop.call_at(at, self._on_read_timeout)
+
+    def _drop_timeout(self) -> None:
+        self._deadline = None
+        if self.transport is None:
+            super()._drop_timeout()
 
     def _on_read_timeout(self) -> None:
         """Fail, unless this is the first look: see `timers.py`."""
+        self._read_timeout_handle = None
+        if self._deadline is None:
+            return
+        now = self._loop.time()
         if self._is_overdue:
             super()._on_read_timeout()
-            return
-        self._is_overdue = True
-        self._read_timeout_handle = self._loop.call_later(LAST_LOOK, self._on_read_timeout)
+        elif now < self._deadline:
+            self._set_timer(self._deadline)
+        else:
+            self._is_overdue = True
+            self._set_timer(now + LAST_LOOK)
 
     def data_received(self, data: bytes) -> None:
         if self._connection is None:  # unsolicited data must not answer the next request
@@ -246,6 +273,7 @@ class UpstreamConnection(ResponseHandler):
         body, self._payload = self._payload or self.body, None
         ended = body.is_eof()
         super().connection_lost(exc)
+        self._drop_timeout()
         if not ended and (exc is not None or not body.is_eof()):
             self.failure = self.failure or httpx.RemoteProtocolError("The response was cut short.")
             body.feed_eof()
