@@ -97,6 +97,17 @@ def test_one_that_runs_in_process_is_never_refused() -> None:
         assert isinstance(made.admit(ExtractiveSummarizer()), Permit)
 
 
+def test_one_of_a_users_that_says_it_runs_in_process_is_refused_like_others() -> None:
+    class Claiming(Scripted):
+        in_process = True
+
+    made = guard(max_in_flight=1)
+    permit(made)
+    refused = made.admit(UserSummarizer(Claiming()))
+    assert isinstance(refused, ErrorDetail)
+    assert refused.code == "shed"
+
+
 def refusal(made: Guard) -> str:
     refused = made.admit(Scripted())
     assert isinstance(refused, ErrorDetail)
