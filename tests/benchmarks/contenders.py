@@ -54,7 +54,7 @@ def abridge(
     own = free_port()
     where = ("--upstream", f"{_url(port)}/v1", "--port", str(own))
     command = module("abridge", "serve", *where, *flags)
-    with serving(command, own, MEASURED, {**_path(tree), **(environ or {})}) as server:
+    with serving(command, own, MEASURED, {**path(tree), **(environ or {})}) as server:
         yield server
 
 
@@ -62,11 +62,11 @@ def abridge(
 def app(name: str, port: int, tree: Path | None = None) -> Iterator[Server]:
     own = free_port()
     command = module("tests.benchmarks.contenders", name, str(own), _url(port))
-    with serving(command, own, MEASURED, _path(tree)) as server:
+    with serving(command, own, MEASURED, path(tree)) as server:
         yield server
 
 
-def _path(tree: Path | None) -> dict[str, str]:
+def path(tree: Path | None) -> dict[str, str]:
     return {"PYTHONPATH": str(tree / "middleware")} if tree else {}
 
 

@@ -20,7 +20,7 @@ BENCHMARKS: dict[str, ModuleType] = {
     "history": history,
     "start": start,
 }
-AGAINST = ("passthrough", "stream", "open")
+AGAINST = ("passthrough", "stream", "open", "start")
 """Those that can run another checkout's sidecar in turns with this one's."""
 
 README = Path(__file__).with_name("README.md")
