@@ -171,20 +171,29 @@ class HistoryRewriter:
         assistant.removed += removed
         self.changes.removed += removed
 
-    def find_missing(self, shared: Collection[str] = ()) -> list[TurnQuery]:
+    def find_missing(
+        self, shared: Collection[str] = (), *, digests: bool = True
+    ) -> list[TurnQuery]:
         """Return queries for the turns whose originals may be needed, in order. `shared` are
-        summaries that only a shared store knows; they are removed as well."""
+        summaries that only a shared store knows; they are removed as well. Without `digests`, which
+        take most of the time, nothing can be looked up by the queries, nor remembered."""
         self._strip_texts(shared)
-        assistants = iter(self._assistant_turns)
-        for turn in self.history.turns:
-            before = self.prefix.digest()
-            self.prefix.add(turn)
-            if turn.role == "assistant":
-                assistant = next(assistants)
-                assistant.prefix = before
-                assistant.numbered = self.prefix.numbered_digest() if turn.calls else b""
+        if digests:
+            self._digest_turns()
         self._queried = list(self._incomplete_turns())
         return [TurnQuery(each.turn, each.prefix, each.numbered) for each in self._queried]
+
+    def _digest_turns(self) -> None:
+        """Digest the turns, and what precedes each of the assistant's."""
+        assistants = iter(self._assistant_turns)
+        for turn in self.history.turns:
+            if turn.role != "assistant":
+                self.prefix.add(turn)
+                continue
+            assistant = next(assistants)
+            assistant.prefix = self.prefix.digest()
+            self.prefix.add(turn)
+            assistant.numbered = self.prefix.numbered_digest() if turn.calls else b""
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
         """Restore reasoning from the originals, one for each query of `find_missing`; drop what is

@@ -140,12 +140,13 @@ class RouteMemory:
 
         `holds_anything` is that of this memory or of all; it must be called on the event loop.
         """
+        has_answers = contains_any(body, ASSISTANT_NEEDLES)  # found at the beginning of most
+        if has_answers and (self.settings.keep != "client" or holds_anything()):
+            return True
         if contains(body, ABRIDGE_PATTERN) or MINT_NEEDLE in body:
             return True
-        if not contains_any(body, ASSISTANT_NEEDLES):
+        if not has_answers:
             return False
-        if self.settings.keep != "client" or holds_anything():
-            return True
         calls_need_reasoning = self._profile.returns.required_on_calls and contains_any(
             body, TOOL_CALLS_NEEDLES
         )

@@ -101,7 +101,8 @@ class TurnMemory:
     def note_history(self, history: History) -> None:
         """Note what precedes the answer, of a history that is not rewritten."""
         self._note_place(history)
-        self.prefix = PrefixDigest().extended_by(history.turns)
+        if self.can_remember:
+            self.prefix = PrefixDigest().extended_by(history.turns)
 
     async def rewrite(
         self,
@@ -119,7 +120,7 @@ class TurnMemory:
         if stripped is not None:
             rewriter.expect(stripped.bare_turns)
             rewriter.changes.add_stripped(stripped)
-        queries = await self.work.run(rewriter.find_missing, shared)
+        queries = await self.work.run(rewriter.find_missing, shared, digests=self.can_remember)
         self.prefix = rewriter.prefix
         originals: list[Original | None] = [None] * len(queries)
         if self.owner is not None and self.route_memory.restores:

@@ -17,7 +17,7 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.chat.accumulator import STATE_FIELD
 from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.hiding import split_thinking
-from abridge.apis.chat.inline import split_inline
+from abridge.apis.chat.inline import may_have_tags, split_inline
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -42,6 +42,8 @@ from abridge.providers.profile import Profile
 ABRIDGE_FIELDS = ("summary_error",)
 """Fields that Abridge adds to a message besides reasoning."""
 
+_NAMES = frozenset({*ABRIDGE_FIELDS, *REASONING_FIELDS, LITELLM_COPIES})
+
 ENTRY_TEXT_KEYS = ("summary", "text", "thinking")
 """Keys under which an entry of a list of reasoning may hold readable text."""
 
@@ -58,6 +60,8 @@ class ChatHistory:
 
     def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
         message = turn.items[0]
+        if _is_bare(message):
+            return 0, False
         removed = sum(message.pop(name, None) is not None for name in ABRIDGE_FIELDS)
         removed += _strip_summaries(message, is_our_summary)
         if isinstance(copies := message.get(LITELLM_COPIES), dict):
@@ -122,6 +126,8 @@ class ChatHistory:
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
         if profile.returns.place == "nothing":
             return "dropped" if self.drop_reasoning(turn) else "unchanged"
+        if _is_bare(turn.items[0]) and not profile.returns.required_even_empty:
+            return "unchanged"
         return "moved" if move_reasoning(turn.items[0], profile) else "unchanged"
 
     def next_place(self) -> None:
@@ -134,6 +140,15 @@ class ChatHistory:
     def _message_indexes(self) -> dict[int, int]:
         """The index of each message, as the client counts them, by the identity of its object."""
         return {id(message): number for number, message in enumerate(self._body["messages"])}
+
+
+def _is_bare(message: Json) -> bool:
+    """Return whether a message has no place for reasoning, as most of a long conversation: none of
+    its fields, and a text in which no tag begins."""
+    content = message.get("content")
+    return _NAMES.isdisjoint(message) and (
+        content is None or (isinstance(content, str) and not may_have_tags(content))
+    )
 
 
 def _object(value: Any) -> Json:
@@ -278,7 +293,10 @@ def split_answer(message: Json) -> tuple[str, tuple[str, ...]]:
 
     Inline reasoning before the answer counts as such, unless a field holds the reasoning.
     """
-    content, found = message.get("content"), find_reasoning(message)
+    content = message.get("content")
+    if _is_bare(message):
+        return content or string(message.get("refusal")), ()
+    found = find_reasoning(message)
     inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
     texts = [string(message.get(name)) for name in TEXT_FIELDS]
     reasoning_texts = filter(None, [*texts, found.text if found is not None else "", inline])

@@ -87,11 +87,16 @@ def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str
     prefilled = profile.prefilled and no_field
     if content is None:
         return "", None
-    if not prefilled and isinstance(content, str) and "<" not in content and "◁" not in content:
-        return "", content  # the usual case: every tag begins with one of these
+    if not prefilled and isinstance(content, str) and not may_have_tags(content):
+        return "", content  # the usual case
     splitter = TagSplitter(profile.tags, prefilled=prefilled)
     raw, rest = split_content(content, splitter)
     return append_held(raw, rest, splitter.end())
+
+
+def may_have_tags(text: str) -> bool:
+    """Return whether a text may hold a tag: every tag begins with one of these."""
+    return "<" in text or "◁" in text
 
 
 def has_unopened_block(text: str, profile: Profile) -> bool:
