@@ -6,6 +6,7 @@ import json
 import math
 import re
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -146,6 +147,28 @@ def test_values_are_counted_wherever_the_bytes_are_split(value: object, size: in
         count = count_values(text.encode(errors="surrogatepass"))
     assert count == count_marks(text)
     assert count >= count_parsed(value)
+
+
+@given(JSON_VALUES)
+def test_what_is_large_is_parsed_as_what_is_small(value: object) -> None:
+    data = json.dumps(value).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.apis.json._SLICE", 0)
+        patched.setattr("abridge.apis.json.MAX_CALL", 0)
+        large = loads_exact(data)
+    assert dumps(large) == dumps(loads_exact(data))
+
+
+@pytest.mark.parametrize("number", [1, 10**20])
+def test_other_threads_have_their_turn_while_something_large_is_parsed(number: int) -> None:
+    data = json.dumps([{"number": number}] * 3).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("abridge.apis.json._SLICE", 20)
+        patched.setattr("abridge.apis.json.MAX_CALL", 40)
+        giving = Mock(side_effect=lambda parsed: parsed)
+        patched.setattr("abridge.apis.json._give_way", giving)
+        loads_exact(data)
+    assert giving.call_count == 3
 
 
 @given(JSON_VALUES, st.integers(1, 9), st.integers(0, 40))
