@@ -43,6 +43,8 @@ _NO_VALUE_MARKS = bytes(set(range(256)) - set(b"[{,"))
 MAX_DEPTH = 250
 """Levels of nesting that are written at least; those that orjson writes are a few more."""
 
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+
 _INTEGERS = re.compile(rb"(?<=[\[,])(?:\s*+-?\d++\s*+,){16,}+")
 
 _MIN_INTEGER, _MAX_INTEGER, _MAX_DIGITS = -(1 << 63), (1 << 64) - 1, 20  # what orjson writes
@@ -162,7 +164,7 @@ def outside_strings(data: bytes) -> Iterator[bytes]:
     for start in range(0, len(data), _SLICE):
         text = escape + data[start : start + _SLICE]
         escape = b"\\" if (len(text) - len(text.rstrip(b"\\"))) % 2 else b""
-        text = text.removesuffix(escape).replace(b"\\\\", b"").replace(b'\\"', b"")
+        text = _ESCAPED.sub(b"", text.removesuffix(escape))
         pieces = text.split(b'"')
         yield b"".join(pieces[is_within::2])
         is_within ^= len(pieces) % 2 == 0
