@@ -16,9 +16,10 @@ from starlette.types import ASGIApp
 
 from abridge.app import create_app
 from abridge.config.settings import Settings
+from tests.apis.messages.scripts import message
 from tests.benchmarks.options import Options
 from tests.benchmarks.results import Finding, Row, middle
-from tests.benchmarks.turns import PATHS
+from tests.benchmarks.turns import APIS, PATHS
 from tests.support.streams import (
     call_item,
     completion,
@@ -28,8 +29,7 @@ from tests.support.streams import (
     thinking,
 )
 
-APIS = {"chat": "Chat Completions", "responses": "Responses"}
-SIZES = {"100KB": 100_000, "1MB": 1_000_000}
+SIZES = {"10KB": 10_000, "100KB": 100_000, "1MB": 1_000_000, "10MB": 10_000_000}
 WAYS = {"restored": "restoring", "carried": "opening what the client carries"}
 """Restored from the store, for a client that returns summaries; opened with keys only, for a client
 that returns blobs. Each answer is read and has no reasoning."""
@@ -58,13 +58,21 @@ class Upstream:
             return httpx.Response(200, json=self._done())
         self._said += 1
         identity = f"call_{self._said:06d}9f149c74c42f265b"
-        body = self._chat(identity) if self._api == "chat" else self._responses(identity)
-        return httpx.Response(200, json=body)
+        answers = {"chat": self._chat, "responses": self._responses, "messages": self._messages}
+        return httpx.Response(200, json=answers[self._api](identity))
 
     def _done(self) -> Any:
-        if self._api == "chat":
-            return completion({"role": "assistant", "content": "Done."})
-        return response([message_item(0, "Done.")])
+        match self._api:
+            case "chat":
+                return completion({"role": "assistant", "content": "Done."})
+            case "responses":
+                return response([message_item(0, "Done.")])
+        return message([{"type": "text", "text": "Done."}])
+
+    def _messages(self, identity: str) -> Any:
+        thought = {"type": "thinking", "thinking": THOUGHT, "signature": "c2lnbmF0dXJl"}
+        call = {"type": "tool_use", "id": identity, "name": "look", "input": {"where": "here"}}
+        return message([thought, call], "tool_use")
 
     def _chat(self, identity: str) -> Any:
         function = {"name": "look", "arguments": '{"where": "here"}'}
@@ -92,7 +100,7 @@ class Conversation:
         async with self._client(self._app) as client:
             while self._size < size:
                 answer = await self._ask(client, self._said[:1])
-                turn = _chat(answer) if self._api == "chat" else _responses(answer)
+                turn = TURNS[self._api](answer)
                 self._said += turn
                 self._size += len(json.dumps(turn))
 
@@ -110,10 +118,9 @@ class Conversation:
         return httpx.AsyncClient(transport=httpx.ASGITransport(app), headers=KEY)
 
     async def _ask(self, client: httpx.AsyncClient, said: list[Any]) -> Any:
-        field = "messages" if self._api == "chat" else "input"
         response = await client.post(
             f"http://abridge{PATHS[self._api]}",
-            content=json.dumps({"model": "m", field: said, "include": INCLUDE}),
+            content=json.dumps({"model": "m", **_fields(self._api, said)}),
         )
         return response.raise_for_status().json()
 
@@ -136,6 +143,13 @@ def _app(api: str, way: str) -> ASGIApp:
     return create_app(settings, transport=upstream, registry=CollectorRegistry())
 
 
+def _fields(api: str, said: list[Any]) -> dict[str, Any]:
+    if api == "messages":
+        thinking = {"type": "enabled", "budget_tokens": 2048}
+        return {"messages": said, "max_tokens": 4096, "thinking": thinking}
+    return {"messages" if api == "chat" else "input": said, "include": INCLUDE}
+
+
 def _chat(answer: Any) -> list[Any]:
     message = answer["choices"][0]["message"]
     [call] = message["tool_calls"]
@@ -148,31 +162,56 @@ def _responses(answer: Any) -> list[Any]:
     return [{**thought, "content": []}, call, output]
 
 
+def _messages(answer: Any) -> list[Any]:
+    call = answer["content"][-1]
+    result = {"type": "tool_result", "tool_use_id": call["id"], "content": OUTPUT}
+    return [
+        {"role": "assistant", "content": answer["content"]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+TURNS = {"chat": _chat, "responses": _responses, "messages": _messages}
+"""What a client adds to its conversation after an answer."""
+
+
 def run(options: Options) -> Iterator[Row]:
     for api in APIS:
         talks = {way: Conversation(api, way) for way in WAYS}
         for size, characters in SIZES.items():
+            if options.quick and size == "10MB":
+                continue
+            times = 8 if characters < 10_000_000 else 2
             for talk in talks.values():
                 asyncio.run(talk.grow(characters))
             for number in range(options.rounds(9, 3)):
-                plain = {way: asyncio.run(talks["restored"].time(8, way)) for way in PLAIN}
-                taken = {way: asyncio.run(talk.time(8)) for way, talk in talks.items()}
+                plain = {way: asyncio.run(talks["restored"].time(times, way)) for way in PLAIN}
+                taken = {way: asyncio.run(talk.time(times)) for way, talk in talks.items()}
                 for way, seconds in {**plain, **taken}.items():
                     at: Row = {"api": api, "size": size, "way": way, "round": number}
                     yield {**at, "cpu_ms": 1e3 * min(seconds)}
 
 
 def findings(rows: list[Row]) -> Iterator[Finding]:
+    measured = {row["size"] for row in rows}
     for api, name in APIS.items():
         for way, words in PLAIN.items():
             plain = middle(rows, "cpu_ms", api=api, size="100KB", way=way)
             yield Finding(f"{name}, 100KB: {words}, CPU a request", plain, "ms")
         for way, words in WAYS.items():
             beside = "remembering" if way == "restored" else "engaged"
-            small, large = (_added(rows, api, size, (beside, way)) for size in SIZES)
-            yield Finding(f"{name}, 100KB: what {words} adds", small, "ms", most=1.5)
-            yield Finding(f"{name}, 1MB: what it adds", large, "ms")
-            yield Finding(f"{name}, 1MB: relative to what 100 KB add", large / small, "×", most=12)
+            added = {
+                size: _added(rows, api, size, (beside, way)) for size in SIZES if size in measured
+            }
+            most, before = (1.2, "3.1 to 3.8") if way == "carried" else (1.5, "")
+            small = added.pop("100KB")
+            yield Finding(
+                f"{name}, 100KB: what {words} adds", small, "ms", most=most, before=before
+            )
+            for size, value in added.items():
+                yield Finding(f"{name}, {size}: what it adds", value, "ms")
+            times = added["1MB"] / small
+            yield Finding(f"{name}, 1MB: relative to what 100 KB add", times, "×", most=12)
 
 
 def _added(rows: list[Row], api: str, size: str, ways: tuple[str, str]) -> float:

@@ -56,7 +56,7 @@ def _scale(drawing: Figure) -> None:
     for axes, key in ((share, "cpu_share"), (memory, "added_mib")):
         for api, name in APIS.items():
             _line(axes, name, _points(streams, "streams", key, case=f"{api}-rewritten"))
-    for api, way in product(histories.APIS, histories.WAYS):
+    for api, way in product(APIS, histories.WAYS):
         label = f"{APIS[api]}, {way}"
         _line(request, label, _points(history, "size", "cpu_ms", api=api, way=way))
     share.set(title="Open streams: share of a core", xlabel="streams")
