@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
+from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, may_have_tags
 from abridge.providers.profile import TAGS
 
 
@@ -158,3 +158,7 @@ def test_after_the_answer_begins_text_passes_unchanged() -> None:
     splitter.feed("answer")
     assert splitter.is_answering
     assert splitter.feed("<think>").pop().text == "<think>"
+
+
+def test_every_tag_begins_with_what_a_text_is_searched_for() -> None:
+    assert all(may_have_tags(tag.opening[:1]) for tag in TAGS)

@@ -12,10 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from abridge.apis.json import objects, string
+from abridge.apis.tags import may_have_tags
 from abridge.providers.profile import TAGS, Tag
 
 TEXT_TYPES = ("text", "output_text")
 """Types of the parts of a content that hold an answer's text."""
+
+_OPENINGS = tuple(tag.opening for tag in TAGS)
 
 _BLANK_LINES = re.compile(r"\s*\n")
 
@@ -47,7 +50,7 @@ def _strip_part(part: Any, is_our_summary: Callable[[str], bool]) -> list[Any]:
 
 def strip_text(text: str, is_our_summary: Callable[[str], bool]) -> str:
     """Return a text without the tagged blocks in it that hold a summary of Abridge's."""
-    for tag in TAGS:
+    for tag in TAGS if may_have_tags(text) else ():
         if tag.opening in text:
             text = _strip_blocks(text, tag, is_our_summary)
     return text
@@ -75,7 +78,7 @@ def is_tagged(content: Any) -> bool:
     """Return whether a content is nothing but one block of reasoning between tags."""
     parts = [{"text": content}] if isinstance(content, str) else objects(content)
     text = "".join(string(part.get("text")) for part in parts).strip()
-    return any(
+    return text.startswith(_OPENINGS) and any(
         text.startswith(tag.opening) and text.find(tag.closing) == len(text) - len(tag.closing)
         for tag in TAGS
     )

@@ -132,6 +132,11 @@ class TagSplitter:
         return TagPiece("raw", text)
 
 
+def may_have_tags(text: str) -> bool:
+    """Return whether a text may hold a tag: every tag begins with one of these."""
+    return "<" in text or "◁" in text
+
+
 def _partial_tag_length(text: str, tag: str) -> int:
     """Return the number of characters at the end of `text` that may be the beginning of `tag`."""
     for size in range(min(len(tag) - 1, len(text)), 0, -1):

@@ -17,7 +17,7 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.chat.accumulator import STATE_FIELD
 from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.hiding import split_thinking
-from abridge.apis.chat.inline import may_have_tags, split_inline
+from abridge.apis.chat.inline import split_inline
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -35,6 +35,7 @@ from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import dumps, objects, string
+from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile

@@ -9,7 +9,7 @@ from typing import Any
 
 from abridge.apis.chat.reasoning import ANSWER_FIELDS, is_text_chunk, read_answer_text
 from abridge.apis.json import string
-from abridge.apis.tags import TagPiece, TagSplitter
+from abridge.apis.tags import TagPiece, TagSplitter, may_have_tags
 from abridge.apis.thinking import ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile, Tag
@@ -92,11 +92,6 @@ def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str
     splitter = TagSplitter(profile.tags, prefilled=prefilled)
     raw, rest = split_content(content, splitter)
     return append_held(raw, rest, splitter.end())
-
-
-def may_have_tags(text: str) -> bool:
-    """Return whether a text may hold a tag: every tag begins with one of these."""
-    return "<" in text or "◁" in text
 
 
 def has_unopened_block(text: str, profile: Profile) -> bool:

@@ -245,7 +245,11 @@ def _answer_text(blocks: list[Json]) -> str:
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     """Yield the turns of another message than the assistant's. What stands beside tool results has
     a role of its own: clients add notes there, which do not end a round of calls."""
-    role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
+    role, content = string(message.get("role")), message.get("content")
+    if isinstance(content, str):
+        yield Turn(role, content, items=[message])
+        return
+    blocks = _without_reasoning(content)
     for block in blocks:
         if block.get("type") == TOOL_RESULT:
             output = _read_text(block.get("content"))
