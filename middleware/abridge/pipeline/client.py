@@ -60,7 +60,7 @@ class AppReceive:
         await self._over.wait()
         return {"type": "http.disconnect"}
 
-    def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
+    def call_on_leave(self, callback: Callable[[], object]) -> bool:
         self._on_leave = callback
         if self._over.is_set():
             self.end()
@@ -108,7 +108,7 @@ class Client:
 
     def stop_listening(self) -> None:
         if self._listening is None:
-            call_on_leave(self._receive, None)
+            call_on_leave(self._receive, lambda: None)
         else:
             self._listening.cancel()
 
