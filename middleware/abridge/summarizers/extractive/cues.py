@@ -25,8 +25,9 @@ class Cue:
     def __init__(self, **patterns: tuple[str, ...]) -> None:
         wide = [patterns[language] for language in patterns if language in _WIDE_LANGUAGES]
         spaced = [patterns[language] for language in patterns if language not in _WIDE_LANGUAGES]
+        self.spaced = _join(spaced)
         self._wide = re.compile(_join(wide))
-        self._spaced = re.compile(rf"\b(?:{group_alternatives(_join(spaced))})(?!\w)")
+        self._spaced = re.compile(rf"\b(?:{group_alternatives(self.spaced)})(?!\w)")
 
     def search(self, text: str, *, wide: bool) -> re.Match[str] | None:
         """Search text in small letters, which is in a wide script or is not."""
@@ -253,3 +254,26 @@ PLAN = Cue(
     ja=(r"考えてみ|確認する|確認しよう",),
 )
 """What to find out next: of less interest than what was found."""
+
+_CUES = (CONCLUSION, ANSWER, DECISION, TASK, FINDING, HEDGE, META, PLAN)
+
+_PLACE = re.compile(rf"\b(?=(?:{group_alternatives('|'.join(cue.spaced for cue in _CUES))})(?!\w))")
+"""Where any cue begins: each word of a text is looked at once, not once for each cue."""
+
+_CUES_HERE = re.compile(
+    "".join(rf"(?=(?:{group_alternatives(cue.spaced)})(?!\w)()|)" for cue in _CUES)
+)
+"""A group for each cue, which is set if the cue begins here."""
+
+
+def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
+    """Return the cues in a text in small letters, and where each of them comes first."""
+    if wide:
+        return {cue: found.start() for cue in _CUES if (found := cue.search(text, wide=True))}
+    starts: dict[Cue, int] = {}
+    for place in _PLACE.finditer(text):
+        here = _CUES_HERE.match(text, place.start())
+        for cue, begins in zip(_CUES, here.groups() if here else (), strict=False):
+            if begins is not None:
+                starts.setdefault(cue, place.start())
+    return starts

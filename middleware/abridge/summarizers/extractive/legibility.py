@@ -51,7 +51,9 @@ WIDE_PLAIN_SHARE = 0.6
 
 def is_legible(text: str) -> bool:
     """Return false for code, links, half a formula, and half a sentence."""
-    if _LOOSE_START.match(text) or _LOOSE_END.search(text, max(0, len(text) - 9)):
+    if _LOOSE_START.match(text) or (
+        not text.endswith(_SENTENCE_STOPS) and _LOOSE_END.search(text, max(0, len(text) - 9))
+    ):
         return False
     if not _SUSPECT.search(text):
         return True
@@ -90,4 +92,4 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
 
 def _is_verbless(text: str) -> bool:
     """Return true for a sentence that seems to be a participle without a verb."""
-    return bool(_PARTICIPLE.match(text)) and not _VERB.search(text)
+    return "ing" in text and bool(_PARTICIPLE.match(text)) and not _VERB.search(text)

@@ -7,6 +7,7 @@ every doubt counts against a sentence, because one that is left out is missed by
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -21,12 +22,6 @@ class Rule:
     hints: tuple[str, ...]
     """Whatever `pattern` finds holds one of these: to look for them takes a tenth of the time."""
     pattern: re.Pattern[str]  # for text in small letters
-
-    def applies(self, lowered: str) -> bool:
-        for hint in self.hints:  # noqa: SIM110 -- `any` takes three times as long
-            if hint in lowered:
-                return True
-        return False
 
 
 RULES = (
@@ -159,6 +154,9 @@ _KEPT = re.compile(
 )
 """What the model resolves not to say, so that other sentences that name it are private, too."""
 
+_KEPT_HINTS = ("reveal", "disclose", "divulge", "leak", "expose", "share")
+"""Whatever `_KEPT` finds holds one of these."""
+
 _MAIL = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
 
 _CODE = re.compile(  # a voucher or serial number, such as AB-12-CD
@@ -184,8 +182,8 @@ class Privacy:
 
     def __init__(self, text: str) -> None:
         lowered = text.lower()
-        self._rules = [rule for rule in RULES if rule.applies(lowered)]
-        self._kept = _find_kept(lowered) if self._rules else []
+        self._rules = [rule for rule in RULES if _holds_any(lowered, rule.hints)]
+        self._kept = _find_kept(lowered) if self._rules and _holds_any(lowered, _KEPT_HINTS) else []
         self._has_mail = "@" in text
         self._has_digits = bool(_DIGITS.search(text))
         self._has_code = "-" in text
@@ -196,7 +194,7 @@ class Privacy:
         if self._rules:
             lowered = text.lower()
             for rule in self._rules:
-                if rule.applies(lowered) and rule.pattern.search(lowered):
+                if _holds_any(lowered, rule.hints) and rule.pattern.search(lowered):
                     return True
             if any(name in lowered for name in self._kept):
                 return True
@@ -206,6 +204,13 @@ class Privacy:
             or (self._has_code and "-" in text and bool(_CODE.search(text)))
             or (self._has_keys and any(map(_is_key, _TOKEN.findall(text))))
         )
+
+
+def _holds_any(lowered: str, hints: Iterable[str]) -> bool:
+    for hint in hints:  # noqa: SIM110 -- `any` takes three times as long
+        if hint in lowered:
+            return True
+    return False
 
 
 def _find_kept(lowered: str) -> list[str]:

@@ -9,7 +9,6 @@ Sentences that hold a secret, code or half a formula are no candidates.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +62,7 @@ class Candidate:
     text: str  # as it stands alone
     tied: str  # as it follows the sentence before it: with its connective
     size: float  # see `text_size`
-    leans: bool  # cannot be understood without the sentence before it
+    leans: bool  # cannot be understood without the one before it; only looked for in sound ones
     words: frozenset[str]  # its topic words
     told: float  # share of them that earlier parts have used
     concludes: bool
@@ -130,7 +129,7 @@ class _Scorer:
             text=text,
             tied=tied,
             size=text_size(text),
-            leans=leans(text),
+            leans=sound and leans(text),
             words=words,
             told=told,
             concludes=concludes,
@@ -167,25 +166,23 @@ class _Scorer:
         """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
         it concludes."""
         lower = self._lowered[position]
-        is_meta = cues.META.search(lower, wide=wide) is not None
-        is_plan = cues.PLAN.search(lower, wide=wide) is not None
+        starts = cues.find_cues(lower, wide=wide)
+        is_meta, is_plan = cues.META in starts, cues.PLAN in starts
         score = -2.5 * is_meta - 0.5 * is_plan
-        score -= 1.0 * (cues.HEDGE.search(lower, wide=wide) is not None)
+        score -= 1.0 * (cues.HEDGE in starts)
         score += 0.7 * bool(doubts.CONSEQUENCE.match(lower))
         score += 0.5 * bool(doubts.CONTRAST.match(lower))
         concludes = is_answer = self._sentences[position].is_answer
         score += ANSWER_SCORE * is_answer
         task_score = -0.5 if self._told else self._rules.task_score
-        for cue, cue_score in (*_CUE_SCORES, (cues.TASK, task_score)):
-            if cue is cues.DECISION and (is_meta or is_plan):
+        leading_chars = LEADING_CHARS // 3 if wide else LEADING_CHARS
+        for cue, cue_score in (*_CUE_SCORES, (cues.TASK, task_score)) if starts else ():
+            if cue not in starts or (cue is cues.DECISION and (is_meta or is_plan)):
                 continue
-            found = cue.search(lower, wide=wide)
-            if found is None:
-                continue
-            leading = _is_leading(found, wide=wide)
+            leading = starts[cue] < leading_chars
             score += cue_score * (1.0 if leading else 0.5) * (0.5 if is_meta else 1.0)
             if cue is cues.CONCLUSION and not concludes:
-                concludes = leading or cues.ANSWER.search(lower, wide=wide) is not None
+                concludes = leading or cues.ANSWER in starts
         return score, concludes
 
     def _score_theme(self, words: frozenset[str]) -> float:
@@ -218,7 +215,3 @@ def _find_hidden(sentences: Sequence[Sentence]) -> list[bool]:
         quoted = private and quoted ^ (sentence.text.count('"') % 2 == 1)
         hidden.append(private)
     return hidden
-
-
-def _is_leading(cue: re.Match[str], *, wide: bool) -> bool:
-    return cue.start() < (LEADING_CHARS // 3 if wide else LEADING_CHARS)

@@ -44,7 +44,8 @@ def topic_words(text: str) -> frozenset[str]:
     """Return the longer words and numbers of a text in small letters; pairs of characters where the
     script has no spaces."""
     found = frozenset(_LONG_WORD.findall(text)) - STOP_WORDS
-    found = found.union(_LONG_NUMBER.findall(text))
+    if numbers := _LONG_NUMBER.findall(text):
+        found = found.union(numbers)
     if text.isascii():
         return found
     if runs := _WIDE_RUN.findall(text):
