@@ -127,8 +127,9 @@ def _coding_name(encoding: bytes) -> bytes:
 
 def get_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
     """Return the first header with this lower-case name, or `b""`."""
+    size = len(name)
     for key, value in headers:
-        if key.lower() == name:
+        if len(key) == size and key.lower() == name:
             return value
     return b""
 

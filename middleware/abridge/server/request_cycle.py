@@ -117,11 +117,11 @@ class RequestCycle(RequestResponseCycle):
         for name, value in headers:
             if name in FRAMING:
                 self._note_framing(name, value)
+        if not (self.keep_alive or any(map(_closes, headers))):
+            headers.append((b"connection", b"close"))
         if self.chunked_encoding is None and not self._is_bodiless(start["status"]):
             self.chunked_encoding = True
             headers.append((b"transfer-encoding", b"chunked"))
-        if not self.keep_alive and (b"connection", b"close") not in headers:
-            headers.append((b"connection", b"close"))
         lines = [STATUS_LINE[start["status"]], *map(b": ".join, headers), b"", b""]
         self.transport.write(b"\r\n".join(lines))
 
@@ -132,7 +132,7 @@ class RequestCycle(RequestResponseCycle):
         elif name == b"transfer-encoding" and value.lower() == b"chunked":
             self.expected_content_length = 0
             self.chunked_encoding = True
-        elif name == b"connection" and b"close" in map(bytes.strip, value.lower().split(b",")):
+        elif _closes((name, value)):
             self.keep_alive = False
 
     def _is_bodiless(self, status: int) -> bool:
@@ -170,3 +170,8 @@ def _check_headers(headers: list[tuple[bytes, bytes]]) -> None:
         b"".join([value for _, value in headers])
     ):
         raise RuntimeError("A header of the response has a character that it must not have.")
+
+
+def _closes(header: tuple[bytes, bytes]) -> bool:
+    name, value = header
+    return name == b"connection" and b"close" in map(bytes.strip, value.lower().split(b","))

@@ -1,0 +1,111 @@
+"""A response is written as uvicorn writes it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from abridge.server.request_cycle import RequestCycle
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def connection(transport: Transport) -> Any:
+    return SimpleNamespace(
+        transport=transport,
+        flow=SimpleNamespace(write_paused=False),
+        logger=logging.getLogger("test"),
+        server_state=SimpleNamespace(default_headers=[(b"server", b"x")]),
+        expect_100_continue=False,
+    )
+
+
+def uvicorns(scope: Any, link: Any, *, keep_alive: bool) -> RequestResponseCycle:
+    return RequestResponseCycle(
+        scope,
+        link.transport,
+        link.flow,
+        link.logger,
+        link.logger,
+        access_log=False,
+        default_headers=link.server_state.default_headers,
+        message_event=asyncio.Event(),
+        expect_100_continue=False,
+        keep_alive=keep_alive,
+        on_response=lambda: None,
+    )
+
+
+def ours(scope: Any, link: Any, *, keep_alive: bool) -> RequestCycle:
+    link = cast(HttpToolsProtocol, link)
+    return RequestCycle(scope, link, keep_alive=keep_alive, on_response=lambda: None)
+
+
+async def write(make: Any, method: str, *, keep_alive: bool, messages: list[Any]) -> Any:
+    """Return what a cycle writes and where it fails, and what it is left as."""
+    transport = Transport()
+    cycle = make({"method": method}, connection(transport), keep_alive=keep_alive)
+    failed_at = None
+    for position, message in enumerate(messages):
+        try:
+            await cycle.send(message)
+        except RuntimeError:
+            failed_at = position
+            break
+    left = cycle.response_started, cycle.response_complete, cycle.keep_alive, transport.closed
+    return transport.written, failed_at, left
+
+
+NAMES = st.sampled_from(
+    [b"content-length", b"Transfer-Encoding", b"connection", b"x-a", b"Set-Cookie", b"b d", b"c\r"]
+)
+VALUES = st.sampled_from([b"2", b"5", b"chunked", b"gzip", b"Close, x", b"keep-alive", b"a\tb"])
+ODD_VALUES = st.sampled_from([b"a\r\nb: c", b"\x00", b"", b"\x7f", b"\xff"])
+
+
+@st.composite
+def headers(draw: st.DrawFn) -> list[tuple[bytes, bytes]]:
+    listed = draw(st.lists(st.tuples(NAMES, VALUES | ODD_VALUES), max_size=4))
+    return [(name, b"2" if name == b"content-length" else value) for name, value in listed]
+
+
+STARTS = st.builds(
+    lambda status, listed: {"type": "http.response.start", "status": status, "headers": listed},
+    st.sampled_from([200, 204, 304, 404, 529]),
+    headers(),
+)
+BODIES = st.builds(
+    lambda body, more: {"type": "http.response.body", "body": body, "more_body": more},
+    st.sampled_from([b"", b"ab", b"abc"]),
+    st.booleans(),
+)
+
+
+@given(
+    method=st.sampled_from(["GET", "HEAD", "POST"]),
+    keep_alive=st.booleans(),
+    start=STARTS,
+    rest=st.lists(BODIES | STARTS, max_size=4),
+)
+def test_a_response_is_written_as_uvicorn_writes_it(
+    method: str, *, keep_alive: bool, start: Any, rest: list[Any]
+) -> None:
+    messages = [start, *rest]
+    expected = asyncio.run(write(uvicorns, method, keep_alive=keep_alive, messages=messages))
+    assert asyncio.run(write(ours, method, keep_alive=keep_alive, messages=messages)) == expected
