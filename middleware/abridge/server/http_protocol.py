@@ -208,14 +208,15 @@ class HttpProtocol(HttpToolsProtocol):
         """
         if self._in_body:
             return
+        fields = self.headers
+        if len(fields) >= MAX_FIELDS:
+            raise head_too_large()
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
-        self.headers.append((name, value))
+        fields.append((name, value))
 
     def on_headers_complete(self) -> None:
-        if len(self.headers) > MAX_FIELDS:
-            raise head_too_large()
         if self._head_bound > MAX_LINE:
             check_size(self.url, self.headers)
         parser = self.parser
