@@ -23,7 +23,8 @@ ItemKey: TypeAlias = tuple[int, int]
 
 _ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 
-_SORTED_ENCODER = json.JSONEncoder(sort_keys=True)
+encode_sorted: Callable[[Any], str] = json.JSONEncoder(sort_keys=True).encode
+"""Encodes JSON with its keys in order. `json.dumps` makes an encoder for each value."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -43,7 +44,7 @@ class ToolCall:
 @cached(CALL_ARGUMENTS, longest=MAX_ARGUMENTS_CHARS)
 def _canonicalize(arguments: str) -> str:
     try:
-        return _SORTED_ENCODER.encode(json.loads(arguments.strip() or "{}"))
+        return encode_sorted(json.loads(arguments.strip() or "{}"))
     except (ValueError, RecursionError):
         return arguments
 

@@ -5,7 +5,6 @@ An answer's message is recorded as a turn, too, to remember its reasoning by.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -36,7 +35,7 @@ from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import dumps, objects, string
 from abridge.apis.tags import may_have_tags
-from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
+from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile
 
@@ -310,7 +309,7 @@ def flatten_content(content: Any) -> str:
     if isinstance(content, str):
         return content
     others = [
-        json.dumps(chunk, sort_keys=True)
+        encode_sorted(chunk)
         for chunk in objects(content)
         if "text" not in chunk and chunk.get("type") != "thinking"
     ]

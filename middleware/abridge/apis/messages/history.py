@@ -10,7 +10,6 @@ A user message may be several turns: each tool result, then the user's own conte
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -24,7 +23,7 @@ from abridge.apis.json import objects, string
 from abridge.apis.messages.calls import upstream_call_id
 from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.places import PlaceTracker
-from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
+from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
 
 REASONING_TYPES = ("thinking", "redacted_thinking")
@@ -230,7 +229,7 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
     answer = _without_reasoning(blocks)
     return Turn(
         role="assistant",
-        text=_answer_text(answer),
+        text=_read_text([block for block in answer if not _is_call(block)]),
         calls=tuple(map(_read_call, filter(_is_call, answer))),
         reasoning_texts=_reasoning_texts(blocks),
         has_opaque_state=any(map(_has_opaque_state, blocks)),
@@ -370,9 +369,7 @@ def _reasoning_texts(blocks: Iterable[Json]) -> tuple[str, ...]:
 def _read_call(block: Json) -> ToolCall:
     """Read a call. Its input is an object, or in an answer the JSON as the model wrote it."""
     input_value = block.get("input")
-    arguments = (
-        input_value if isinstance(input_value, str) else json.dumps(input_value, sort_keys=True)
-    )
+    arguments = input_value if isinstance(input_value, str) else encode_sorted(input_value)
     return ToolCall(_call_id(block), string(block.get("name")), arguments)
 
 
@@ -382,7 +379,7 @@ def _read_text(content: Any) -> str:
         return content
     blocks = objects(content)
     texts = "".join(string(block.get("text")) for block in blocks)
-    others = [json.dumps(block, sort_keys=True) for block in blocks if "text" not in block]
+    others = [encode_sorted(block) for block in blocks if "text" not in block]
     return "\n".join([texts, *others])
 
 

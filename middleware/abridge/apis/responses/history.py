@@ -10,7 +10,6 @@ the items of a response are restored as a whole.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -29,7 +28,7 @@ from abridge.apis.responses.reasoning import (
     raw_text,
     summary_text,
 )
-from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn
+from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
 
 ABRIDGE_FIELDS = ("summary_error",)
@@ -279,7 +278,7 @@ def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Tu
 def _read_call(item: Json) -> ToolCall:
     """Read a call under the id that its output refers to, or its own for a server tool."""
     arguments = item.get("arguments", item.get("input", item.get("action")))
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True)
+    text = arguments if isinstance(arguments, str) else encode_sorted(arguments)
     name = string(item.get("name")) or string(item.get("type"))
     return ToolCall(string(item.get("call_id")) or string(item.get("id")), name, text)
 
@@ -288,7 +287,7 @@ def _other_turn(item: Json, kind: str, role: str) -> Turn:
     if "output" in item:
         call = string(item.get("call_id"))
         return Turn("tool", _content_text(item["output"]), answers_call=call, items=[item])
-    text = _content_text(item.get("content")) if role else json.dumps(item, sort_keys=True)
+    text = _content_text(item.get("content")) if role else encode_sorted(item)
     return Turn(role or kind, text, items=[item])
 
 
@@ -298,11 +297,7 @@ def _content_text(content: Any) -> str:
         return content
     parts = objects(content)
     texts = "".join(string(part.get("text")) or string(part.get("refusal")) for part in parts)
-    others = [
-        json.dumps(part, sort_keys=True)
-        for part in parts
-        if "text" not in part and "refusal" not in part
-    ]
+    others = [encode_sorted(part) for part in parts if "text" not in part and "refusal" not in part]
     return "\n".join([texts, *others])
 
 
