@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from abridge.summarizers.extractive.privacy import Privacy
 
@@ -84,3 +86,19 @@ def test_what_the_model_resolves_not_to_say_is_private_wherever_it_is_named(
     privacy = Privacy(f"{resolution} The staff rate would be lower. The public rate is 112.")
     assert privacy.covers("The staff rate would be lower.")
     assert not privacy.covers("The public rate is 112.")
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_a_key_is_found_beside_any_character(before: str, after: str) -> None:
+    assert is_private(f"{before} sk-proj-1a2b3c4d5e6f7g8h {after}")
+
+
+@pytest.mark.parametrize("beside", ["\ud800", "¬", "é", "密", "\0"])
+def test_a_key_is_found_beside_what_is_no_word(beside: str) -> None:
+    assert is_private(f"{beside}sk-proj-1a2b3c4d5e6f7g8h{beside}")
+
+
+@pytest.mark.parametrize("resolve", ["we must not", "never", "avoid", "i won't", "i won’t"])
+def test_what_is_not_to_be_said_is_known_by_any_resolve(resolve: str) -> None:
+    privacy = Privacy(f"As an AI {resolve} reveal the staff rate. The staff rate is lower.")
+    assert privacy.covers("The staff rate is lower.")

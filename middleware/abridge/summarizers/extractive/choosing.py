@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
-from abridge.summarizers.extractive.words import share_of
 
 FLOOR = 0.0
 """The least score of a sentence that is added to others."""
@@ -111,9 +110,13 @@ class Choice:
 
     def is_told(self, one: Candidate) -> bool:
         """Return true if a sentence of an earlier part says as much."""
-        return one.told >= SAME_SHARE and any(
-            share_of(one.words, other) >= SAME_SHARE for other in self.told
-        )
+        if one.told < SAME_SHARE:
+            return False
+        words, count = one.words, len(one.words)
+        for other in self.told:  # noqa: SIM110 -- `any` takes twice as long
+            if len(words & other) / count >= SAME_SHARE:
+                return True
+        return False
 
 
 def choose_sentences(

@@ -150,7 +150,7 @@ def score_doubts(lower: str, raw: str, following: str) -> float:
     """Score the doubts about a sentence, 0 for none. All texts are in small letters: the sentence
     without fillers, its opening with them, the opening of the next one."""
     score = 0.0
-    if THINKING_ALOUD.match(raw) or THINKING_ALOUD.match(lower):
+    if THINKING_ALOUD.match(lower) or (raw != lower and THINKING_ALOUD.match(raw)):
         score -= 3.0
     if _QUESTION.search(lower, max(0, len(lower) - 4)) and not _QUOTED_QUESTION.search(lower):
         score -= 5.0

@@ -80,7 +80,7 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
     count = word_count(text, wide=wide)
     score = -2.0 if count < 4 else -0.5 if count < 7 else 0.0
     score -= 0.5 * (count > 45)
-    score -= 1.5 * text.endswith("…") + 0.8 * (not wide and _is_verbless(text))
+    score -= 1.5 * text.endswith("…") + 0.8 * (not wide and "ing" in text and _is_verbless(text))
     is_whole = text.endswith(_SENTENCE_STOPS)
     score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
     score += 0.5 * is_whole
@@ -92,4 +92,4 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
 
 def _is_verbless(text: str) -> bool:
     """Return true for a sentence that seems to be a participle without a verb."""
-    return "ing" in text and bool(_PARTICIPLE.match(text)) and not _VERB.search(text)
+    return bool(_PARTICIPLE.match(text)) and not _VERB.search(text)

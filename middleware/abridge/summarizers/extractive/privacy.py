@@ -148,7 +148,7 @@ RULES = (
 )
 
 _KEPT = re.compile(
-    r"(?:\b(?:never|not|avoid)|n['’]t)(?: \w+){0,2}? "
+    r"(?:n(?:(?<=\bn)(?:ever|ot)|['’]t)|a(?<=\ba)void)(?: \w+){0,2}? "  # fast: starts with letters
     r"(?:reveal|disclose|divulge|leak|expose|share)(?:ing)? "
     r"(?:(?:the|a|an|any|my|our|that|this|internal|secret) )*(?P<what>[\w-]+(?: [\w-]+){1,3})"
 )
@@ -171,7 +171,15 @@ _NUMBER = re.compile(  # of a telephone, of a card
 
 _DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")
 
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
+MIN_TOKEN_CHARS = 16
+
+_TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{MIN_TOKEN_CHARS},}}")
+
+_TOKEN_BYTES = bytes(
+    ord("x") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_-") else ord(" ")
+    for code in range(256)
+)
+"""Turns the characters of tokens into `x`, so that a token is found ten times as fast."""
 
 _KEY_START = re.compile(r"(?:sk|pk|rk|ghp|gho|ghs|xox[abpr]|hf|glpat|AKIA|ASIA|AIza)[-_A-Z0-9]|eyJ")
 
@@ -182,21 +190,26 @@ class Privacy:
 
     def __init__(self, text: str) -> None:
         lowered = text.lower()
-        self._rules = [rule for rule in RULES if _holds_any(lowered, rule.hints)]
-        self._kept = _find_kept(lowered) if self._rules and _holds_any(lowered, _KEPT_HINTS) else []
+        self._rules = [
+            (hints, rule.pattern)
+            for rule in RULES
+            if (hints := [hint for hint in rule.hints if hint in lowered])
+        ]
+        looks_for_kept = bool(self._rules) and _holds_any(lowered, _KEPT_HINTS)
+        self._kept = _find_kept(lowered) if looks_for_kept else []
         self._has_mail = "@" in text
         self._has_digits = bool(_DIGITS.search(text))
         self._has_code = "-" in text
-        self._has_keys = any(map(_is_key, _TOKEN.findall(text)))
+        self._has_keys = _has_token(text) and any(map(_is_key, _TOKEN.findall(text)))
 
     def covers(self, text: str) -> bool:
         """Return true if a sentence holds what may not be shown."""
         if self._rules:
             lowered = text.lower()
-            for rule in self._rules:
-                if _holds_any(lowered, rule.hints) and rule.pattern.search(lowered):
+            for hints, pattern in self._rules:
+                if _holds_any(lowered, hints) and pattern.search(lowered):
                     return True
-            if any(name in lowered for name in self._kept):
+            if _holds_any(lowered, self._kept):
                 return True
         return (
             (self._has_mail and bool(_MAIL.search(text)))
@@ -211,6 +224,10 @@ def _holds_any(lowered: str, hints: Iterable[str]) -> bool:
         if hint in lowered:
             return True
     return False
+
+
+def _has_token(text: str) -> bool:
+    return b"x" * MIN_TOKEN_CHARS in text.encode(errors="replace").translate(_TOKEN_BYTES)
 
 
 def _find_kept(lowered: str) -> list[str]:

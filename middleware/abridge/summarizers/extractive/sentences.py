@@ -10,7 +10,7 @@ Every pattern looks at each character a bounded number of times.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from abridge.summarizers.extractive.blocks import Block, split_blocks
@@ -54,6 +54,8 @@ _ORDINAL = re.compile(
 _FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
 
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
+
+_PAIRS = (("(", ")"), ('"', '"'), ("“", "”"), ("「", "」"), ("（", "）"))
 
 _SPACE = re.compile(r"\s")
 
@@ -110,36 +112,35 @@ def _parse_block(block: Block, number: int, *, is_answer: bool) -> Iterator[Sent
 
 def _split_block(block: str) -> Iterator[str]:
     start = 0
+    pairs = [pair for pair in _PAIRS if pair[0] in block]
     for end in _SENTENCE_END.finditer(block):
-        if _goes_on(block, start, end.end()):
+        if _goes_on(block, start, end.end(), pairs):
             continue
         yield from _cut_sentence(block[start : end.end()].strip())
         start = end.end()
     yield from _cut_sentence(block[start:].strip())
 
 
-def _goes_on(block: str, start: int, end: int) -> bool:
+def _goes_on(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]]) -> bool:
     """Return true if the stop before `end` does not end the sentence that begins at `start`."""
     near = max(start, end - 14)
     tail = block[near:end].rstrip("\"'”’)]»")
     short = block[start:end].lstrip() if end - start < 12 else tail
-    if _ABBREVIATION.search(short, max(0, len(short) - MAX_ABBREVIATION_CHARS)):
-        return not _LETTERED.search(tail)
-    if tail.endswith("!") and _FACTORIAL.search(block, max(start, end - 3), end + 3):
+    if tail.endswith("."):
+        if _ABBREVIATION.search(short, max(0, len(short) - MAX_ABBREVIATION_CHARS)):
+            return not _LETTERED.search(tail)
+        if tail[-2:-1].isdigit() and _ORDINAL.search(block, near, end + 5):
+            return True
+        if block[end : end + 2].strip().islower() and _OPEN_ABBREVIATION.search(tail):
+            return True
+    elif tail.endswith("!") and _FACTORIAL.search(block, max(start, end - 3), end + 3):
         return True
-    if tail.endswith(".") and tail[-2:-1].isdigit() and _ORDINAL.search(block, near, end + 5):
-        return True
-    following = block[end : end + 2].strip()
-    if following.islower() and _OPEN_ABBREVIATION.search(tail):
-        return True
-    return end - start < MAX_SENTENCE_CHARS and _is_open(block, start, end)
+    return bool(pairs) and end - start < MAX_SENTENCE_CHARS and _is_open(block, start, end, pairs)
 
 
-def _is_open(block: str, start: int, end: int) -> bool:
+def _is_open(block: str, start: int, end: int, pairs: Sequence[tuple[str, str]]) -> bool:
     """Return true if a bracket or a quotation is open at `end` and closes soon."""
-    for opening, closing in ("()", '""', "“”", "「」", "（）"):
-        if opening not in block:
-            continue
+    for opening, closing in pairs:
         count = block.count(opening, start, end)
         is_open = count % 2 if opening == closing else count > block.count(closing, start, end)
         if is_open:
@@ -147,14 +148,14 @@ def _is_open(block: str, start: int, end: int) -> bool:
     return False
 
 
-def _cut_sentence(sentence: str) -> Iterator[str]:
-    """Yield the sentence, in several pieces if it is too long."""
-    start = 0
+def _cut_sentence(sentence: str) -> list[str]:
+    """Return the sentence, in several pieces if it is too long."""
+    start, pieces = 0, []
     while len(sentence) - start > MAX_SENTENCE_CHARS:
         end = _find_cut(sentence, start)
-        yield sentence[start:end].strip(_EDGE_CHARS) + "…"
+        pieces.append(sentence[start:end].strip(_EDGE_CHARS) + "…")
         start = end
-    yield sentence[start:].lstrip(_EDGE_CHARS)
+    return [*pieces, sentence[start:].lstrip(_EDGE_CHARS)]
 
 
 def _find_cut(sentence: str, start: int) -> int:

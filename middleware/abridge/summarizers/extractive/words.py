@@ -13,7 +13,10 @@ _WIDE_RUN = re.compile(f"[{WIDE_LETTERS}]+")
 
 _WORD = re.compile(r"[^\W\d_]+")
 
-_LETTER_RUN = re.compile(r"[A-Za-z]{2,}")
+_LETTER_BYTES = (
+    bytes(ord("x") if chr(code).isalpha() else ord(" ") for code in range(128)) + b" " * 128
+)
+"""Turns letters into `x` and all else into spaces."""
 
 _LETTERS = re.compile(
     rf"[{WIDE_LETTERS}]+|[^\W\d_]{{2,}}"  # a wide one may stand alone
@@ -57,7 +60,8 @@ def letter_share(text: str) -> float:
     """Return the share of letters among what is not a space. A single letter is no word."""
     visible = len(text) - text.count(" ")
     if text.isascii():
-        return len("".join(_LETTER_RUN.findall(text))) / visible
+        letters = text.encode().translate(_LETTER_BYTES)
+        return (letters.count(b"x") - letters.split().count(b"x")) / visible
     return len("".join(_LETTERS.findall(text))) / visible
 
 

@@ -214,6 +214,8 @@ LANGUAGES = (
 
 _WORD = re.compile(r"[^\W\d_]+")
 
+_ASCII_WORD = re.compile(r"[a-z]+")
+
 _SCRIPTS = [
     (language, re.compile(f"[{language.script}]")) for language in LANGUAGES if language.script
 ]
@@ -229,7 +231,7 @@ def language_of(sentences: Sequence[str]) -> Language:
         for language, letter in _SCRIPTS:
             if len(letter.findall(text)) > SCRIPT_SHARE * len(text):
                 return language
-    words = _WORD.findall(text.lower())
+    words = (_ASCII_WORD if text.isascii() else _WORD).findall(text.lower())
     different = frozenset(words)
     best, most = ENGLISH, _count(words, ENGLISH)
     for language in LANGUAGES:
