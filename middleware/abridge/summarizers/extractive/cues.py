@@ -33,6 +33,10 @@ class Cue:
         """Search text in small letters, which is in a wide script or is not."""
         return (self._wide if wide else self._spaced).search(text)
 
+    def begins(self, text: str, start: int) -> bool:
+        """Return true if one begins at `start` of a text in small letters, in no wide script."""
+        return self._spaced.match(text, start) is not None
+
 
 def _join(groups: Iterable[tuple[str, ...]]) -> str:
     return "|".join(pattern for group in groups for pattern in group)
@@ -260,11 +264,6 @@ _CUES = (CONCLUSION, ANSWER, DECISION, TASK, FINDING, HEDGE, META, PLAN)
 _PLACE = re.compile(rf"\b(?=(?:{group_alternatives('|'.join(cue.spaced for cue in _CUES))})(?!\w))")
 """Where any cue begins: each word of a text is looked at once, not once for each cue."""
 
-_CUES_HERE = re.compile(
-    "".join(rf"(?=(?:{group_alternatives(cue.spaced)})(?!\w)()|)" for cue in _CUES)
-)
-"""A group for each cue, which is set if the cue begins here."""
-
 
 def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
     """Return the cues in a text in small letters, and where each of them comes first."""
@@ -272,8 +271,8 @@ def find_cues(text: str, *, wide: bool) -> dict[Cue, int]:
         return {cue: found.start() for cue in _CUES if (found := cue.search(text, wide=True))}
     starts: dict[Cue, int] = {}
     for place in _PLACE.finditer(text):
-        here = _CUES_HERE.match(text, place.start())
-        for cue, begins in zip(_CUES, here.groups() if here else (), strict=False):
-            if begins is not None:
-                starts.setdefault(cue, place.start())
+        start = place.start()
+        for cue in _CUES:
+            if cue not in starts and cue.begins(text, start):
+                starts[cue] = start
     return starts
