@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from abridge.apis.chat.completion import TranslatedCompletion, UpstreamCompletio
 from abridge.apis.chat.framing import encode_chunk
 from abridge.apis.chat.writer import MAX_FRAMES, ChatWriter
 from abridge.apis.display import Display, Envelope
-from abridge.apis.frames import HOLE, DeltaFrame, encode_event
+from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
 from abridge.apis.json import dumps
 from abridge.apis.messages.translated_message import TranslatedMessage
 from abridge.apis.messages.writer import MessagesWriter
@@ -22,7 +23,17 @@ from abridge.apis.obfuscation import obfuscate_chunk, obfuscate_event
 from abridge.apis.responses.response import UpstreamResponse
 from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter, with_part_index
-from abridge.core.events import ContentDelta, Event, ReasoningDelta, ReasoningStarted, ToolCallDelta
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    ToolCallDelta,
+)
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.apis.test_translating_writers_laws import REQUEST, turns
@@ -241,6 +252,31 @@ class TestResponses:
                 fields = {"output_index": event.item, "item": item}
                 event.frame = encode_event("response.output_item.added", fields)
             assert measured(short.write(event)) == measured(building.write(event))
+
+    @pytest.mark.parametrize("upstream", [True, False])
+    def test_each_part_of_each_item_has_its_own_address(self, *, upstream: bool) -> None:
+        display = Display(show_raw=False, style="auto")
+        writer = ResponsesWriter(
+            display,
+            UpstreamResponse(display)
+            if upstream
+            else TranslatedResponse(display, REQUEST, LIMIT, Minting()),
+        )
+        seen: list[tuple[str, int]] = []
+        for item in (0, 1):
+            fields = {"output_index": item, "item": {"id": f"rs_{item}", "type": "reasoning"}}
+            frame = encode_event("response.output_item.added", fields) if upstream else None
+            writer.write(ReasoningStarted(0, frame, item))
+            for part in (0, 1):
+                writer.write(SummaryPartAdded(0, None, item, part))
+                for text in ("a", "b"):
+                    delta = parse_frame(writer.write(SummaryTextDelta(0, None, item, part, text)))
+                    assert delta["delta"] == text
+                    seen.append((delta["output_index"], delta["summary_index"]))
+                writer.write(SummaryPartDone(0, None, item, part, "ab", complete=True))
+            if not upstream:
+                writer.write(ReasoningEnded(0, None, item))
+        assert seen == [(item, part) for item in (0, 1) for part in (0, 1) for _ in "ab"]
 
 
 class BuildingResponse(TranslatedResponse):
