@@ -20,7 +20,7 @@ class Server:
     async def __call__(self) -> Message:
         raise AssertionError("nobody needs to wait for it")
 
-    def call_on_leave(self, callback: Callable[[], object] | None) -> bool:
+    def call_on_leave(self, callback: Callable[[], object]) -> bool:
         self.callback = callback
         return True
 
@@ -46,7 +46,9 @@ class TestListening:
         async with asyncio.TaskGroup() as tasks:
             client.listen(tasks)
             client.stop_listening()
-        assert server.callback is None
+        assert server.callback is not None
+        server.callback()
+        assert not client.departed
 
     async def test_of_another_server_a_task_receives(self) -> None:
         messages = asyncio.Queue[Message]()
@@ -75,23 +77,23 @@ class TestAppReceive:
         assert await receive() == {"type": "http.request", "body": b"{}", "more_body": False}
         assert await receive() == {"type": "http.disconnect"}
 
-    async def test_the_application_is_called_once_when_it_is_over(self) -> None:
+    async def test_the_application_is_called_once_when_the_client_leaves(self) -> None:
         receive, calls = AppReceive(), list[str]()
         assert call_on_leave(receive, lambda: calls.append("left"))
         assert calls == []
-        receive.end()
-        receive.end()
+        receive.leave()
+        receive.leave()
         assert calls == ["left"]
 
-    async def test_or_at_once_where_it_is_over_already(self) -> None:
+    async def test_or_at_once_where_it_has_left_already(self) -> None:
         receive, calls = AppReceive(), list[str]()
-        receive.end()
+        receive.leave()
         call_on_leave(receive, lambda: calls.append("left"))
         assert calls == ["left"]
 
-    async def test_who_asked_not_to_be_called_is_not(self) -> None:
+    async def test_a_complete_response_is_no_departure(self) -> None:
         receive, calls = AppReceive(), list[str]()
         call_on_leave(receive, lambda: calls.append("left"))
-        call_on_leave(receive, None)
         receive.end()
         assert calls == []
+        assert await receive() == {"type": "http.disconnect"}

@@ -100,6 +100,29 @@ async def test_a_client_that_left_before_it_is_watched_is_noticed() -> None:
     assert running.sent == []
 
 
+async def test_a_client_that_leaves_within_the_last_send_cancels_nothing_later() -> None:
+    proxy, _ = proxy_for()
+    callbacks: list[Callable[[], object]] = []
+
+    class Leaving:
+        """A `receive` that learns within a send that its client has left."""
+
+        async def __call__(self) -> Message:
+            return {"type": "http.request", "body": b"{}", "more_body": False}
+
+        def call_on_leave(self, callback: Callable[[], object]) -> bool:
+            callbacks.append(callback)
+            return True
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body" and not message["more_body"]:
+            callbacks[0]()
+
+    await soon(proxy(scope_for("/v1/responses"), Leaving(), send))
+    await asyncio.sleep(0)
+    assert callbacks
+
+
 @pytest.mark.parametrize("own_server", [False, True])
 @pytest.mark.parametrize("framing", [b"content-length: 100", b"transfer-encoding: chunked"])
 async def test_upstream_notices_that_an_upload_was_given_up(

@@ -46,11 +46,12 @@ class Clock:
 
 class AppReceive:
     """The application's `receive`: the request, then that the client has left or the response is
-    complete. It tells the latter by a call, too: see `call_on_leave` in `http/asgi.py`."""
+    complete. It offers a call if the client leaves: see `call_on_leave` in `http/asgi.py`."""
 
     def __init__(self) -> None:
         self.body: bytes | None = None  # not received yet
         self._over = Flag()
+        self._has_left = False
         self._on_leave: Callable[[], object] | None = None
 
     async def __call__(self) -> Message:
@@ -62,13 +63,18 @@ class AppReceive:
 
     def call_on_leave(self, callback: Callable[[], object]) -> bool:
         self._on_leave = callback
-        if self._over.is_set():
-            self.end()
+        if self._has_left:
+            self.leave()
         return True
 
     def end(self) -> None:
-        """Tell the application that there is nothing more to receive."""
+        """Tell the application that the response is complete."""
         self._over.set()
+
+    def leave(self) -> None:
+        """Tell the application that the client has left."""
+        self._has_left = True
+        self.end()
         callback, self._on_leave = self._on_leave, None
         if callback is not None:
             callback()
@@ -124,7 +130,7 @@ class Client:
     def mark_departed(self) -> None:
         """Mark the client as gone and wake everything that waits for it."""
         self.departed = True
-        self.receive.end()
+        self.receive.leave()
         self.on_leave()
         self._signal_drained()
         self._wake.set()

@@ -267,28 +267,38 @@ class _Watch:
     """A context that ends early: what its task awaits is cancelled, and the cancellation taken back
     where it comes out, like that of `asyncio.timeout`, which takes three times as long."""
 
-    __slots__ = ("_cancelled_before", "_ended", "_task")
+    __slots__ = ("_cancelled", "_cancelled_before", "_ended", "_task")
 
     def __init__(self) -> None:
         self._task: asyncio.Task[Any] | None = None  # while it is in the context
-        self._ended = False
+        self._ended = self._cancelled = False
 
     def __enter__(self) -> None:
         self._task = task = cast(asyncio.Task[Any], asyncio.current_task())
         self._cancelled_before = task.cancelling()
         if self._ended:
-            task.cancel()
+            asyncio.get_running_loop().call_soon(self._cancel)
 
     def end(self) -> None:
-        if self._task is not None and not self._ended:
-            self._task.cancel()
+        """End the context. If its task is running it is cancelled once it waits: the cancellation
+        would else come out of what it awaits after the context."""
+        if not self._ended and self._task is not None:
+            if self._task is asyncio.current_task():
+                asyncio.get_running_loop().call_soon(self._cancel)
+            else:
+                self._cancel()
         self._ended = True
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._cancelled = True
+            self._task.cancel()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
         """Return whether the exception is the cancellation that was asked for here, and no other
         one besides."""
         task, self._task = self._task, None
-        if task is None or not self._ended:
+        if task is None or not self._cancelled:
             return False
         return task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError
 
