@@ -6,7 +6,6 @@ costs less to write.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE as STATUS_LINES
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from abridge.http.flag import Flag
 
 SEPARATOR = re.compile(rb"[\x00-\x20\x7f()<>@,;:\[\]={}\\\"]")
 """Bytes that no name of a header may have."""
@@ -44,7 +45,7 @@ class RequestCycle(RequestResponseCycle):
         self.flow = connection.flow
         self.logger = connection.logger
         self.default_headers = connection.server_state.default_headers
-        self.message_event = asyncio.Event()
+        self.message_event = Flag()  # type: ignore[assignment]  # all that is used of one
         self.on_response = on_response
         self.disconnected = False
         self.keep_alive = keep_alive
