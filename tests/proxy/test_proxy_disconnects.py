@@ -118,9 +118,12 @@ async def test_a_client_that_leaves_within_the_last_send_cancels_nothing_later()
         if message["type"] == "http.response.body" and not message["more_body"]:
             callbacks[0]()
 
-    await soon(proxy(scope_for("/v1/responses"), Leaving(), send))
-    await asyncio.sleep(0)
-    assert callbacks
+    async def call_and_go_on() -> bool:
+        await proxy(scope_for("/v1/responses"), Leaving(), send)
+        await asyncio.sleep(0)
+        return True
+
+    assert await soon(call_and_go_on())
 
 
 @pytest.mark.parametrize("own_server", [False, True])
