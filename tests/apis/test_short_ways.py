@@ -167,13 +167,13 @@ def delta_frame(number: object, text: object, *, spaced: bool = False, **fields:
 
 
 NUMBERS = st.integers(-1, 99) | st.floats() | st.sampled_from([None, "7", [7], "sequence_number"])
+RAW_ITEM = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm"}]}
 ODD_FIELDS = st.dictionaries(
     st.sampled_from(["response", "item", "reasoning", "sequence_number", "x"]),
     st.sampled_from(
         [
             *(1, "sequence_number", "response", {"sequence_number": 3}),
-            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Hm"}]},
-            {"output": [{"type": "reasoning", "content": [{"type": "reasoning_text"}]}]},
+            *(RAW_ITEM, {"output": [RAW_ITEM]}),
         ]
     ),
     max_size=2,
@@ -200,6 +200,10 @@ def delta_frames(draw: st.DrawFn) -> bytes:
 class TestResponses:
     @given(st.lists(delta_frames(), min_size=2, max_size=8), st.booleans(), st.booleans())
     @example([delta_frame(1, "a"), delta_frame(2, "b"), delta_frame(3, "c")], True, True)
+    @example([delta_frame(1, "a"), delta_frame(2, "b", item=RAW_ITEM)], False, False)
+    @example(
+        [delta_frame(1, "a"), delta_frame(2, "b", response={"output": [RAW_ITEM]})], False, False
+    )
     def test_a_number_is_put_where_it_would_be_found(
         self,
         frames: list[bytes],
