@@ -161,8 +161,8 @@ class Sequencer:
             item, text = self._lanes[number].items.get(item_number), "".join(pieces)
             if self._budget.is_limited:
                 self._budget.add_model_text(text)
-            if item is not None:
-                cuts += [(item, cut) for cut in item.take_text(text)]
+            if item is not None and (found := item.take_text(text)):
+                cuts += [(item, cut) for cut in found]
         return cuts
 
     def _take(self, event: Event, now: float) -> list[Effect]:
