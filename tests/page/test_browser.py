@@ -370,7 +370,8 @@ class TestSeveral:
             reasoning_item(2, "Now I know."),
             message_item(3, "It is 100."),
         ]
-        async with page(Model(Answer(responses_stream(output)))) as tab:
+        steps = [step for frame in responses_stream(output) for step in (frame, 0.002)]
+        async with page(Model(Answer(steps))) as tab:
             await ask_question(tab)
             await tab.until(RECORDED)
             assert await tab.text("#thinking") == "I look first.\n\nNow I know."
