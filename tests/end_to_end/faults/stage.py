@@ -24,6 +24,7 @@ from abridge.app import create_app
 from abridge.core.sequencer import Sequencer
 from abridge.pipeline.client import Clock
 from abridge.pipeline.exchange import Exchange
+from abridge.pipeline.exchange_plan import FIRST_SHARE
 from abridge.proxy.calls import log_in_one_line
 from tests.end_to_end.faults.dialects import Dialect
 from tests.end_to_end.faults.players import Player, serve_player
@@ -35,8 +36,8 @@ from tests.support.servers import Peer, connect, serve, soon, until
 LONG, SHORT = 60.0, 1.0
 """Seconds: a limit that no test reaches, and one that is meant to run out."""
 
-PART = 100
-"""Characters of reasoning for the first part of a summary."""
+PART = round(100 / FIRST_SHARE)
+"""The setting `part_chars`, by which the first part of a summary is cut at 100 characters."""
 
 
 @dataclass
