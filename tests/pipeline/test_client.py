@@ -40,12 +40,12 @@ class TestListening:
         assert client.departed
         assert await client.receive() == {"type": "http.disconnect"}
 
-    async def test_it_is_called_no_more_once_nobody_listens(self) -> None:
+    async def test_it_is_called_no_more_once_detached(self) -> None:
         server = Server()
         client = Client(server, _send, Clock())
         async with asyncio.TaskGroup() as tasks:
             client.listen(tasks)
-            client.stop_listening()
+            client.detach()
         assert server.callback is not None
         server.callback()
         assert not client.departed

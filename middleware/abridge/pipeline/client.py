@@ -19,6 +19,10 @@ HIGH_WATER = 64 << 10
 """Bytes that may wait for a slow client before reading from upstream pauses."""
 
 
+def do_nothing() -> None:
+    pass
+
+
 class Clock:
     """Monotonic seconds, minus the time in which a send to the client was under way."""
 
@@ -70,12 +74,12 @@ class AppReceive:
     def end(self) -> None:
         """Tell the application that the response is complete."""
         self._over.set()
+        self._on_leave = None
 
     def leave(self) -> None:
         """Tell the application that the client has left."""
-        self._has_left = True
+        callback, self._has_left = self._on_leave, True
         self.end()
-        callback, self._on_leave = self._on_leave, None
         if callback is not None:
             callback()
 
@@ -103,8 +107,8 @@ class Client:
         self.departed = False  # true once the client has left
         self.finished = False  # true once everything was sent
         self.status: int | None = None
-        self.on_sent: Callable[[], None] = lambda: None  # called after each send
-        self.on_leave: Callable[[], None] = lambda: None
+        self.on_sent: Callable[[], None] = do_nothing  # called after each send
+        self.on_leave: Callable[[], None] = do_nothing
         self.keep_alive: Callable[[], bytes] = bytes  # returns a keep-alive, or nothing
 
     def listen(self, tasks: asyncio.TaskGroup) -> None:
@@ -112,11 +116,16 @@ class Client:
         if not call_on_leave(self._receive, self._leave):
             self._listening = tasks.create_task(self._wait_until_it_leaves())
 
-    def stop_listening(self) -> None:
+    def detach(self) -> None:
+        """Listen and call no more. So nothing that was called refers to the client in a circle, and
+        all of it is freed at once."""
         if self._listening is None:
-            call_on_leave(self._receive, lambda: None)
+            call_on_leave(self._receive, do_nothing)
         else:
             self._listening.cancel()
+            self._listening = None
+        self.on_sent = self.on_leave = do_nothing
+        self.keep_alive = bytes
 
     async def _wait_until_it_leaves(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

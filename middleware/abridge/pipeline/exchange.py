@@ -90,9 +90,9 @@ class Exchange:
                     await asyncio.wait([sending], timeout=CANCELLED_SEND_SECONDS)
                     raise
                 self._summary_runner.stop()
-                self._client.stop_listening()
+                self._client.detach()
         finally:
-            self._client.stop_listening()
+            self._client.detach()
             self._summary_runner.stop()
             self._close(failure)
         if failure is not None and not self._is_handled(failure):

@@ -105,8 +105,9 @@ class SummaryRunner:
         await self._room.wait()
 
     def stop(self) -> None:
-        """Cancel everything that runs and start nothing more."""
+        """Cancel everything that runs, start nothing more and emit nothing."""
         self._stopped = True
+        self._emit = _discard
         self.is_full = False
         self._room.set()
         for part, call in self._calls.items():
@@ -249,3 +250,7 @@ class SummaryRunner:
             self._observer.call_ended(part, outcome, now - call.started_at, spent)
         self.summary_seconds = now - (self._first_call_at or now)
         return now
+
+
+def _discard(_events: list[Event]) -> None:
+    """Take the place of what refers to the runner in a circle."""

@@ -165,8 +165,7 @@ class Proxy:
         finally:
             if response is not None:
                 await response.aclose()
-            if client.watcher is not None:
-                await _cancel_task(client.watcher)  # raise what `receive` raised meanwhile
+            await client.stop_watching()  # raises what `receive` raised meanwhile
 
     async def _call_upstream(
         self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
@@ -197,7 +196,7 @@ class _ClientStream(httpx.AsyncByteStream):
         self._unread_bytes = 0
         self._more_body = True
         self._changed = Flag()  # set by each message received, and each chunk taken
-        self.watcher: asyncio.Task[None] | None = None
+        self._watcher: asyncio.Task[None] | None = None
         self.disconnected = False
 
     async def read_body(self) -> bytes | _ClientStream | None:
@@ -224,12 +223,17 @@ class _ClientStream(httpx.AsyncByteStream):
         """Return a context in which what is awaited is cancelled once the client leaves.
 
         The server tells that by a call if it can, and nothing of the body is to come. Otherwise
-        `watcher` is a task that waits for it.
+        a task waits for it.
         """
         watch = _Watch()
         if self._more_body or not call_on_leave(self._receive, partial(self._leave, watch)):
-            self.watcher = asyncio.create_task(self._wait_until_it_leaves(watch))
+            self._watcher = asyncio.create_task(self._wait_until_it_leaves(watch))
         return watch
+
+    async def stop_watching(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            await _cancel_task(watcher)
 
     async def _wait_until_it_leaves(self, watch: _Watch) -> None:
         try:

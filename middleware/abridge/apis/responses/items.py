@@ -128,6 +128,20 @@ def mint_item_id(item_type: str) -> str:
     return mint_id(ID_PREFIXES.get(item_type, "item_"))
 
 
+class _Room:
+    """The characters that may still be stored."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+
+    def reserve(self, size: int) -> bool:
+        """Reserve so many characters; return whether as many were left."""
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+
 class OutputItems:
     """Hold the items of one response, of which at most `limit` characters are stored.
 
@@ -140,7 +154,7 @@ class OutputItems:
         self.has_queue = False  # events of later items are queued behind the open one
         self.frame_size = 0  # bytes of the frame that is being read
         self.faults = 0  # events that upstream sent out of order
-        self._room_left = limit
+        self.reserve = _Room(limit).reserve
         self._make_frame = make_frame
         self._items: dict[int, OutputItem] = {}
         self._by_upstream_index: dict[int, OutputItem] = {}  # by upstream's `output_index`
@@ -150,13 +164,6 @@ class OutputItems:
     def mismatches(self) -> int:
         """Return the number of texts that are not the sum of their deltas."""
         return sum(item.contents.mismatches for item in self._items.values())
-
-    def reserve(self, size: int) -> bool:
-        """Reserve so many characters; return whether as many were left."""
-        if size > self._room_left:
-            return False
-        self._room_left -= size
-        return True
 
     def store_done(self, item: OutputItem, done: Json) -> None:
         """Store an item as it is at its end, if there is room."""

@@ -71,7 +71,8 @@ class TranslatedEvents:
     def __init__(self) -> None:
         self._answer: TranslatedAnswer | None = None
 
-    def make_frame(self, _event_type: str, _fields: Json) -> None:
+    @staticmethod
+    def make_frame(_event_type: str, _fields: Json) -> None:
         """Return None: translated events carry no frame."""
 
     def make_answer_reader(self, output: OutputItems) -> TranslatedAnswer:
