@@ -30,6 +30,7 @@ from abridge.errors import SummarizerError, SummaryWithheld
 from abridge.http.breaker import CircuitBreaker
 from abridge.observability.metrics import Metrics, metrics_for
 from abridge.summarizers.call import GuardedCall, Outcome, checked_usage, runs_in_process
+from abridge.summarizers.cleaning import clean
 from abridge.summarizers.review import Reviewer
 from abridge.summarizers.summarizer import Summarizer, UserSummarizer
 
@@ -141,6 +142,10 @@ class Guard:
         Raises SummarizerError, with the usage of the call as far as it is known. A call that is
         cancelled or closed early counts neither as a failure nor as a success.
         """
+        if runs_in_process(summarizer) and not self.reviews:
+            for piece in await self._write_in_process(summarizer, passage):
+                yield piece
+            return
         call = GuardedCall(summarizer, passage, self._reviewer, self._timeout)
         outcome: str | Outcome = None
         try:
@@ -157,6 +162,21 @@ class Guard:
             yield call.draft  # it could not be reviewed, and is shown all the same
         if call.usage is not None:
             yield call.usage
+
+    async def _write_in_process(
+        self, summarizer: Summarizer, passage: Passage
+    ) -> list[str | SummarizerUsage]:
+        """Write a part that nobody reviews: without a time limit, and so without a task for it."""
+        try:
+            pieces = [piece async for piece in summarizer.summarize(passage)]
+            text = _clean_text(pieces)
+        except Exception as error:
+            failure, cause = _explain(None, summarizer, error)
+            self._update_breaker(self._breaker.note_failure)
+            _log_failure(None, summarizer, cause, error)
+            raise failure from error
+        self._update_breaker(self._breaker.note_success)
+        return [text, *(piece for piece in pieces if isinstance(piece, SummarizerUsage))]
 
     async def _end(self, call: GuardedCall, summarizer: Summarizer) -> None:
         """Stop the call if it has not ended, and wait until its task is done; not for long, since a
@@ -211,6 +231,14 @@ class Guard:
         self._metrics.review_seconds.labels(label).observe(time.monotonic() - call.review_began)
 
 
+def _clean_text(pieces: list[str | SummarizerUsage]) -> str:
+    """Return the text in what a summarizer yielded. Raises SummarizerError if there is none."""
+    text = clean("".join([piece for piece in pieces if isinstance(piece, str)])).lstrip()
+    if not text:
+        raise SummarizerError("empty", "The summarizer returned no text.")
+    return text
+
+
 def _failure_label(outcome: str | Outcome) -> str:
     """Return the outcome of a review without a verdict, as in the metrics."""
     if isinstance(outcome, TimeoutError):
@@ -219,7 +247,7 @@ def _failure_label(outcome: str | Outcome) -> str:
 
 
 def _explain(
-    call: GuardedCall, summarizer: Summarizer, error: BaseException
+    call: GuardedCall | None, summarizer: Summarizer, error: BaseException
 ) -> tuple[SummarizerError, str]:
     """Return a failure as the client may see it, and its cause for the log."""
     if isinstance(error, SummarizerError):
@@ -230,16 +258,16 @@ def _explain(
         cause = "it took too long"
     else:
         failure = SummarizerError("upstream_error", "The summarizer failed.")
-        cause = _describe(call, summarizer, error)
-    if call.reviewing:
+        cause = type(error).__name__ if call is None else _describe(call, summarizer, error)
+    if call is not None and call.reviewing:
         failure = SummaryWithheld("The summary was withheld, since it could not be reviewed.")
     return failure, cause
 
 
 def _log_failure(
-    call: GuardedCall, summarizer: Summarizer, cause: str, error: BaseException
+    call: GuardedCall | None, summarizer: Summarizer, cause: str, error: BaseException
 ) -> None:
-    if call.reviewing:
+    if call is not None and call.reviewing:
         _log.warning("review failed: %s", cause)
     else:
         _log.warning("summarizer %s failed: %s", summarizer.name, cause)
