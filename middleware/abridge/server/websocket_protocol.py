@@ -22,13 +22,16 @@ from abridge.http.client_shares import ClientShares, client_name
 from abridge.server.http_protocol import DISCARD_SECONDS, CountRefusal, reset
 from abridge.server.refusals import error_response, invalid
 from abridge.websocket.session import CLOSING
-from abridge.work import LIGHT_BYTES
 
 MAX_FRAMES = 4096
 """Frames that a message may consist of."""
 
 MAX_QUEUED = 64
 """Messages that may wait for the application; beyond them, a single read would hold thousands."""
+
+
+SMALL_MESSAGE = 64 << 10
+"""Bytes of a message that need not be reserved while they come."""
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
@@ -103,7 +106,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def _reserve(self) -> None:
         """Take of the budget for a message that is not yet whole, unless that is small."""
-        wanted = self._message_bytes - self._reserved if self._message_bytes > LIGHT_BYTES else 0
+        wanted = self._message_bytes - self._reserved if self._message_bytes > SMALL_MESSAGE else 0
         if wanted and self._incomplete.take(self._name, wanted):
             self._reserved += wanted
         elif wanted:
