@@ -34,6 +34,9 @@ LEARNED_MODELS = 256
 OWNER_KEYS = 1024
 """Tenants' keys for the marks of summaries; their keys are digests."""
 
+SEALING_KEYS = 1024
+"""Keys derived for sealed values, for each salt that a process has used."""
+
 MARKS = 100_000
 """Marks of summaries; their keys are digests, and they have no values."""
 
