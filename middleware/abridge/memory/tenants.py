@@ -89,7 +89,7 @@ def keyed_digest(key: bytes, *parts: bytes) -> bytes:
 
 def prefix_lengths(*parts: bytes) -> bytes:
     """Join parts, each after its length."""
-    return b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "big"), part)])
+    return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
 
 
 def _is_blank(value: bytes) -> bool:

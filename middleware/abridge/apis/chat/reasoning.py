@@ -216,7 +216,7 @@ def _is_opaque(entry: Any) -> bool:
     return (
         isinstance(entry, dict)
         and string(entry.get("type")) in _OPAQUE_TYPES
-        and not any(entry.get(key) for key in ("text", "summary", "thinking"))
+        and not (entry.get("text") or entry.get("summary") or entry.get("thinking"))
     )
 
 
