@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionChunk
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.history import ChatHistory
+from abridge.apis.chat.history import ChatHistory, split_answer, take_blobs
 from abridge.apis.chat.request import read_request
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, is_envelope
@@ -547,3 +547,40 @@ def _translating_writer(limit: int = LIMIT, **display: Any) -> ChatWriter:
     echo = translating("responses", CHAT).echo
     shown = Display(**display, seal=sealer().seal)
     return translating_chat_writer(PROFILES["auto"], shown, echo, limit, Minting())
+
+
+ENTRIES = st.lists(
+    st.sampled_from(
+        [
+            {"type": "redacted_thinking", "data": "abr1.old.AA"},
+            {"type": "reasoning.text", "text": "I add.", "data": "abr1.old.AA"},
+            {"type": "text", "text": "Five."},
+            {"type": "thinking", "thinking": "I add."},
+        ]
+    ),
+    max_size=3,
+)
+
+TEXTS = st.sampled_from(["", "Five.", "<think>I add.</think>Five.", "<think>", "I add.</think>\n"])
+
+
+@given(
+    st.fixed_dictionaries(
+        {"role": st.just("assistant")},
+        optional={
+            "content": st.none() | TEXTS | ENTRIES,
+            "refusal": st.just("No."),
+            "reasoning": TEXTS,
+            "reasoning_details": ENTRIES,
+            "thinking_blocks": ENTRIES,
+        },
+    )
+)
+def test_a_blob_is_no_part_of_the_answer_that_is_read(message: dict[str, Any]) -> None:
+    """What is not read again, since it is the answer as before, is what reading it would give."""
+    without_blobs = json.loads(json.dumps(message))
+    take_blobs(without_blobs)
+    history = ChatHistory({"messages": [message]})
+    turn = history.turns[0]
+    history.open_envelopes(turn, lambda *_: None)
+    assert turn.text == split_answer(without_blobs)[0]

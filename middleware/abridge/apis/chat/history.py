@@ -84,7 +84,8 @@ class ChatHistory:
         blobs = take_blobs(message)
         if not blobs:
             return False
-        turn.text, _ = split_answer(message)
+        if not _is_plain(message.get("content")):
+            turn.text, _ = split_answer(message)
         param = f"messages[{self._message_indexes[id(message)]}]"
         place = message_place(turn) if turn.role == "assistant" else None
         envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
@@ -146,9 +147,12 @@ def _is_bare(message: Json) -> bool:
     """Return whether a message has no place for reasoning, as most of a long conversation: none of
     its fields, and a text in which no tag begins."""
     content = message.get("content")
-    return _NAMES.isdisjoint(message) and (
-        content is None or (isinstance(content, str) and not may_have_tags(content))
-    )
+    return _NAMES.isdisjoint(message) and (content is None or _is_plain(content))
+
+
+def _is_plain(content: Any) -> bool:
+    """Return whether a content is a text of which all is the answer, whatever its message holds."""
+    return isinstance(content, str) and not may_have_tags(content)
 
 
 def _object(value: Any) -> Json:
