@@ -50,6 +50,9 @@ _HIDDEN_PREFIX = b'"re'
 
 _RAW_PART_TYPE = b'"reasoning_text"'
 
+_LAST_NUMBER, _LAST_END = b',"sequence_number":', b"}\n\n"
+"""What stands before and after a number that comes last in its event."""
+
 _NUMBER_PATTERN = re.compile(_NUMBER_KEY + rb"\s*:\s*(\d+)")
 
 _PART_INDEX_KEY = b'"summary_index"'
@@ -167,6 +170,9 @@ class ResponsesWriter:
         """Give a frame the next number, spliced in where it can only be the event's own."""
         is_plain = b'"response"' not in frame and (self._shows_raw or _RAW_PART_TYPE not in frame)
         if self._is_numbered and is_plain and frame.count(_NUMBER_KEY) == 1:
+            start = frame.rfind(_LAST_NUMBER) + len(_LAST_NUMBER)
+            if frame.endswith(_LAST_END) and frame[start : -len(_LAST_END)].isdigit():
+                return b"".join((frame[:start], self._take_number(), _LAST_END))
             found = _NUMBER_PATTERN.search(frame)
             if found is not None:
                 start, end = found.span(1)
