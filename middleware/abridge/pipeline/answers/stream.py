@@ -70,10 +70,10 @@ class StreamAnswer:
         self._close_when_done()
 
     def emit(self, events: list[Event]) -> None:
-        if self.passed_ok is not None:
-            return
         pieces, write = list[bytes](), self._context.writer.write
         for event in events:
+            if self.passed_ok is not None:
+                break
             try:
                 pieces.append(write(event))
             except RecursionError as error:
