@@ -127,7 +127,7 @@ class Sequencer:
         summarizer refuses a part, the next one is merged with it.
         """
         continuing: list[Event] = []
-        for event in (*events, None):
+        for event in (*events, None):  # None: the end, at which the last of them are taken
             if event is not None and event.lane is not None and type(event) in self._continuing:
                 continuing.append(event)
                 continue

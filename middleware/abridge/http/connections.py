@@ -230,9 +230,10 @@ class UpstreamConnection(ResponseHandler):
         self._drop_timeout()
 
     def _reschedule_timeout(self) -> None:
-        if self._is_awaited:  # else upstream's silence, or our not reading it, delays nobody
+        # Upstream's silence delays nobody unless it is awaited, nor does our not reading it.
+        if self._is_awaited and self._read_timeout:
             self._is_overdue = False
-            self._deadline = self._loop.time() + (self._read_timeout or 0)
+            self._deadline = self._loop.time() + self._read_timeout
             if self._read_timeout_handle is None or self._timer_ends_at > self._deadline:
                 self._set_timer(self._deadline)
 

@@ -57,7 +57,7 @@ class ExchangePlanner:
         self._settings = settings
         self._answer_memory = answer_memory
         if any(route.summary.on_failure == "extract" for route in settings.routes):
-            _extract()  # is imported now rather than while streams run
+            _import_fallback()  # is imported now rather than while streams run
 
     def plan(
         self,
@@ -215,12 +215,12 @@ class ExchangePlanner:
             in_turn=free and not reviewed,
             held_limit=int(limits.held),
             max_overhead=None if free else summary.max_overhead,
-            fallback=_extract() if extracts else None,
+            fallback=_import_fallback() if extracts else None,
             fail_response=summary.on_failure == "fail",
         )
 
 
-def _extract() -> Fallback:
+def _import_fallback() -> Fallback:
     from abridge.summarizers.extractive.extract import (  # noqa: PLC0415 -- many patterns
         extract_or_nothing,
     )
