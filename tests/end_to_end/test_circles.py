@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.app import create_app
 from tests.apis.messages import scripts as messages
-from tests.support.asgi import call
+from tests.support.asgi import begin, call
 from tests.support.deployments import settings_for
 from tests.support.streams import (
     THOUGHT,
@@ -72,6 +73,47 @@ async def test_a_request_leaves_no_circle(
         asked = await call(app, path, {"model": "m", "stream": streamed, **question}, headers)
         assert asked.status == 200
 
+    assert await circles_left_by(ask) == []
+
+
+class Endless(httpx.AsyncByteStream):
+    """The beginning of a stream, of which no more comes."""
+
+    def __init__(self, frames: list[bytes]) -> None:
+        self._frames = frames
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for frame in self._frames:
+            yield frame
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("api", STREAMS)
+async def test_a_client_that_leaves_mid_stream_leaves_no_circle(api: str) -> None:
+    frames = STREAMS[api]
+    deltas = [frame for frame in frames if THOUGHT[:5].encode() in frame][:1] * 3
+    begun = [*frames[: frames.index(deltas[0])], *deltas]
+    kind = {"content-type": "text/event-stream"}
+    transport = httpx.MockTransport(
+        lambda _: httpx.Response(200, headers=kind, stream=Endless(begun))
+    )
+    settings = settings_for(
+        upstreams=[{"base_url": "http://upstream/v1", "api": api}], summary={"part_chars": 100}
+    )
+    app = create_app(settings, transport=transport, registry=CollectorRegistry())
+    path, question = QUESTIONS[api]
+
+    async def leave() -> None:
+        asked = begin(app, path, {"model": "m", "stream": True, **question}, SUMMARY)
+        await asked.until(b"data:")
+        asked.left.set()
+        await asked.finish()
+
+    assert await circles_left_by(leave) == []
+
+
+async def circles_left_by(ask: Callable[[], Awaitable[None]]) -> list[type]:
+    """Return the types of what a request leaves to the garbage collector."""
     await ask()
     await ask()  # nothing is made for the first time any more
     gc.collect()
@@ -81,12 +123,11 @@ async def test_a_request_leaves_no_circle(
         await ask()
         await asyncio.sleep(0)
         gc.collect()
-        circles = [type(one) for one in gc.garbage if is_of_a_request(one)]
+        return [type(one) for one in gc.garbage if is_of_a_request(one)]
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
-    assert circles == []
 
 
 def is_of_a_request(one: object) -> bool:

@@ -50,7 +50,8 @@ _VALUE = re.compile(rb'\s*+:\s*+(?:"((?:[^"\\]++|\\.)*+)"|(\d{1,18}+)(?=\s*+[,}]
 _CLOSING = re.compile(rb'"([\]} ]++[\r\n]++)')
 
 Proceed: TypeAlias = Callable[[str, "bytes | None"], Event]
-"""Makes the event of the next text, given that and the frame in which it goes out."""
+"""Makes the event of the next text, given that and the frame in which it goes out. It must not
+refer to what holds the patterns: if a client left mid-stream, that circle would stay."""
 
 
 class DeltaPatterns:

@@ -42,7 +42,6 @@ class Continuations:
         self._choices = choices
         self._framing = framing
         self._display = display
-        self.patterns = DeltaPatterns()
 
     def find(self, chunk: Json, *, is_translated: bool) -> Continuation | None:
         """Return how a chunk continues a choice, if that is all it does."""
@@ -56,23 +55,29 @@ class Continuations:
         return None if not shows_raw and has_other_fields(chunk) else found
 
     def learn(
-        self, found: Continuation, frame: bytes, carried: bytes | None, written: bytes | None
+        self,
+        patterns: DeltaPatterns,
+        found: Continuation,
+        frame: bytes,
+        carried: bytes | None,
+        written: bytes | None,
     ) -> None:
-        """Learn the pattern of a frame: `carried` is its chunk once repaired, `written` is the
-        frame in which the event went out.
+        """Add the pattern of a frame: `carried` is its chunk once repaired, `written` is the frame
+        in which the event went out.
 
         A call's index that was added in the repair counts the calls, so it may vary.
         """
-        is_repaired = carried not in (None, frame)
-        if not (is_repaired and found.field == "tool_calls"):
-            proceed = self._proceed_call if found.field == "tool_calls" else self._proceed
-            reader = self._choices[found.lane]
-            continued = partial(proceed, reader, found, carried)
-            self.patterns.learn(frame, written, found.key, found.text, continued)
+        is_repaired, of_call = carried not in (None, frame), found.field == "tool_calls"
+        if not (is_repaired and of_call):
+            proceed = self._proceed_call if of_call else self._proceed
+            continued = partial(proceed, self._choices[found.lane], found, carried)
+            patterns.learn(frame, written, found.key, found.text, continued)
 
     def proceed(self, found: Continuation, frame: bytes | None) -> Event:
         """Read a chunk that only continues a text."""
         return self._proceed(self._choices[found.lane], found, frame, found.text, frame)
+
+    # Each reads the text of a chunk `like` the one that was found.
 
     def _proceed(
         self,
@@ -82,7 +87,6 @@ class Continuations:
         text: str,
         frame: bytes | None,
     ) -> Event:
-        """Read the text of a chunk `like` this one."""
         self.last_frame = like
         return reader.proceed(found.field, text, frame)
 

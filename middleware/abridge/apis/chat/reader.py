@@ -28,6 +28,7 @@ from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.inline import has_unopened_block, split_inline
 from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
 from abridge.apis.chat.repair import ChunkRepair
+from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
@@ -72,6 +73,7 @@ class ChatReader:
         self._makes_envelopes = display.seal is not None and framing.carries_frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
+        self._patterns = DeltaPatterns()
         self._continuations = Continuations(self._choices, framing, display)
         self._rebuilder: CompletionRebuilder | None = None
         if display.hides_raw:
@@ -92,7 +94,7 @@ class ChatReader:
         return self._unread_count + (self._rebuilder.dropped if self._rebuilder is not None else 0)
 
     def read(self, frame: bytes) -> list[Event]:
-        event = self._continuations.patterns.read(frame)
+        event = self._patterns.read(frame)
         return self._read(frame) if event is None else [event]
 
     def _read(self, frame: bytes) -> list[Event]:
@@ -119,7 +121,7 @@ class ChatReader:
 
     def _read_repaired(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
         """Read a chunk that does not merely continue as it is, but perhaps once it is repaired."""
-        self._continuations.patterns.clear()
+        self._patterns.clear()
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, frame)
         if carried not in (None, frame):
@@ -147,7 +149,7 @@ class ChatReader:
         self, chunk: Json, carried: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         """Read a chunk that does not merely continue. `originals` are its choices as they came."""
-        self._continuations.patterns.clear()
+        self._patterns.clear()
         if chunk.get("choices"):
             self._continuations.last_frame = carried
         events = self._start(chunk)
@@ -235,7 +237,7 @@ class ChatReader:
         if found is None or not found.is_bare:
             return None
         if frame is not None:
-            self._continuations.learn(found, frame, carried, carried)
+            self._continuations.learn(self._patterns, found, frame, carried, carried)
         return self._continuations.proceed(found, carried)
 
     def _read_repeated(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
@@ -244,7 +246,7 @@ class ChatReader:
         found = self._find_continuation(chunk, carried)
         events = self._read_parsed(chunk, carried)
         if found is not None and len(events) == 1:
-            self._continuations.learn(found, frame, carried, events[0].frame)
+            self._continuations.learn(self._patterns, found, frame, carried, events[0].frame)
         return events
 
     def _find_continuation(self, chunk: Json, frame: bytes | None) -> Continuation | None:
@@ -405,7 +407,7 @@ class ChatReader:
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
-        self._continuations.patterns.clear()
+        self._patterns.clear()
         events = self._flush_choices(is_cut=self._failed)
         if not self._failed:
             events += self._finish_choices()

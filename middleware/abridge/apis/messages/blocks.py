@@ -115,7 +115,8 @@ class Block:
         return []
 
     def proceed(self, text: str, frame: bytes | None) -> Event:
-        """Take the text of a delta that holds nothing else, after another one did."""
+        """Take the text of a delta that holds nothing else, after another one did; asked only of a
+        block that has a `text_field`."""
         raise NotImplementedError
 
     def stop(self) -> list[Event]:

@@ -150,12 +150,8 @@ class MessagesReader:
         field = block.text_field
         is_next = event.get("type") == "content_block_delta" and len(events) == 1
         if is_next and delta.keys() == {"type", field} and string(delta[field]):
-            proceed = partial(self._proceed, block)
+            proceed = partial(_proceed, self._order, block)
             self._patterns.learn(frame, events[0].frame, field, delta[field], proceed)
-
-    def _proceed(self, block: Block, text: str, frame: bytes | None) -> Event:
-        self._order.note_fragment(text)
-        return block.proceed(text, frame)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -446,3 +442,9 @@ class MessagesReader:
 def _block_index(event: Json) -> int | None:
     index = event.get("index")
     return index if isinstance(index, int) else None
+
+
+def _proceed(order: BlockOrder, block: Block, text: str, frame: bytes | None) -> Event:
+    """Read the next text of a block."""
+    order.note_fragment(text)
+    return block.proceed(text, frame)
