@@ -243,16 +243,32 @@ class ReasoningItem:
         )
 
 
+NO_EVENTS = deque[Event](maxlen=0)
+"""The queue of every lane in which nothing waits: an empty one takes 760 bytes."""
+
+
 @dataclass(slots=True)
 class Lane:
     grace_left: float  # seconds that the lane may still wait
-    queue: deque[Event] = field(default_factory=deque)
-    """Events that have arrived and are not emitted yet."""
+    queue: deque[Event] = field(default_factory=lambda: NO_EVENTS)
+    """Events that have arrived and are not emitted yet; `push` and `pop` them."""
     items: dict[int, ReasoningItem] = field(default_factory=dict)
     open_item: ReasoningItem | None = None
     """The item between its ReasoningStarted and ReasoningEnded, as emitted."""
     held_since: float | None = None  # start of the present hold
     held_seconds: float = 0.0  # seconds of all holds that are over
+
+    def push(self, event: Event) -> None:
+        if self.queue:
+            self.queue.append(event)
+        else:
+            self.queue = deque((event,))
+
+    def pop(self) -> Event:
+        event = self.queue.popleft()
+        if not self.queue:
+            self.queue = NO_EVENTS
+        return event
 
     def blocking_parts(self) -> list[SummaryPart]:
         """Return the parts that keep the head of the queue from being emitted."""

@@ -148,7 +148,7 @@ class Sequencer:
         for event in events:
             lane = self._lanes[event.lane]
             if lane.queue:
-                lane.queue.append(event)
+                lane.push(event)
                 self.held_bytes += held_size(event)
             else:
                 self._effects.append(event)
@@ -170,7 +170,7 @@ class Sequencer:
         self.held_bytes += held_size(event)
         if event.lane is not None:
             lane = self._lanes[event.lane]
-            lane.queue.append(event)
+            lane.push(event)
             self._process_arrival(lane, event, now)
             return self._emit_ready(now, lane)
         self._shared_queue.append(event)
@@ -383,7 +383,7 @@ class Sequencer:
             self.holding -= 1
 
     def _emit_head(self, lane: Lane) -> None:
-        event = lane.queue.popleft()
+        event = lane.pop()
         self.held_bytes -= held_size(event)
         if isinstance(event, NativeSummary):
             event = replace(event, index=lane.items[event.item].index_of_native(event.index))
