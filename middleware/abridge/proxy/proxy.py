@@ -16,7 +16,6 @@ only before the headers; one that is cancelled otherwise is left to whoever canc
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
@@ -192,7 +191,7 @@ class _ClientStream(httpx.AsyncByteStream):
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
-        self._chunks: deque[bytes] = deque()
+        self._chunks: list[bytes] = []
         self._unread_bytes = 0
         self._more_body = True
         self._changed = Flag()  # set by each message received, and each chunk taken
@@ -204,7 +203,7 @@ class _ClientStream(httpx.AsyncByteStream):
         await self._receive_message()
         if self.disconnected:
             return None
-        return self if self._more_body else self._take_chunk()
+        return self if self._more_body else self._take_chunks()
 
     def __aiter__(self) -> _ClientStream:
         return self
@@ -217,7 +216,7 @@ class _ClientStream(httpx.AsyncByteStream):
             raise OSError("the client has left")
         if not self._chunks:
             raise StopAsyncIteration
-        return self._take_chunk()
+        return self._take_chunks()
 
     def watch(self) -> _Watch:
         """Return a context in which what is awaited is cancelled once the client leaves.
@@ -260,11 +259,12 @@ class _ClientStream(httpx.AsyncByteStream):
         self._more_body = message.get("more_body", False)
         self._changed.set()
 
-    def _take_chunk(self) -> bytes:
-        chunk = self._chunks.popleft()
-        self._unread_bytes -= len(chunk)
+    def _take_chunks(self) -> bytes:
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._unread_bytes = 0
         self._changed.set()
-        return chunk
+        return data
 
 
 class _Watch:
