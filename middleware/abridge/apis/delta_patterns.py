@@ -80,6 +80,7 @@ class DeltaPatterns:
         """Learn from a frame that was the next delta, with this text under this key, and from the
         bytes in which it goes out."""
         if self._unused >= MAX_UNUSED:
+            self.clear()
             return
         self._unused += 1
         pattern = _find_pattern(frame, carried, key.encode(), text, proceed)
