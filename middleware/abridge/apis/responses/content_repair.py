@@ -92,7 +92,7 @@ class ContentRepair:
         self._is_share = False  # one of several items that share upstream's content
         self._is_continued = False  # a later item has the rest of it
         self._earlier: dict[int, str] = {}  # what earlier items have of parts, by their index
-        self._ended: set[int] = set()  # indexes of the parts that earlier items have all of
+        self._ended = frozenset[int]()  # indexes of the parts that earlier items have all of
 
     @property
     def mismatches(self) -> int:
@@ -201,11 +201,11 @@ class ContentRepair:
         """Continue the content of an item that was closed. Each keeps only its share."""
         self._is_share = earlier._is_share = earlier._is_continued = True
         self._indexes = earlier._indexes
-        self._earlier, self._ended = {**earlier._earlier}, {*earlier._ended}
+        self._earlier, self._ended = {**earlier._earlier}, earlier._ended
         for part in earlier._parts:
             self._earlier[part.index] = self._earlier.get(part.index, "") + part.text
             if part.stage != "added":
-                self._ended.add(part.index)
+                self._ended |= {part.index}
 
     def _is_repeated(
         self,

@@ -106,7 +106,7 @@ class PartIndexes:
     """
 
     def __init__(self) -> None:
-        self._known: set[int] = set()
+        self._known: tuple[int, ...] = ()  # nearly always one
         self._counts_events = False
 
     def read(self, event: Json, stage: Stage, *, is_fresh: bool) -> int | None:
@@ -122,7 +122,8 @@ class PartIndexes:
         if is_new and (misses_part or len(self._known) >= MAX_INDEXES):
             self._counts_events = True
             return None
-        self._known.add(index)
+        if is_new:
+            self._known += (index,)
         return index
 
 
