@@ -322,6 +322,7 @@ async def _send_response(response: Response, send: Send) -> None:
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     async for chunk in response.body:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        del chunk  # or it stays while the next one is awaited
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
