@@ -119,18 +119,15 @@ class HttpProtocol(HttpToolsProtocol):
         self._keep_alive = keep_alive
         self._shares = connections
         self._turned_away = turned_away
-        self._admitted = False
+        self._admitted = self._in_body = False
         self._count_refusal = count_refusal
         self._check_seconds = min(limits.client, limits.upload) / 10
         self._refused = False  # nothing more is read of this connection
         self._running: RequestCycle | None = None  # the request that is being answered
-        self._last_progress = self.loop.time()
-        self._received_at = self._last_progress
-        self._unsent_bytes = 0
+        self._last_progress = self._received_at = self.loop.time()
+        self._unsent_bytes = self._body_bytes = 0
         self._framing_bytes = 0  # received since the last request, and not part of a body
         self._head_bound = 0  # the most that a head which is complete now can have
-        self._in_body = False
-        self._body_bytes = 0
         self._body_began = 0.0
         self._upgrade: list[tuple[bytes, bytes]] = []  # the headers that asked for one
 
@@ -263,7 +260,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_asgi_task(self.cycle, self.app)
         else:
             self.pipeline.insert(0, (self.cycle, self.app))
-            self._on_request_waiting()
+            if len(self.pipeline) > MAX_WAITING:
+                raise malformed()
+            self.flow.resume_reading()  # so as to notice that the client leaves
 
     def _complete_scope(self, version: str, method: bytes) -> None:
         """Add what the first line of the head says, as uvicorn does."""
@@ -288,11 +287,6 @@ class HttpProtocol(HttpToolsProtocol):
                 else self.on_response_complete
             ),
         )
-
-    def _on_request_waiting(self) -> None:
-        if len(self.pipeline) > MAX_WAITING:
-            raise malformed()
-        self.flow.resume_reading()  # so as to notice that the client leaves
 
     def on_body(self, body: bytes) -> None:
         """Keep a piece of the body, as uvicorn does; a read may hold tens of thousands of them."""
