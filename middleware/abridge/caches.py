@@ -37,6 +37,12 @@ OWNER_KEYS = 1024
 SEALING_KEYS = 1024
 """Keys derived for sealed values, for each salt that a process has used."""
 
+OPENED_BLOB_BYTES = 16 << 20
+"""Bytes of opened blobs, at least 1 KiB each: so 16,384 at most."""
+
+OPENED_BLOB_SECONDS = 600
+"""How long an opened blob is used again, in seconds: then it is opened anew."""
+
 MARKS = 100_000
 """Marks of summaries; their keys are digests, and they have no values."""
 

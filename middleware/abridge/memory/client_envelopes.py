@@ -1,8 +1,9 @@
 """The envelopes that clients carry: reasoning sealed into a blob on the way out, opened when the
 client returns it.
 
-A blob is `abr1.<key id>.<base64url>`. Nothing of it is stored, so any process with the same keys
-can continue the conversation. Its owner and its place in the conversation are in it as keyed tags
+A blob is `abr1.<key id>.<base64url>`. Nothing of it has to be stored, so any process with the same
+keys can continue the conversation; one that opened it a moment ago does not open it again
+(`opened_blobs.py`). Its owner and its place in the conversation are in it as keyed tags
 that are compared after decryption, so a blob that belongs to someone else, or elsewhere, is
 distinguished from a damaged one.
 
@@ -20,12 +21,14 @@ from base64 import urlsafe_b64encode
 from binascii import a2b_base64, b2a_base64
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from functools import cached_property
+from hashlib import blake2b
 
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, damaged_error
 from abridge.apis.json import dumps, loads_exact
 from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.keys import Key, Keyring
+from abridge.memory.opened_blobs import OpenedBlob, OpenedBlobs, tag_place
 from abridge.memory.tenants import keyed_digest, prefix_lengths
 
 DEFAULT_BLOB_TTL = 30 * 24 * 3600.0
@@ -62,15 +65,6 @@ _DATE_SUFFIX = re.compile(
 `2508` for year and month (1024 is a size); or `latest`."""
 
 
-class _OpenedBlob(NamedTuple):
-    """A blob that belongs to the tenant."""
-
-    content: bytes
-    key: Key
-    salt: bytes
-    place_tag: bytes
-
-
 class Sealer:
     """Seals and opens envelopes for one request.
 
@@ -79,6 +73,7 @@ class Sealer:
     one upstream and one model family. `now` is in seconds since the epoch; a blob is valid for
     `ttl` seconds. The content opened from one request is limited to `limit` bytes. `opened` counts
     the blobs used, `dropped` the others by reason: `foreign`, `expired`, `oversize`, `edited`.
+    `recent` are the blobs that were opened for earlier requests.
     `next_place` is what the envelopes of the answer are bound to, unless they say it themselves.
     """
 
@@ -93,6 +88,7 @@ class Sealer:
         now: float,
         limit: int,
         ttl: float = DEFAULT_BLOB_TTL,
+        recent: OpenedBlobs | None = None,
     ) -> None:
         self._keys = keys
         self._tenant_tags = tenant_tags
@@ -101,7 +97,8 @@ class Sealer:
         self._ttl = ttl
         self._limit = limit
         self._cipher = Cipher(keys, use=b"envelope", limit=MAX_SEALED_BYTES)
-        self._opened_blobs: dict[str, _OpenedBlob | str] = {}
+        self._opened_blobs: dict[str, OpenedBlob | str] = {}
+        self._recent = OpenedBlobs() if recent is None else recent
         self._room_left = self._copy_room_left = limit
         self.next_place: bytes | None = None
         self.opened = 0
@@ -115,7 +112,7 @@ class Sealer:
             return ""
         salt = secrets.token_bytes(_SALT_BYTES)
         place = envelope.place if envelope.place is not None else self.next_place
-        owner_tag, place_tag = self._owner_tag(key, salt, tenant), _place_tag(key, salt, place)
+        owner_tag, place_tag = self._owner_tag(key, salt, tenant), tag_place(key, salt, place)
         header = _BLOB_HEADER.pack(_BLOB_VERSION, int(self._now), salt, owner_tag, place_tag)
         blob_start = f"{ENVELOPE_PREFIX}{key.id}."
         data = header + self._cipher.seal(
@@ -131,10 +128,8 @@ class Sealer:
         if isinstance(opened, str):
             self.dropped[opened] += 1
             return None
-        place_tag = _place_tag(opened.key, opened.salt, place)
         fields = loads_exact(opened.content)
-        is_in_place = place is not None and hmac.compare_digest(opened.place_tag, place_tag)
-        if not is_in_place or (item_id and item_id != fields["item"]):
+        if not opened.is_at(place) or (item_id and item_id != fields["item"]):
             self.dropped["edited"] += 1
             return None
         self.opened += 1
@@ -144,35 +139,59 @@ class Sealer:
         """Free the opened content. Call it when the request has been rewritten."""
         self._opened_blobs.clear()
 
-    def _open_cached(self, blob: str, param: str) -> _OpenedBlob | str:
+    def _open_cached(self, blob: str, param: str) -> OpenedBlob | str:
         """Return a blob's content and place, or the reason it cannot be used. A repeated blob is
         decrypted only once and counted against a separate limit for copies: each copy makes the
         request larger, too."""
         cached = self._opened_blobs.get(blob)
         if cached is None:
-            return self._opened_blobs.setdefault(blob, self._check_and_inflate(blob, param))
-        if isinstance(cached, _OpenedBlob):
+            return self._opened_blobs.setdefault(blob, self._open_once(blob, param))
+        if isinstance(cached, OpenedBlob):
             if len(cached.content) > self._copy_room_left:
                 return "oversize"
             self._copy_room_left -= len(cached.content)
         return cached
 
-    def _check_and_inflate(self, blob: str, param: str) -> _OpenedBlob | str:
+    def _open_once(self, blob: str, param: str) -> OpenedBlob | str:
+        """Open a blob, or take it from those that were opened for an earlier request."""
+        digest = blake2b(_encode_name(blob), key=self._owner, digest_size=32).digest()
+        recent = self._recent.get(digest)
+        if recent is None:
+            opened = self._check_and_inflate(blob, param)
+            if isinstance(opened, OpenedBlob):
+                self._recent.add(digest, opened)
+            return opened
+        return self._find_obstacle(recent.sealed_at, len(recent.content)) or recent
+
+    @cached_property
+    def _owner(self) -> bytes:
+        """The key under which this tenant's opened blobs are found."""
+        tags = [part for name, tag in self._tenant_tags.items() for part in (name.encode(), tag)]
+        return keyed_digest(self._keys.primary.tenant, b"opened", self._audience, *tags)
+
+    def _check_and_inflate(self, blob: str, param: str) -> OpenedBlob | str:
         """Check the cheap things first: owner, age and size before inflating."""
         key, header, compressed = self._decrypt(blob, param)
         _, sealed_at, salt, owner, place_tag = _BLOB_HEADER.unpack(header)
         tenant = self._tenant_tags.get(key.id)
         if tenant is None or not hmac.compare_digest(owner, self._owner_tag(key, salt, tenant)):
             return "foreign"
-        if self._now - sealed_at > self._ttl:
-            return "expired"
-        if compressed.size > self._room_left:
-            return "oversize"
-        self._room_left -= compressed.size
+        if obstacle := self._find_obstacle(sealed_at, compressed.size):
+            return obstacle
         content = compressed.inflate()
         if content is None:
             raise damaged_error(param)
-        return _OpenedBlob(content, key, salt, place_tag)
+        return OpenedBlob(content, sealed_at, key, salt, place_tag)
+
+    def _find_obstacle(self, sealed_at: int, size: int) -> str:
+        """Return the reason why a blob of the tenant's cannot be used. If there is none, take the
+        room for its content."""
+        if self._now - sealed_at > self._ttl:
+            return "expired"
+        if size > self._room_left:
+            return "oversize"
+        self._room_left -= size
+        return ""
 
     def _decrypt(self, blob: str, param: str) -> tuple[Key, bytes, CompressedValue]:
         key_id, _, encoded = blob.removeprefix(ENVELOPE_PREFIX).partition(".")
@@ -193,11 +212,6 @@ class Sealer:
 
 def _encode_envelope(envelope: Envelope) -> bytes:
     return dumps({"reasoning": envelope.reasoning, "item": envelope.item_id})
-
-
-def _place_tag(key: Key, salt: bytes, place: bytes | None) -> bytes:
-    """Return the tag of a place, salted so that nobody can compare or guess it."""
-    return keyed_digest(key.tenant, b"place", salt, place or b"")
 
 
 def _decode_base64url(encoded: str) -> bytes | None:

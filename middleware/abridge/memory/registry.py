@@ -10,6 +10,7 @@ from abridge.config.setting_types import STORE_SCHEMES
 from abridge.config.settings import HistorySettings, Route, Settings
 from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
+from abridge.memory.opened_blobs import OpenedBlobs
 from abridge.memory.route_memory import RouteMemory, contains_any
 from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.memory import MemoryStore
@@ -40,7 +41,7 @@ class MemoryRegistry:
         self._observe = observe
         self._stores: dict[tuple[str, int, float], Store] = {}
         self.keyring = _load_keyring(settings.history)
-        summaries = self._create_summaries(settings)
+        summaries, opened = self._create_summaries(settings), OpenedBlobs()
         self._memories = {
             route.upstream.name: RouteMemory(
                 route,
@@ -49,6 +50,7 @@ class MemoryRegistry:
                 summaries,
                 tenant=tenant,
                 limit=int(settings.limits.body),
+                opened=opened,
             )
             for route in settings.routes
         }

@@ -15,6 +15,7 @@ from abridge.apis.openai import MINT_MARK
 from abridge.config.settings import HistorySettings, Route
 from abridge.core.conversation import PrefixDigest, Turn
 from abridge.memory.keys import Key, Keyring
+from abridge.memory.opened_blobs import OpenedBlobs
 from abridge.memory.originals import Original, is_unique
 from abridge.memory.policy import TurnQuery
 from abridge.memory.stores.store import Store, StoreQuery
@@ -108,7 +109,7 @@ class RouteMemory:
 
     `store` is None if nothing is remembered. `tenant` identifies the caller where the application
     that Abridge is mounted in does so. `limit` bounds the bytes opened from one request's
-    envelopes.
+    envelopes; `opened` are those of all requests.
     """
 
     def __init__(
@@ -120,10 +121,12 @@ class RouteMemory:
         *,
         tenant: TenantCallable | None = None,
         limit: int = MAX_OPENED_BYTES,
+        opened: OpenedBlobs | None = None,
     ) -> None:
         self.settings: HistorySettings = route.history
         self._upstream = route.upstream.name
         self._limit = limit
+        self._opened = OpenedBlobs() if opened is None else opened
         self.keyring = keyring
         self.store = store
         self.summaries = summaries
@@ -194,6 +197,7 @@ class RouteMemory:
             now=time(),
             limit=self._limit,
             ttl=self.settings.seal_ttl,
+            recent=self._opened,
         )
 
     async def recall(
