@@ -28,7 +28,9 @@ def attribute_call(call: Json, parts: Iterable[tuple[str, str]], ref: str) -> Js
 
 def strip_attribution(call: Json) -> int:
     """Remove the attribution from a call; return the number of fields removed."""
-    fields = [key for key, value in call.items() if _is_attribution(key, value)]
+    fields = [
+        key for key in (REF_FIELD, PARTS_FIELD) if key in call and _is_attribution(key, call[key])
+    ]
     for key in fields:
         del call[key]
     return len(fields)

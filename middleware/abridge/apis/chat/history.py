@@ -66,11 +66,13 @@ class ChatHistory:
         removed += _strip_summaries(message, is_our_summary)
         if isinstance(copies := message.get(LITELLM_COPIES), dict):
             removed += _strip_summaries(copies, is_our_summary)
-        rest, inline = _strip_content(message.get("content"), is_our_summary)
-        if rest != message.get("content"):
-            message["content"] = rest
-            turn.text, _ = split_answer(message)
-            removed += 1
+        content, inline = message.get("content"), False
+        if not _is_plain(content):
+            rest, inline = _strip_content(content, is_our_summary)
+            if rest != content:
+                message["content"] = rest
+                turn.text, _ = split_answer(message)
+                removed += 1
         found = find_reasoning(message)
         return removed, inline or (found is not None and bool(found.text.strip()))
 
@@ -81,17 +83,18 @@ class ChatHistory:
         signature means nothing without the text it signs.
         """
         message = turn.items[0]
+        content = message.get("content")
         blobs = take_blobs(message)
         if not blobs:
             return False
-        if not _is_plain(message.get("content")):
+        if not _is_plain(content):
             turn.text, _ = split_answer(message)
         param = f"messages[{self._message_indexes[id(message)]}]"
         place = message_place(turn) if turn.role == "assistant" else None
         envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
         found = next(filter(None, envelopes), None)
-        for name in REASONING_FIELDS:
-            _object(message.get(LITELLM_COPIES)).pop(name, None)
+        for name in REASONING_FIELDS if LITELLM_COPIES in message else ():
+            _object(message[LITELLM_COPIES]).pop(name, None)
         self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
         _, turn.reasoning_texts = split_answer(message)
         return found is not None
@@ -146,13 +149,13 @@ class ChatHistory:
 def _is_bare(message: Json) -> bool:
     """Return whether a message has no place for reasoning, as most of a long conversation: none of
     its fields, and a text in which no tag begins."""
-    content = message.get("content")
-    return _NAMES.isdisjoint(message) and (content is None or _is_plain(content))
+    return _NAMES.isdisjoint(message) and _is_plain(message.get("content"))
 
 
 def _is_plain(content: Any) -> bool:
-    """Return whether a content is a text of which all is the answer, whatever its message holds."""
-    return isinstance(content, str) and not may_have_tags(content)
+    """Return whether a content is nothing, or a text of which all is the answer, whatever its
+    message holds."""
+    return content is None or (isinstance(content, str) and not may_have_tags(content))
 
 
 def _object(value: Any) -> Json:
@@ -200,7 +203,7 @@ def _rejoin_content(turn: Turn, original: Any) -> Any:
 def _restore_call_state(message: Json, original: Json) -> None:
     """Restore the opaque state of the calls; calls with the same id, or none, get it in order."""
     stateful = deque(objects(original.get("tool_calls")))
-    for call in objects(message.get("tool_calls")):
+    for call in objects(message.get("tool_calls")) if stateful else ():
         if stateful and stateful[0]["id"] == call.get("id"):
             call[STATE_FIELD] = stateful.popleft()[STATE_FIELD]
 
@@ -245,12 +248,12 @@ def take_blobs(message: Json) -> list[tuple[str, str]]:
 
     Return each with its path.
     """
-    copies = message.get(LITELLM_COPIES)
-    copied = _take_from_lists(copies) if isinstance(copies, dict) else []
-    return [
-        *_take_from_lists(message),
-        *((f"{LITELLM_COPIES}.{path}", blob) for path, blob in copied),
-    ]
+    if _is_bare(message):
+        return []
+    taken, copies = _take_from_lists(message), message.get(LITELLM_COPIES)
+    if isinstance(copies, dict):
+        taken += [(f"{LITELLM_COPIES}.{path}", blob) for path, blob in _take_from_lists(copies)]
+    return taken
 
 
 def _take_from_lists(fields: Json) -> list[tuple[str, str]]:
@@ -300,12 +303,13 @@ def split_answer(message: Json) -> tuple[str, tuple[str, ...]]:
     content = message.get("content")
     if _is_bare(message):
         return content or string(message.get("refusal")), ()
-    found = find_reasoning(message)
-    inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
+    found, inline, text = find_reasoning(message), "", content
+    if not _is_plain(content):
+        inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
+        text = flatten_content(answer if found is None else content)
     texts = [string(message.get(name)) for name in TEXT_FIELDS]
     reasoning_texts = filter(None, [*texts, found.text if found is not None else "", inline])
-    text = flatten_content(answer if found is None else content) or string(message.get("refusal"))
-    return text, tuple(reasoning_texts)
+    return text or string(message.get("refusal")), tuple(reasoning_texts)
 
 
 def flatten_content(content: Any) -> str:

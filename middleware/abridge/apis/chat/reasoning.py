@@ -75,11 +75,12 @@ def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReas
     It counts as a native summary if nothing but summaries holds text, and summaries are trusted.
     """
     names = find_reasoning_fields(message)
-    chunks = find_thinking_chunks(message.get("content"))
+    content = message.get("content")
+    chunks = find_thinking_chunks(content) if isinstance(content, list) else []
     if not (names or chunks):
         return None
     if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # the usual case
-        return FoundReasoning(string(message[names[0]]), names[0])
+        return FoundReasoning(message[names[0]], names[0])
     found = _classify_reasoning(message, names, chunks)
     return found if trusts_summaries else found._replace(native=False)
 

@@ -203,6 +203,9 @@ _LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]
 
 # Move
 
+_UNKNOWN_RETURN = ReasoningReturn()
+"""What is assumed of an upstream of which nothing is known."""
+
 
 def move_reasoning(message: Json, profile: Profile) -> bool:
     """Move a message's reasoning to the profile's place; return true if the message has changed.
@@ -213,7 +216,7 @@ def move_reasoning(message: Json, profile: Profile) -> bool:
     returns = profile.returns
     before = dict(message)
     _say_once(message, returns.place)
-    if profile.learns and returns == ReasoningReturn():
+    if profile.learns and returns == _UNKNOWN_RETURN:
         return message != before  # nothing more is known of this upstream yet
     if returns.place not in NO_TEXT_PLACES and _is_elsewhere(message, returns.place):
         _move_text(message, profile)
