@@ -250,6 +250,13 @@ class TestChat:
         assert PrefixDigest().extended_by(conversation.turns).digest() == before
         assert not conversation.open_envelopes(turn, sealer().open)
 
+    def test_a_turn_whose_content_was_an_envelope_has_no_text(self) -> None:
+        conversation = of_chat({"role": "assistant", "content": [detail(SAID)]})
+        turn = conversation.turns[1]
+        assert SAID in turn.text
+        conversation.open_envelopes(turn, sealer().open)
+        assert turn.text == ""
+
 
 UNEXPECTED: dict[str, Callable[[str], History]] = {
     "nothing after it": lambda blob: of_responses(reasoning(blob)),
