@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
@@ -44,6 +45,8 @@ class Choice:
     places: int
     keep: Candidate | None = None  # the conclusion, which may be said again
     chosen: dict[int, Candidate] = field(default_factory=dict)
+    values: dict[int, tuple[float, list[Candidate]]] = field(default_factory=dict)
+    """Of those that are not chosen: see `value`."""
 
     def find_conclusion(self) -> list[Candidate]:
         """Return the best of the sentences that conclude, after those that it needs: a later one
@@ -79,21 +82,35 @@ class Choice:
 
     def add_best(self) -> bool:
         """Add what is worth most; return false if nothing is."""
-        best, taken = FLOOR if self.chosen else FIRST_FLOOR, None
-        for one in self.candidates.values():
-            if one.position in self.chosen:
+        floor = FLOOR if self.chosen else FIRST_FLOOR
+        worthy = [each for each in self.values.values() if each[0] > floor]
+        for _, group in sorted(worthy, key=itemgetter(0), reverse=True):
+            if not self.fits(group):
                 continue
-            value, group = self.value(one)
-            if value > best and self.fits(group) and not any(map(self.is_said, group)):
-                best, taken = value, group
-        for one in taken or ():
-            self.take(one)
-        return taken is not None
+            said = [one for one in group if self.is_said(one)]
+            if not said:
+                for one in group:
+                    self.take(one)
+                return True
+            if said[-1] is group[-1]:  # it stays said, whatever else is chosen
+                del self.values[group[-1].position]
+        return False
 
     def take(self, one: Candidate) -> None:
         self.chosen[one.position] = one
         self.room -= one.size
         self.places -= 1
+        self.values.pop(one.position, None)
+        for position in range(one.position - 1, one.position + MAX_GROUP):
+            if position in self.values:
+                self.values[position] = self.value(self.candidates[position])
+
+    def value_all(self) -> None:
+        self.values = {
+            position: self.value(one)
+            for position, one in self.candidates.items()
+            if position not in self.chosen
+        }
 
     def fits(self, group: Sequence[Candidate]) -> bool:
         if not self.chosen:
@@ -137,6 +154,7 @@ def choose_sentences(
         choice.keep = group[-1]
         for one in group if len(group) <= places else group[-1:]:
             choice.take(one)
+    choice.value_all()
     while choice.places > 0 and choice.add_best():
         pass
     return list(choice.chosen.values())

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from abridge.summarizers.extractive.alternatives import group_alternatives
+
 OPENING_CHARS = 80
 """Characters at the start of a sentence that tell whether it takes back the one before it."""
 
@@ -119,6 +121,17 @@ SHRUG = re.compile(
 )
 """Sentences that only nod."""
 
+
+def _any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:
+    return re.compile(group_alternatives("|".join(pattern.pattern for pattern in patterns)))
+
+
+BEGINNING = _any_of(THINKING_ALOUD, SHRUG, HYPOTHESIS, DISMISSAL, CONSEQUENCE, CONTRAST)
+"""Whatever one of these matches begins with this: for most sentences it takes the place of all, in
+a quarter of the time."""
+
+_FOLLOWING = _any_of(RETRACTION, SECOND_THOUGHT, AFFIRMATION)
+
 _QUESTION = re.compile(r"[?？]\W*$")
 
 _QUOTED_QUESTION = re.compile(r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$")
@@ -146,18 +159,21 @@ def _has_appearance(lower: str) -> bool:
     return False
 
 
-def score_doubts(lower: str, raw: str, following: str) -> float:
+def score_doubts(lower: str, raw: str, following: str, *, begins: bool = True) -> float:
     """Score the doubts about a sentence, 0 for none. All texts are in small letters: the sentence
-    without fillers, its opening with them, the opening of the next one."""
+    without fillers, its opening with them, the opening of the next one. `begins` is false for a
+    sentence that `BEGINNING` does not match."""
     score = 0.0
-    if THINKING_ALOUD.match(lower) or (raw != lower and THINKING_ALOUD.match(raw)):
+    if (begins and THINKING_ALOUD.match(lower)) or (raw != lower and THINKING_ALOUD.match(raw)):
         score -= 3.0
     if _QUESTION.search(lower, max(0, len(lower) - 4)) and not _QUOTED_QUESTION.search(lower):
         score -= 5.0
     if _has_appearance(lower):
         score -= 3.0
-    if SHRUG.fullmatch(lower):
+    if begins and SHRUG.fullmatch(lower):
         score -= 5.0
+    if not _FOLLOWING.match(following):
+        return score
     if RETRACTION.match(following):
         score -= 4.0
     elif SECOND_THOUGHT.match(following):

@@ -90,16 +90,19 @@ class _Scorer:
         self._is_last = passage.last
         self._rules = rules
         self._told = told
-        self._tied = [strip_fillers(sentence.text) for sentence in sentences]
+        texts = [sentence.text for sentence in sentences]
+        self._tied = [strip_fillers(text) for text in texts]
         self._lowered = [text.lower() for text in self._tied]
+        self._openings = [text[: doubts.OPENING_CHARS].lower() for text in texts]
+        self._begins = [doubts.BEGINNING.match(lower) is not None for lower in self._lowered]
         self._words = [topic_words(lower) for lower in self._lowered]
         counts = Counter(chain.from_iterable(self._words))
         self._word_scores = {word: count - 1 if count < 5 else 4 for word, count in counts.items()}
         self._hidden = _find_hidden(sentences)
         self._dismissed = {
             sentence.block
-            for sentence, lower in zip(sentences, self._lowered, strict=True)
-            if doubts.DISMISSAL.fullmatch(lower)
+            for sentence, lower, begins in zip(sentences, self._lowered, self._begins, strict=True)
+            if begins and doubts.DISMISSAL.fullmatch(lower)
         }
         self._supposing: int | None = None  # the block in which something is tried out
         self._is_first = not told  # nothing was said yet
@@ -140,7 +143,7 @@ class _Scorer:
     def _is_supposed(self, position: int) -> bool:
         """Return true while something is tried out: until the paragraph ends or concludes."""
         lower, block = self._lowered[position], self._sentences[position].block
-        if doubts.HYPOTHESIS.match(lower):
+        if self._begins[position] and doubts.HYPOTHESIS.match(lower):
             self._supposing = block
         elif self._supposing == block:
             found = cues.CONCLUSION.search(lower, wide=is_wide(lower))
@@ -157,10 +160,10 @@ class _Scorer:
             and cues.TASK.search(lower, wide=wide) is not None
         ):
             return doubts.score_doubts(lower, lower, "")
-        raw = self._sentences[position].text[: doubts.OPENING_CHARS].lower()
-        following = self._sentences[position + 1 : position + 2]
-        opening = following[0].text[: doubts.OPENING_CHARS].lower() if following else ""
-        return doubts.score_doubts(lower, raw, opening)
+        following = "".join(self._openings[position + 1 : position + 2])
+        return doubts.score_doubts(
+            lower, self._openings[position], following, begins=self._begins[position]
+        )
 
     def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
         """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
@@ -170,8 +173,9 @@ class _Scorer:
         is_meta, is_plan = cues.META in starts, cues.PLAN in starts
         score = -2.5 * is_meta - 0.5 * is_plan
         score -= 1.0 * (cues.HEDGE in starts)
-        score += 0.7 * bool(doubts.CONSEQUENCE.match(lower))
-        score += 0.5 * bool(doubts.CONTRAST.match(lower))
+        if self._begins[position]:
+            score += 0.7 * bool(doubts.CONSEQUENCE.match(lower))
+            score += 0.5 * bool(doubts.CONTRAST.match(lower))
         concludes = is_answer = self._sentences[position].is_answer
         score += ANSWER_SCORE * is_answer
         task_score = -0.5 if self._told else self._rules.task_score

@@ -22,10 +22,8 @@ _LETTERS = re.compile(
     rf"[{WIDE_LETTERS}]+|[^\W\d_]{{2,}}"  # a wide one may stand alone
 )
 
-_LONG_WORD = re.compile(r"[a-z]{4,}")
-
-_LONG_NUMBER = re.compile(r"\d[\d.,]*\d")
-
+_LONG_WORD = re.compile(r"[a-z]{4,}|\d[\d.,]*\d")
+"""A word of four and more letters, or a number of two and more digits."""
 
 STOP_WORDS = frozenset(
     re.findall(
@@ -47,8 +45,6 @@ def topic_words(text: str) -> frozenset[str]:
     """Return the longer words and numbers of a text in small letters; pairs of characters where the
     script has no spaces."""
     found = frozenset(_LONG_WORD.findall(text)) - STOP_WORDS
-    if numbers := _LONG_NUMBER.findall(text):
-        found = found.union(numbers)
     if text.isascii():
         return found
     if runs := _WIDE_RUN.findall(text):
