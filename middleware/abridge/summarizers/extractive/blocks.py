@@ -20,8 +20,13 @@ _DISPLAY_MATH = re.compile(r"\s*(?:\\\[|\\\]|\$\$|\\begin\b|\\end\b|&)")
 
 _TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
 
+_CODE_ENDS = ("{", "}", ";", ":", ">")
+"""Whatever `_CODE_END` finds ends in one of these."""
+
+_CODE_END = re.compile(r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$")
+
 _CODE = re.compile(
-    r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$|\s*(?:[$]|>>>|//)\s*\w"
+    r"\s*(?:[$]|>>>|//)\s*\w"
     r"|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const|let|var|function)\b"
     r"[^.?!]*[(){}\[\]=:;]+[^.?!]*$"
     r"|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
@@ -98,7 +103,9 @@ def _toggles_fence(line: str) -> bool:
 def _is_prose(line: str) -> bool:
     if not _LETTER.search(line) or _TABLE_OR_RULE.match(line) or _DISPLAY_MATH.match(line):
         return False
-    return len(line) > MAX_LINE_CHARS or not _CODE.match(line)
+    return len(line) > MAX_LINE_CHARS or not (
+        _CODE.match(line) or (line.rstrip().endswith(_CODE_ENDS) and _CODE_END.match(line))
+    )
 
 
 def _is_continuation(block: str, line: str) -> bool:

@@ -166,7 +166,8 @@ def score_doubts(lower: str, raw: str, following: str, *, begins: bool = True) -
     score = 0.0
     if (begins and THINKING_ALOUD.match(lower)) or (raw != lower and THINKING_ALOUD.match(raw)):
         score -= 3.0
-    if _QUESTION.search(lower, max(0, len(lower) - 4)) and not _QUOTED_QUESTION.search(lower):
+    end = lower[-4:]
+    if ("?" in end or "？" in end) and _QUESTION.search(end) and not _QUOTED_QUESTION.search(lower):
         score -= 5.0
     if _has_appearance(lower):
         score -= 3.0

@@ -34,7 +34,7 @@ _TO_DO = group_alternatives(
 )
 
 INTENT = re.compile(
-    r"\b(?:(?:"
+    r"\b(?=[a-z])(?:(?:"
     r"(?:i|we)(?:['’]ll|['’]d like to| will| should| need to| have to| must| want to| plan to"
     r"|['’]m going to| am going to| decided to| needed to| wanted to| (?P<weak>can|could|might))"
     r"|let(?:['’]?s| me| us)"

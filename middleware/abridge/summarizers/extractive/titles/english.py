@@ -92,7 +92,7 @@ _ASKED_OF = MappingProxyType(
 
 _LONG_WORD = re.compile(r"[a-z][\w'.()-]*[\w)]")
 
-_PROPER = re.compile(r"(?<=[a-z,;] )[A-Z]\w+")
+_PROPER = re.compile(r"[A-Z](?<=[a-z,;] [A-Z])\w+")  # starts with a character: fast to find
 
 
 @dataclass(slots=True, frozen=True)
@@ -215,7 +215,7 @@ def _draft_intent(sentence: str, lower: str, penalty: float) -> Iterator[Draft]:
         if detour := DETOUR.match(lower[start:]):
             start += detour.end()
         rest = sentence[start:]
-        replaced = next(filter(None, (_replace_verb(rest, *row) for row in REPLACED)), rest)
+        replaced = _replace_verb(rest)
         title, strong = _gerund_phrase(replaced)
         if not title and replaced is not rest:
             title, strong = _gerund_phrase(rest)
@@ -230,9 +230,12 @@ def _draft_intent(sentence: str, lower: str, penalty: float) -> Iterator[Draft]:
             yield Draft(title, score - penalty)
 
 
-def _replace_verb(text: str, pattern: re.Pattern[str], verb: str) -> str:
-    found = pattern.match(text.lower())
-    return verb + text[found.end() :] if found else ""
+def _replace_verb(text: str) -> str:
+    lower = text.lower()
+    for pattern, verb in REPLACED:
+        if found := pattern.match(lower):
+            return verb + text[found.end() :]
+    return text
 
 
 def _gerund_phrase(text: str) -> tuple[str, bool]:

@@ -101,7 +101,7 @@ def _ends_noun_phrase(word: str) -> bool:
 def _classify_sign(word: str) -> str:
     """Classify what is no plain word; empty if it may count as one."""
     first = word[0]
-    if hides_secret(word) or first in "\x00+-*/×÷\\{}[]|@#&~%" or word == "$":
+    if (len(word) > 2 and hides_secret(word)) or first in "\x00+-*/×÷\\{}[]|@#&~%" or word == "$":
         return "Z"
     if first in '`"“':
         return "N"
