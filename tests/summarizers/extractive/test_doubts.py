@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.summarizers.extractive import doubts
 from abridge.summarizers.extractive.doubts import DISMISSAL, HYPOTHESIS, score_doubts
 
 CLAIM = "the cache is the cause."
@@ -91,3 +96,47 @@ def test_a_short_sentence_dismisses_its_paragraph(text: str) -> None:
 @pytest.mark.parametrize("text", ["suppose n is even.", "case 2: n is odd.", "假设缓存为空。"])
 def test_suppositions_are_known(text: str) -> None:
     assert HYPOTHESIS.match(text)
+
+
+PATTERNS = (
+    doubts.THINKING_ALOUD,
+    doubts.SHRUG,
+    doubts.HYPOTHESIS,
+    doubts.DISMISSAL,
+    doubts.CONSEQUENCE,
+    doubts.CONTRAST,
+    doubts.RETRACTION,
+    doubts.SECOND_THOUGHT,
+    doubts.AFFIRMATION,
+)
+
+SOURCE = "|".join(pattern.pattern for pattern in PATTERNS)
+
+PIECES = st.tuples(
+    st.sampled_from(sorted({*re.findall(r"[^\W\d_]+", SOURCE), "7", "x_y", "…"})),
+    st.sampled_from([" ", " ", "", ", ", "-", "'", "’s ", ". ", "! "]),
+).map("".join)
+
+OPENINGS = st.lists(PIECES, max_size=6).map("".join) | st.sampled_from(PATTERNS).flatmap(
+    st.from_regex
+)
+
+
+@given(OPENINGS)
+def test_what_a_pattern_matches_begins_as_they_all_do(text: str) -> None:
+    if any(pattern.match(text) for pattern in PATTERNS[:6]):
+        assert doubts.BEGINNING.match(text)
+
+
+@given(OPENINGS, OPENINGS)
+def test_doubts_are_those_found_pattern_by_pattern(lower: str, following: str) -> None:
+    begins = doubts.BEGINNING.match(lower) is not None
+    score = score_doubts(lower, lower, following, begins=begins)
+    assert score == score_doubts(lower, lower, following)
+    alone = score - score_doubts(lower, lower, "", begins=begins)
+    if doubts.RETRACTION.match(following):
+        assert alone == -4.0
+    elif doubts.SECOND_THOUGHT.match(following):
+        assert alone == -2.5
+    else:
+        assert alone == 1.5 * bool(doubts.AFFIRMATION.match(following))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from abridge.summarizers.extractive.titles import make_title
 from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, title_key
-from abridge.summarizers.extractive.titles.english import draft_tasks, draft_topics
+from abridge.summarizers.extractive.titles.english import draft_english
 from abridge.summarizers.extractive.titles.languages import ENGLISH, LANGUAGES, language_of
 from abridge.summarizers.extractive.titles.phrases import MAX_WORDS
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of
@@ -418,7 +419,7 @@ def test_any_text_gives_a_title_that_can_be_shown(
 
 @given(st.lists(TEXT, max_size=4))
 def test_an_english_title_has_few_words_and_begins_with_a_gerund(sentences: list[str]) -> None:
-    for draft in (*draft_tasks(sentences, ()), *draft_topics(sentences, ())):
+    for draft in chain.from_iterable(draft_english(sentences, ())):
         assert len(draft.text.split()) <= MAX_WORDS
         assert draft.text.split()[0].endswith("ing")
 
