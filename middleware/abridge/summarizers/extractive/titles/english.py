@@ -106,9 +106,17 @@ class Subject:
     phrases: dict[str, tuple[Phrase, bool]]  # the first of each, and whether it began a sentence
 
 
-def draft_tasks(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[Draft]:
-    """Yield titles for headings, and for what sentences say is to be done, or asked."""
+def draft_english(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[Iterator[Draft]]:
+    """Yield titles for tasks, then titles for topics."""
     subject = _read_subject(sentences)
+    yield _draft_tasks(sentences, headings, subject)
+    yield _draft_topics(sentences, subject)
+
+
+def _draft_tasks(
+    sentences: Sequence[str], headings: Sequence[str], subject: Subject
+) -> Iterator[Draft]:
+    """Yield titles for headings, and for what sentences say is to be done, or asked."""
     seen = Counter(headings)
     for heading in list(seen)[:MAX_HEADINGS]:
         penalty = 1.0 * (seen[heading] > 1) + 0.5 * (len(seen) > 2)
@@ -122,9 +130,8 @@ def draft_tasks(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[D
             yield from _draft_answer(sentence, lower, 0.2 * position, lowered)
 
 
-def draft_topics(sentences: Sequence[str], _headings: Sequence[str]) -> Iterator[Draft]:
+def _draft_topics(sentences: Sequence[str], subject: Subject) -> Iterator[Draft]:
     """Yield titles for what sentences speak of, and for what the passage names often."""
-    subject = _read_subject(sentences)
     for position, sentence in enumerate(sentences[:MAX_STATEMENTS]):
         lower = sentence.lower()
         penalty = 0.3 * position + 3.0 * lower.endswith("?")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from abridge.summarizers.extractive.titles import european
 from abridge.summarizers.extractive.titles.drafts import Draft, words_of
-from abridge.summarizers.extractive.titles.english import draft_tasks, draft_topics
+from abridge.summarizers.extractive.titles.english import draft_english
 
 MAX_TEXT_CHARS = 800
 """Characters of a passage by which its language is recognised."""
@@ -21,10 +21,13 @@ MIN_COMMON_WORDS = 3
 Drafter = Callable[[Sequence[str], Sequence[str]], Iterator[Draft]]
 """Make titles of sentences and headings."""
 
+Rounds = Callable[[Sequence[str], Sequence[str]], Iterable[Iterator[Draft]]]
+"""The same in rounds: each is asked for if those before it have no good title."""
+
 
 @dataclass(slots=True, frozen=True)
 class Language:
-    drafters: tuple[Drafter, ...]  # each is asked if those before it have no good title
+    draft: Rounds
     last_resort: tuple[str, ...]  # titles that fit any stretch of reasoning
     on_request: str  # the same where what may not be shown is weighed
     min_score: float = 0.0  # of a title that is better than one of last resort
@@ -42,8 +45,16 @@ def _draft_wide(
     return DRAFTERS[language](sentences, headings)
 
 
+def _in_one(drafter: Drafter) -> Rounds:
+    return lambda sentences, headings: (drafter(sentences, headings),)
+
+
+def _in_none(_sentences: Sequence[str], _headings: Sequence[str]) -> tuple[()]:
+    return ()
+
+
 ENGLISH = Language(
-    (draft_tasks, draft_topics),
+    draft_english,
     (
         "Working through the details", "Weighing the options", "Thinking it through",
         "Checking the reasoning", "Considering the next step", "Going over the facts",
@@ -59,7 +70,7 @@ ENGLISH = Language(
 
 LANGUAGES = (
     Language(
-        (partial(_draft_wide, "ja"),),
+        _in_one(partial(_draft_wide, "ja")),
         (
             "詳細の検討", "選択肢の比較", "考え方の整理", "内容の確認", "条件の見直し",
             "次の手順の検討", "別の角度からの検討", "結論の導出",
@@ -68,7 +79,7 @@ LANGUAGES = (
         script=r"\u3040-\u30ff",
     ),
     Language(
-        (partial(_draft_wide, "ko"),),
+        _in_one(partial(_draft_wide, "ko")),
         (
             "세부 사항 검토", "선택지 비교", "생각 정리", "결과 확인", "조건 재검토",
             "다음 단계 고려", "다른 관점에서 검토", "결론 도출",
@@ -77,7 +88,7 @@ LANGUAGES = (
         script=r"\uac00-\ud7af",
     ),
     Language(
-        (partial(_draft_wide, "zh"),),
+        _in_one(partial(_draft_wide, "zh")),
         (
             "梳理思路", "权衡选项", "分析细节", "检查推理过程", "考虑下一步", "核对已知条件",
             "换个角度思考", "归纳要点", "继续分析", "得出结论",
@@ -86,7 +97,7 @@ LANGUAGES = (
         script=r"\u3400-\u9fff",
     ),
     Language(
-        (european.draft_russian,),
+        _in_one(european.draft_russian),
         (
             "Разбор деталей", "Сравнение вариантов", "Проверка рассуждений",
             "Обдумывание следующего шага", "Уточнение условий", "Взгляд с другой стороны",
@@ -96,7 +107,7 @@ LANGUAGES = (
         script=r"\u0400-\u04ff",
     ),
     Language(
-        (european.draft_german,),
+        _in_one(european.draft_german),
         (
             "Die Einzelheiten durchdenken", "Die Möglichkeiten abwägen",
             "Den Gedankengang prüfen", "Den nächsten Schritt überlegen",
@@ -110,7 +121,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        (european.draft_french,),
+        _in_one(european.draft_french),
         (
             "Examiner les détails", "Peser les options", "Vérifier le raisonnement",
             "Réfléchir à la prochaine étape", "Revoir les hypothèses", "Rassembler les éléments",
@@ -123,7 +134,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        (european.draft_spanish,),
+        _in_one(european.draft_spanish),
         (
             "Examinar los detalles", "Sopesar las opciones", "Comprobar el razonamiento",
             "Pensar en el siguiente paso", "Revisar las hipótesis", "Reunir los datos",
@@ -136,7 +147,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        (european.draft_portuguese,),
+        _in_one(european.draft_portuguese),
         (
             "Examinar os detalhes", "Ponderar as opções", "Conferir o raciocínio",
             "Pensar no próximo passo", "Rever as hipóteses", "Reunir os dados",
@@ -149,7 +160,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        (european.draft_italian,),
+        _in_one(european.draft_italian),
         (
             "Esaminare i dettagli", "Valutare le opzioni", "Verificare il ragionamento",
             "Pensare al prossimo passo", "Rivedere le ipotesi", "Raccogliere i dati",
@@ -162,7 +173,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        (),
+        _in_none,
         (
             "De details doornemen", "De mogelijkheden afwegen", "De redenering controleren",
             "De volgende stap overwegen", "Een andere aanpak bekijken", "Een conclusie trekken",
@@ -171,7 +182,7 @@ LANGUAGES = (
         common_words=words_of("de het een en van dat niet ik te voor met op zijn maar ook dus"),
     ),
     Language(
-        (),
+        _in_none,
         (
             "Analiza szczegółów", "Porównanie możliwości", "Sprawdzenie rozumowania",
             "Rozważenie następnego kroku", "Inne spojrzenie na problem", "Wyciągnięcie wniosków",
@@ -180,7 +191,7 @@ LANGUAGES = (
         common_words=words_of("w na że nie się jest z jak ale co czy więc dla po są tak"),
     ),
     Language(
-        (),
+        _in_none,
         (
             "Ayrıntıların incelenmesi", "Seçeneklerin karşılaştırılması",
             "Düşüncenin kontrol edilmesi", "Sonraki adımın değerlendirilmesi",
@@ -192,7 +203,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        (),
+        _in_none,
         (
             "دراسة التفاصيل", "الموازنة بين الخيارات", "التحقق من الاستدلال",
             "التفكير في الخطوة التالية", "النظر من زاوية أخرى", "استخلاص النتيجة",
@@ -201,7 +212,7 @@ LANGUAGES = (
         script=r"\u0600-\u06ff",
     ),
     Language(
-        (),
+        _in_none,
         (
             "विवरण पर विचार", "विकल्पों की तुलना", "तर्क की जाँच", "अगले कदम पर विचार",
             "दूसरे दृष्टिकोण से विचार", "निष्कर्ष निकालना",

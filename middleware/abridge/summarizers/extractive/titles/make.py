@@ -60,8 +60,8 @@ def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequenc
     known = {title_key(title) for title in earlier}
     drafts: list[Draft] = []
     best = Draft("", -1.0)
-    for drafter in language.drafters:
-        drafts += _rate(drafter(texts, labels), earlier)
+    for drafted in language.draft(texts, labels):
+        drafts += _rate(drafted, earlier)
         drafts.sort(key=lambda draft: draft.score, reverse=True)
         usable = (
             draft
