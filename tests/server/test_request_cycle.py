@@ -7,10 +7,12 @@ import logging
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from abridge.http.asgi import adding_headers, find_write_at_once
 from abridge.server.request_cycle import RequestCycle
 
 
@@ -109,3 +111,42 @@ def test_a_response_is_written_as_uvicorn_writes_it(
     messages = [start, *rest]
     expected = asyncio.run(write(uvicorns, method, keep_alive=keep_alive, messages=messages))
     assert asyncio.run(write(ours, method, keep_alive=keep_alive, messages=messages)) == expected
+
+
+async def begun(transport: Transport, link: Any) -> RequestCycle:
+    cycle = ours({"method": "POST"}, link, keep_alive=True)
+    await cycle.send({"type": "http.response.start", "status": 200})
+    transport.written = b""
+    return cycle
+
+
+class TestWritingAtOnce:
+    async def test_it_writes_what_a_send_writes(self) -> None:
+        transport = Transport()
+        cycle = await begun(transport, connection(transport))
+        await cycle.send({"type": "http.response.body", "body": b"ab", "more_body": True})
+        sent, transport.written = transport.written, b""
+        write_at_once = find_write_at_once(cycle.send)
+        assert write_at_once is not None
+        assert write_at_once(b"ab")
+        assert transport.written == sent
+
+    async def test_a_wrapped_send_is_not_bypassed(self) -> None:
+        transport = Transport()
+        cycle = await begun(transport, connection(transport))
+        assert find_write_at_once(adding_headers([], cycle.send)) is None
+
+    @pytest.mark.parametrize("state", ["slow", "left", "complete"])
+    async def test_it_writes_nothing_that_a_send_would_not(self, state: str) -> None:
+        transport = Transport()
+        link = connection(transport)
+        cycle = await begun(transport, link)
+        if state == "slow":
+            link.flow.write_paused = True
+        elif state == "left":
+            cycle.disconnect()
+        else:
+            await cycle.send({"type": "http.response.body"})
+        written = transport.written
+        assert not cycle.write_at_once(b"ab")
+        assert transport.written == written

@@ -216,6 +216,15 @@ def call_on_leave(receive: Receive, callback: Callable[[], object]) -> bool:
     return offer is not None and offer(callback)
 
 
+def find_write_at_once(send: Send) -> Callable[[bytes], bool] | None:
+    """Return what sends a piece of a body that has begun without awaiting, or returns False if only
+    `send` can, since the client is slow or has left.
+
+    None if this `send` does not offer that: only the one of Abridge's own server does.
+    """
+    return getattr(getattr(send, "__self__", None), "write_at_once", None)
+
+
 def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> Message:
     """Return the start message of a JSON response made by Abridge."""
     described = [

@@ -2,6 +2,7 @@
 
 One task awaits its `receive`, unless the server calls when the client leaves, one its `send`, and
 nothing else uses either. Output gathers while a send is under way and leaves as one body message.
+Where the server can write without awaiting, it does, as long as nothing waits to be sent.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 from starlette.types import Message, Receive, Send
 
-from abridge.http.asgi import call_on_leave
+from abridge.http.asgi import call_on_leave, find_write_at_once
 from abridge.http.flag import Flag
 
 HIGH_WATER = 64 << 10
@@ -92,6 +93,8 @@ class Client:
     def __init__(self, receive: Receive, send: Send, clock: Clock) -> None:
         self._receive = receive
         self._send = send
+        self._write_at_once = find_write_at_once(send)
+        self._may_write_at_once = False  # true while a body has begun and all of it was sent
         self._clock = clock
         self._start: Message | None = None
         self._pending = bytearray()
@@ -100,6 +103,7 @@ class Client:
         self._wake = Flag()
         self._awaited_task: asyncio.Task[None] | None = None
         self._drained: Flag | None = None
+        self._loop = asyncio.get_running_loop()
         self._sent_at = 0.0
         self._keep_alive_timer: asyncio.TimerHandle
         self._listening: asyncio.Task[None] | None = None
@@ -142,7 +146,7 @@ class Client:
         self.receive.leave()
         self.on_leave()
         self._signal_drained()
-        self._wake.set()
+        self._wake_sender()
 
     @property
     def started(self) -> bool:
@@ -151,24 +155,33 @@ class Client:
 
     def start(self, message: Message) -> None:
         self._start, self.status = message, message["status"]
-        self._wake.set()
+        self._wake_sender()
 
     def write(self, data: bytes) -> None:
-        if data:
-            self._pending += data
-            self._wake.set()
-            if len(self._pending) > HIGH_WATER and self._drained is None:
-                self._drained = Flag()
+        if not data:
+            return
+        write_at_once = self._write_at_once
+        if self._may_write_at_once and write_at_once is not None and write_at_once(data):
+            self._sent_at = self._loop.time()
+            return
+        self._pending += data
+        self._wake_sender()
+        if len(self._pending) > HIGH_WATER and self._drained is None:
+            self._drained = Flag()
+
+    def _wake_sender(self) -> None:
+        self._may_write_at_once = False
+        self._wake.set()
 
     def send_after(self, task: asyncio.Task[None]) -> None:
         """Delay the next send until the task is done."""
-        self._awaited_task = task
+        self._awaited_task, self._may_write_at_once = task, False
 
     def close(self, *, complete: bool = True) -> None:
         """End the response once everything is sent; with `complete` false, leave it without its
         end."""
         self._closing, self._complete = True, complete
-        self._wake.set()
+        self._wake_sender()
 
     def discard(self) -> None:
         """Send nothing of a response that has not started."""
@@ -190,7 +203,7 @@ class Client:
 
     async def run(self) -> None:
         """Send until the response is closed or the client has left."""
-        self._schedule_keep_alive(asyncio.get_running_loop().time() + self.KEEP_ALIVE_SECONDS)
+        self._schedule_keep_alive(self._loop.time() + self.KEEP_ALIVE_SECONDS)
         try:
             while not (self.finished or self.departed):
                 await self._wake.wait()
@@ -202,11 +215,11 @@ class Client:
             self._keep_alive_timer.cancel()
 
     def _schedule_keep_alive(self, when: float) -> None:
-        self._keep_alive_timer = asyncio.get_running_loop().call_at(when, self._send_keep_alive)
+        self._keep_alive_timer = self._loop.call_at(when, self._send_keep_alive)
 
     def _send_keep_alive(self) -> None:
         """Send a keep-alive if nothing was sent for long enough, and reschedule."""
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         due = self._sent_at + self.KEEP_ALIVE_SECONDS
         if now >= due:
             due = now + self.KEEP_ALIVE_SECONDS
@@ -225,8 +238,9 @@ class Client:
             await self._send_pending(last=closing and self._complete)
         finally:
             self._clock.resume()
-        self._sent_at = asyncio.get_running_loop().time()
+        self._sent_at = self._loop.time()
         self.finished = closing
+        self._may_write_at_once = not (closing or self._wake.is_set() or self._awaited_task)
         if closing:
             self.receive.end()
         self._signal_drained()

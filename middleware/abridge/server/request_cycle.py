@@ -1,7 +1,7 @@
 """One request of a connection and its response.
 
-In place of uvicorn's: the application can have itself called when the client leaves, and a response
-costs less to write.
+In place of uvicorn's: the application can have itself called when the client leaves, write without
+awaiting, and a response costs less to write.
 """
 
 from __future__ import annotations
@@ -108,6 +108,13 @@ class RequestCycle(RequestResponseCycle):
             self._send_body(message.get("body", b""), more=message.get("more_body", False))
         else:
             self._send_head(message)
+
+    def write_at_once(self, body: bytes) -> bool:
+        """Send a piece of the body without awaiting, if the client takes it; see `http/asgi.py`."""
+        if self.flow.write_paused or self.disconnected or self.response_complete:
+            return False
+        self._send_body(body, more=True)
+        return True
 
     def _send_head(self, start: Message) -> None:
         self.response_started = True
