@@ -50,7 +50,8 @@ class TitleSplitter:
         self.is_full = self.is_full or len(text) > self._chars_left
         text = text[: self._chars_left]
         self._chars_left -= len(text)
-        buffer, pieces = self._held + text, list[NativePiece]()
+        buffer = self._held + text
+        pieces: list[NativePiece] = []
         if not self._is_begun:
             buffer = buffer.lstrip()
         start = 0

@@ -158,7 +158,8 @@ class SummaryRunner:
             self._note_held()
 
     def _perform_batch(self, effects: list[Effect]) -> None:
-        events, calls = list[Event](), list[RequestPart | CancelPart]()
+        events: list[Event] = []
+        calls: list[RequestPart | CancelPart] = []
         for effect in effects:
             if isinstance(effect, Event):
                 events.append(effect)

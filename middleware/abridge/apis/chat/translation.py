@@ -96,7 +96,8 @@ class ChoiceTranslation:
 
     def read(self, reader: ChoiceReader, choice: Json, *, separate_finish: bool) -> list[Event]:
         """Read a chunk's choice. Opaque state opens a stretch even if it comes alone."""
-        delta, opening = get_delta(choice), list[Event]()
+        delta = get_delta(choice)
+        opening: list[Event] = []
         entries = read_state(delta)
         if entries and not (reader.reasoning_open or reader.finished):
             found = find_reasoning(delta)

@@ -223,7 +223,8 @@ class TranslatedAnswer:
         sources: list[Json],
     ) -> list[Event]:
         """Emit new text of an item; log probabilities only where they are for just that text."""
-        events, number = list[Event](), progress.number or 0
+        events: list[Event] = []
+        number = progress.number or 0
         for event in (event for event in content_events if event.text):
             matching = (
                 part

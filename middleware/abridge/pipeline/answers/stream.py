@@ -70,7 +70,8 @@ class StreamAnswer:
         self._close_when_done()
 
     def emit(self, events: list[Event]) -> None:
-        pieces, write = list[bytes](), self._context.writer.write
+        pieces: list[bytes] = []
+        write = self._context.writer.write
         for event in events:
             if self.passed_ok is not None:
                 break
@@ -104,7 +105,8 @@ class StreamAnswer:
 
         If nothing of what upstream sends reaches the client, a keep-alive is due in its place.
         """
-        read, events = self._context.reader.read, list[Event]()
+        events: list[Event] = []
+        read = self._context.reader.read
         for frame in frames:
             if self._ended:
                 break
