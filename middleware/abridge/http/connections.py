@@ -10,7 +10,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterable
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import httpx
 from aiohttp import (
@@ -27,7 +27,7 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.http_writer import StreamWriter
-from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
+from aiohttp.streams import EMPTY_PAYLOAD
 from yarl import URL
 
 from abridge.http.timers import LAST_LOOK
@@ -84,24 +84,11 @@ class ConnectionPool(TCPConnector):
         return request
 
 
-class _ShortQueue(list[Any]):
-    """A queue of aiohttp's as a list, since an empty deque takes 760 bytes.
-
-    None grows long: aiohttp stops reading after some 2,000 chunks, or `READ_BUFFER` bytes.
-    """
-
-    __slots__ = ()
-
-    def popleft(self) -> Any:
-        return self.pop(0)
-
-
 class UpstreamConnection(ResponseHandler):
     """A connection, used by one request after another."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
-        self._buffer = _ShortQueue()  # type: ignore[assignment]
         self._connection: Connection | None = None
         self._use_count = 0
         self._upload: asyncio.Task[None] | None = None
@@ -216,14 +203,7 @@ class UpstreamConnection(ResponseHandler):
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error
         self._stop_timeout()
-        if not self.body.is_eof():
-            self._shrink_queues(self.body)
         return head
-
-    def _shrink_queues(self, body: StreamReader) -> None:
-        chunk_ends = body._http_chunk_splits or ()  # noqa: SLF001 -- None before the first one
-        body._http_chunk_splits = _ShortQueue(chunk_ends)  # type: ignore[assignment]  # noqa: SLF001
-        body._buffer = _ShortQueue(body._buffer)  # type: ignore[assignment]  # noqa: SLF001
 
     async def read_body(self) -> bytes:
         """Return what there is of the body, `b""` at its end; await it if there is nothing.
