@@ -21,7 +21,7 @@ import uvloop
 from tests.benchmarks.processes import cpu, waited
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-SENT = re.compile(rb'"sent":"([\d.]+)"')
+SENT = re.compile(rb'"p":"([\d.]+)"')
 OVERLAP = 64  # bytes, more than any text that is searched for
 LAST_CHUNK = b"0\r\n\r\n"
 

@@ -28,7 +28,10 @@ from tests.support.streams import (
     thinking,
 )
 
-STAMP = b'"sent":"0000000000.000000"'
+STAMP = b'"p":"0000000000.000000"'
+"""Where upstream writes when it sends a frame: in a field with which providers pad theirs, since no
+provider has fields of its own that differ from frame to frame."""
+
 ANSWER = "The sum of the first n odd numbers is n squared, which the squares drawn above show. "
 PLAN = SummaryPlan(first_share=FIRST_SHARE)
 """A summary with Abridge's default cuts, for reasoning that ends soon after one."""

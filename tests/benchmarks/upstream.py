@@ -21,7 +21,7 @@ LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 NAME = re.compile(rb"\r\nopenai-script: *([\w-]+)", re.IGNORECASE)
 PLACE = re.compile(rb"\S+ /([\w-]+)")
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n"
-STAMPED = b'"sent":"%017.6f"'
+STAMPED = b'"p":"%017.6f"'
 
 
 @cache
