@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -122,7 +122,13 @@ def profiles(name: str | None, *, as_json: bool) -> None:
 @main.command()
 @click.option("--fast", is_flag=True, help="Run faster, as without a terminal.")
 @click.option("--serve", is_flag=True, help="Keep it running afterwards, so that you can try it.")
-def demo(*, fast: bool, serve: bool) -> None:
+@click.option(
+    "--picture",
+    type=click.File("w", encoding="utf-8", lazy=False, atomic=True),
+    metavar="FILE",
+    help="Record it as a moving picture, an SVG, instead of showing it.",
+)
+def demo(*, fast: bool, serve: bool, picture: TextIO | None) -> None:
     """Show live summaries of a scripted model's reasoning, without any AI.
 
     Needs no settings and no network.
@@ -130,7 +136,7 @@ def demo(*, fast: bool, serve: bool) -> None:
     from abridge.demo.show import run_demo
     from abridge.server.serve import run
 
-    run(run_demo(fast=fast, keep_serving=serve))
+    run(run_demo(fast=fast, keep_serving=serve, picture=picture))
 
 
 def _load_settings(config: Path | None, flags: dict[str, Any]) -> Settings:

@@ -131,7 +131,9 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 PLAIN_WIDTH = 88
-"""Characters of text on a line, after the label."""
+"""Characters of text on a line, after the label, where no terminal is narrower."""
+
+_LABEL_WIDTH = len("question | ")
 
 
 class PlainRenderer:
@@ -140,12 +142,15 @@ class PlainRenderer:
     def __init__(self, out: TextIO, title: str) -> None:
         self._out = out
         self._title = title
-        self._thinking, self._answer = LineWrapper(PLAIN_WIDTH), LineWrapper(PLAIN_WIDTH)
+        self._width = PLAIN_WIDTH
+        if out.isatty():
+            self._width = max(min(PLAIN_WIDTH, _terminal_size(out).columns - _LABEL_WIDTH), 1)
+        self._thinking, self._answer = LineWrapper(self._width), LineWrapper(self._width)
         self._printed_thinking = self._printed_answer = self._printed_parts = 0
         self._last_label = ""
 
     def __enter__(self) -> Self:
-        self._print("question", wrap(self._title, PLAIN_WIDTH))
+        self._print("question", wrap(self._title, self._width))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -156,7 +161,7 @@ class PlainRenderer:
         self._printed_thinking = len(progress.thinking)
         for part in progress.parts[self._printed_parts :]:
             if part.done:
-                self._print("summary", wrap(part.text, PLAIN_WIDTH))
+                self._print("summary", wrap(part.text, self._width))
                 self._printed_parts += 1
         if progress.thinking_ended is not None:
             self._print("thinking", self._thinking.end())
@@ -186,7 +191,15 @@ _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"  # alternate screen, no cursor, no lines
 
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 
-_HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
+_HOME, _ERASE_LINE, _ERASE_BELOW = "\x1b[H", "\x1b[2K", "\x1b[J"
+
+_UNKNOWN_SIZE = os.terminal_size((80, 24))
+
+
+def _terminal_size(terminal: TextIO) -> os.terminal_size:
+    """Return the columns and lines of a terminal as it is now; one may not know its own."""
+    size = os.get_terminal_size(terminal.fileno())
+    return size if size.columns and size.lines else _UNKNOWN_SIZE
 
 
 class Emphasis:
@@ -310,19 +323,20 @@ class ScreenRenderer:
         now = monotonic()
         if now >= self._next_paint:
             self._next_paint = now + 1 / MAX_REPAINT_RATE
-            size = os.get_terminal_size(self._terminal.fileno())
-            self._paint(
-                render_lines(progress, self._title, self._emphasis, size.columns, size.lines)
-            )
+            size = _terminal_size(self._terminal)
+            lines = render_lines(progress, self._title, self._emphasis, size.columns, size.lines)
+            self._paint(lines, size.lines)
 
     def finish(self, progress: ResponseProgress) -> None:
         """Print the complete response on the normal screen."""
-        width = os.get_terminal_size(self._terminal.fileno()).columns
+        width = _terminal_size(self._terminal).columns
         self._write("\n".join([*render_lines(progress, self._title, self._emphasis, width), ""]))
 
-    def _paint(self, lines: Sequence[str]) -> None:
-        body = "\n".join(line + _TO_LINE_END for line in lines)
-        self._write(_HOME + body + _TO_SCREEN_END)
+    def _paint(self, lines: Sequence[str], height: int) -> None:
+        """Write each line over the one before, erased first: to erase behind a line that fills the
+        screen's width would take its last character, where the cursor stays."""
+        body = "\n".join(_ERASE_LINE + line for line in lines)
+        self._write(f"{_HOME}{body}\n{_ERASE_BELOW}" if len(lines) < height else _HOME + body)
 
     def _write(self, text: str) -> None:
         self._terminal.write(text)

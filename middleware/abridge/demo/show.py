@@ -11,10 +11,13 @@ import asyncio
 import io
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
 from time import monotonic
+from typing import TextIO
 
 import httpx
 from prometheus_client import CollectorRegistry
@@ -29,6 +32,7 @@ from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE
 from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
+from abridge.demo.picture import PictureRenderer
 from abridge.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
 from abridge.demo.script import QUESTION
 from abridge.server.browser_guard import BrowserGuard
@@ -86,30 +90,36 @@ ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY=none claude --model {model}
 # Anthropic(base_url="{url}", api_key="none")
 """
 
+_BILL_INDENT = len("  model      ")
+
 _HELD_SECONDS = re.compile(r"^abridge_held_seconds_sum\{.*\} (\S+)$", re.MULTILINE)
 
 
-async def run_demo(*, fast: bool, keep_serving: bool) -> None:
-    """Show a response, its usage and what to do next; with `keep_serving`, run until a signal."""
+async def run_demo(*, fast: bool, keep_serving: bool, picture: TextIO | None = None) -> None:
+    """Show a response, its usage and what to do next; with `keep_serving`, run until a signal.
+
+    With `picture`, record the response as an SVG instead, at the pace of a terminal.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has a degree sign
-    animated = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    pause = NORMAL_PAUSE if animated and not fast else FAST_PAUSE
+    watched = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    pause = NORMAL_PAUSE if (watched or picture) and not fast else FAST_PAUSE
     async with (
         _serve(scripted_model(pause)) as model,
         _serve_abridge(model, page=keep_serving) as url,
     ):
-        print(INTRODUCTION, flush=True)
-        await _show_response(
-            url,
-            ScreenRenderer(sys.stdout, QUESTION)
-            if animated
-            else PlainRenderer(sys.stdout, QUESTION),
-        )
+        _print_lines(INTRODUCTION)
+        await _show_response(url, _renderer(picture, watched=watched))
         with catch_signals() as received:
             print(*_next_steps(url if keep_serving else None), sep="\n", flush=True)
             if keep_serving:
                 await received.get()
+
+
+def _renderer(picture: TextIO | None, *, watched: bool) -> Renderer:
+    if picture is not None:
+        return PictureRenderer(picture, QUESTION)
+    return (ScreenRenderer if watched else PlainRenderer)(sys.stdout, QUESTION)
 
 
 async def _show_response(url: str, renderer: Renderer) -> None:
@@ -122,7 +132,14 @@ async def _show_response(url: str, renderer: Renderer) -> None:
         renderer.finish(progress)
         if progress.usage is None:
             sys.exit("The response did not end as it should.")
-        print("\nThe bill", *usage_lines(progress, await _read_held_seconds(client)), "", sep="\n")
+        _print_lines("", "The bill", *usage_lines(progress, await _read_held_seconds(client)), "")
+
+
+def _print_lines(*lines: str) -> None:
+    """Print lines, broken at words where the terminal is narrower."""
+    width = shutil.get_terminal_size().columns
+    for line in lines:
+        print(textwrap.fill(line, width, subsequent_indent=" " * _BILL_INDENT), flush=True)
 
 
 async def _stream_events(client: httpx.AsyncClient) -> AsyncIterator[Json]:
