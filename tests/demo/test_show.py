@@ -46,7 +46,7 @@ def texts(output: str, label: str) -> list[str]:
 
 @asynccontextmanager
 async def demo(
-    *flags: str, out: int = asyncio.subprocess.PIPE
+    *flags: str, out: int = asyncio.subprocess.PIPE, **variables: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         *DEMO,
@@ -54,7 +54,7 @@ async def demo(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=out,
         stderr=asyncio.subprocess.PIPE,
-        env=environment({"TERM": "xterm", "NO_COLOR": ""}),
+        env=environment({"TERM": "xterm", "NO_COLOR": "", "COLUMNS": "", **variables}),
     )
     try:
         yield process
@@ -177,16 +177,20 @@ class TestServing:
 
 
 class Terminal:
-    """A pseudo-terminal of 100 columns and 30 lines."""
+    """A pseudo-terminal of 30 lines."""
 
-    def __init__(self) -> None:
-        import fcntl
+    def __init__(self, columns: int = 100) -> None:
         import pty
-        import termios
 
         self.user, self.program = pty.openpty()
-        fcntl.ioctl(self.program, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        self.resize(columns)
         self.screen_text = ""
+
+    def resize(self, columns: int) -> None:
+        import fcntl
+        import termios
+
+        fcntl.ioctl(self.program, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
 
     async def until(self, words: str) -> None:
         while words not in self.screen_text:
@@ -207,22 +211,33 @@ class Terminal:
         return bool(data)
 
     @property
+    def left_behind(self) -> str:
+        """Return what stays in the terminal, without its escape sequences."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.screen_text.partition("\x1b[?1049l")[2])
+
+    @property
     def frames(self) -> list[str]:
         """Return the frames without their escape sequences."""
         painted = self.screen_text.partition("\x1b[?1049l")[0].split("\x1b[H")[1:]
         return [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", frame) for frame in painted]
 
 
+async def played(columns: int, **variables: str) -> Terminal:
+    """Return a terminal of so many columns in which the demo has run."""
+    terminal = Terminal(columns)
+    async with demo("--fast", out=terminal.program, **variables) as process:
+        await terminal.until("END")
+        await soon(process.wait())
+    await terminal.end()
+    assert process.returncode == 0
+    return terminal
+
+
 @needs_posix
 @needs_terminal
 class TestTerminal:
     async def test_thinking_scrolls_on_the_left_and_the_summary_grows_on_the_right(self) -> None:
-        terminal = Terminal()
-        async with demo("--fast", out=terminal.program) as process:
-            await terminal.until("END")
-            await soon(process.wait())
-        await terminal.end()
-        assert process.returncode == 0
+        terminal = await played(100)
         assert all(len(frame.split("\n")) <= 30 for frame in terminal.frames)
         assert all(len(line) <= 100 for frame in terminal.frames for line in frame.split("\n"))
         reported = [int(re.findall(r"summary, (\d+) part", frame)[0]) for frame in terminal.frames]
@@ -231,10 +246,44 @@ class TestTerminal:
         midst = terminal.frames[reported.index(1)].split("\n")
         assert QUESTION in midst[0]
         assert all(" |" in line for line in midst[3:])
-        left_behind = terminal.screen_text.partition("\x1b[?1049l")[2]
-        assert ANSWER in left_behind
-        assert "The bill" in left_behind
+        assert ANSWER in terminal.left_behind
+        assert "The bill" in terminal.left_behind
         assert "\x1b[?25h" in terminal.screen_text  # the cursor is back
+
+    @pytest.mark.parametrize("columns", [40, 89, 90, 200])
+    async def test_no_character_is_lost_at_any_width(self, columns: int) -> None:
+        terminal = await played(columns)
+        erased = re.findall(r"(\n|\x1b\[H)?\x1b\[[0-2]?K", terminal.screen_text)
+        assert all(erased)  # at the beginning of a line, never behind its text
+        lines = [line for frame in terminal.frames for line in frame.split("\n")]
+        assert max(map(len, lines)) <= columns
+        assert " ".join(ANSWER.split()) in " ".join(terminal.left_behind.split())
+        assert max(map(len, terminal.left_behind.partition("# To try")[0].split("\n"))) <= columns
+
+    async def test_it_follows_a_window_that_is_resized(self) -> None:
+        terminal = Terminal(120)
+        async with demo(out=terminal.program) as process:
+            await terminal.until("summary, 0 parts")
+            terminal.resize(50)
+            await terminal.until("summary, 1 part\n")
+            terminal.resize(120)
+            await terminal.until("summary, 2 parts")
+            process.kill()
+            await process.wait()
+        await terminal.end()
+        widths = [max(map(len, frame.split("\n"))) for frame in terminal.frames]
+        assert min(widths[5:]) <= 50 < max(widths)
+
+    async def test_without_colour_there_is_no_emphasis(self) -> None:
+        terminal = await played(60, NO_COLOR="1")
+        assert not re.search(r"\x1b\[\d*m", terminal.screen_text)
+        assert " ".join(ANSWER.split()) in " ".join(terminal.left_behind.split())
+
+    async def test_a_dumb_terminal_gets_lines_as_wide_as_it_is(self) -> None:
+        terminal = await played(60, TERM="dumb")
+        assert "\x1b" not in terminal.screen_text
+        assert max(map(len, terminal.screen_text.partition("# To try")[0].split("\n"))) <= 60
+        assert " ".join(texts(terminal.screen_text, "answer")).split() == ANSWER.split()
 
     async def test_ctrl_c_restores_the_screen(self) -> None:
         terminal = Terminal()

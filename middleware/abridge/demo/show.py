@@ -108,7 +108,7 @@ async def run_demo(*, fast: bool, keep_serving: bool, picture: TextIO | None = N
         _serve(scripted_model(pause)) as model,
         _serve_abridge(model, page=keep_serving) as url,
     ):
-        _print_lines(INTRODUCTION)
+        _print_line(INTRODUCTION)
         await _show_response(url, _renderer(picture, watched=watched))
         with catch_signals() as received:
             print(*_next_steps(url if keep_serving else None), sep="\n", flush=True)
@@ -132,14 +132,16 @@ async def _show_response(url: str, renderer: Renderer) -> None:
         renderer.finish(progress)
         if progress.usage is None:
             sys.exit("The response did not end as it should.")
-        _print_lines("", "The bill", *usage_lines(progress, await _read_held_seconds(client)), "")
+        print("\nThe bill")
+        for line in usage_lines(progress, await _read_held_seconds(client)):
+            _print_line(line, indent=_BILL_INDENT)
+        print()
 
 
-def _print_lines(*lines: str) -> None:
-    """Print lines, broken at words where the terminal is narrower."""
+def _print_line(line: str, *, indent: int = 0) -> None:
+    """Print a line, broken at words where the terminal is narrower."""
     width = shutil.get_terminal_size().columns
-    for line in lines:
-        print(textwrap.fill(line, width, subsequent_indent=" " * _BILL_INDENT), flush=True)
+    print(textwrap.fill(line, width, subsequent_indent=" " * indent), flush=True)
 
 
 async def _stream_events(client: httpx.AsyncClient) -> AsyncIterator[Json]:
