@@ -69,7 +69,7 @@ def test_a_blob_is_decrypted_for_the_first_of_its_requests_only(decrypted: list[
     assert len(decrypted) == 1
 
 
-@pytest.mark.parametrize("terms", TERMS[1:7], ids=str)
+@pytest.mark.parametrize("terms", TERMS[1:7], ids=lambda terms: next(iter(terms)))
 def test_what_one_has_opened_no_other_finds(terms: dict[str, Any], decrypted: list[bytes]) -> None:
     recent = OpenedBlobs()
     assert sealer(recent=recent).open(BLOBS[0], "input", PLACES[0])
