@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, PositiveFloat, model_validator
+from pydantic import AfterValidator, model_validator
 
-from abridge.config.setting_types import BaseUrl, Table
+from abridge.config.setting_types import BaseUrl, PositiveSeconds, Table
 
 MODERATIONS_PATH = "/moderations"
 
@@ -26,16 +26,20 @@ class ReviewSettings(Table):
     """The review of each part, whole, before a word of it is shown."""
 
     kind: Literal["none", "moderations"] = "none"
-    """`moderations` asks an endpoint that speaks OpenAI's API of this name. Mounted, a review in
-    Python may be passed to the middleware instead."""
+    """What checks each part: nothing, or `moderations`, an endpoint that speaks OpenAI's API of
+    that name. Mounted, a review in Python may be passed to the middleware instead."""
     base_url: Annotated[BaseUrl, AfterValidator(_check_no_path)] | None = None
-    model: str | None = None  # None: the server's own default
-    api_key_env: str | None = None  # the environment variable that holds the API key
+    """The address of the endpoint, without `/moderations`."""
+    model: str | None = None
+    """The model that judges. None: the server's own default."""
+    api_key_env: str | None = None
+    """The environment variable that holds the API key. None: none is sent."""
     on_flag: Literal["withhold", "stop"] = "withhold"
     """`withhold` leaves out a part that is flagged, `stop` also all later ones of its response."""
     on_failure: Literal["show", "withhold"] = "withhold"
     """What becomes of a part that cannot be checked."""
-    timeout: PositiveFloat = 3.0  # for the check of one part
+    timeout: PositiveSeconds = 3.0
+    """How long the check of one part may take."""
 
     @model_validator(mode="after")
     def _check_complete(self) -> ReviewSettings:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, get_args
 
+from annotated_types import Unit
 from pydantic import (
     AfterValidator,
     BaseModel,
     ByteSize,
     ConfigDict,
     Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
     ValidationError,
     ValidationInfo,
     field_validator,
@@ -123,7 +127,19 @@ PathGlob = Annotated[str, AfterValidator(_check_path_glob)]
 
 HeaderGlob = Annotated[str, AfterValidator(_check_header_glob)]
 
-Size = Annotated[ByteSize, Field(gt=0)]
+CHARACTERS, TOKENS = Unit("characters"), Unit("tokens")
+
+BYTES_PER_SECOND = Unit("bytes a second")
+
+Size = Annotated[ByteSize, Field(gt=0), Unit("bytes")]
+
+Seconds = Annotated[NonNegativeFloat, Unit("seconds")]
+
+PositiveSeconds = Annotated[PositiveFloat, Unit("seconds")]
+
+Characters = Annotated[PositiveInt, CHARACTERS]
+
+Tokens = Annotated[PositiveInt, TOKENS]
 
 
 def explain_error(error: ValidationError) -> str:

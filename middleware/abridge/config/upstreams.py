@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from abridge.apis.defaults import Effort, RequestDefaults, Verbosity
 from abridge.apis.effort_limits import LEAST_BUDGET, EffortLimits
 from abridge.apis.model_names import ModelRenames
-from abridge.config.setting_types import BaseUrl, HeaderGlob, PathGlob, ProfileName, Table
+from abridge.config.setting_types import (
+    TOKENS,
+    BaseUrl,
+    HeaderGlob,
+    PathGlob,
+    ProfileName,
+    Table,
+    Tokens,
+)
 from abridge.providers.catalog import PROFILES
 
 
@@ -17,8 +25,13 @@ class UpstreamSettings(Table):
     """One upstream. Its tables override the general ones, key by key."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
-    base_url: BaseUrl | None = None  # required by the proxy; mounted, there is none
-    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)  # globs of model names
+    """Its name in the log, in metrics and in other settings; each upstream needs one of its own."""
+    base_url: BaseUrl | None = None
+    """Its address, up to where `/chat/completions` and the like follow. The proxy needs one;
+    mounted around an application, there is none."""
+    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)
+    """Globs of model names. A request goes to the first upstream of which one matches, and to the
+    first of all if it names no model. If there is only one upstream, it gets every request."""
     rename: dict[str, str] = Field(default_factory=dict)
     """Its names of models, by globs of those that clients say: the first that matches counts. `{}`
     in a name is what the glob's `*` matched."""
@@ -26,17 +39,30 @@ class UpstreamSettings(Table):
     """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
     503 or 529. A request moves on once at most."""
     api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = "same"
-    """The API it speaks: `same` is the client's; `auto` the client's, unless upstream turns out not
-    to have it."""
+    """The API it speaks. `same`: the client's; `auto`: the client's, and where that turns out not
+    to be available (404, 405) another, for ten minutes: Responses and Chat Completions for each
+    other, and either for Messages."""
     profile: ProfileName = "auto"
-    unsupported: Literal["refuse", "drop"] = "refuse"  # for what its API cannot express
-    max_tokens: PositiveInt = 16384  # for an API that requires a bound, if the client gives none
-    effort: Effort | None = None  # if the client gives none
-    verbosity: Verbosity | None = None  # if the client gives none
-    effort_max: Effort | None = None  # the most that clients may ask for
-    budget_max: Annotated[int, Field(ge=LEAST_BUDGET)] | None = None
-    """The most tokens of thinking that clients may ask for."""
-    api_key_env: str | None = None  # the variable that holds the key it is called with
+    """The peculiarities of its provider, one of `abridge profiles`. `auto` finds reasoning wherever
+    it is, and learns where to send it back."""
+    unsupported: Literal["refuse", "drop"] = "refuse"
+    """What to do with a field that its API cannot express and that changes the meaning of the
+    answer: refuse with a 400 that names the field, or drop it."""
+    max_tokens: Tokens = 16384
+    """The limit of an answer, for an API that requires one, if the client sets none."""
+    effort: Effort | None = None
+    """The reasoning effort for requests that set none. None: upstream's own default."""
+    verbosity: Verbosity | None = None
+    """The verbosity for requests that set none. None: upstream's own default."""
+    effort_max: Effort | None = None
+    """The highest reasoning effort that clients may ask for. A higher one is lowered, and the
+    response says so in `x-abridge-effort`. None: any."""
+    budget_max: Annotated[int, Field(ge=LEAST_BUDGET), TOKENS] | None = None
+    """The most tokens of thinking that clients may ask for. What is above is lowered, and the
+    response says so in `x-abridge-budget`. None: any."""
+    api_key_env: str | None = None
+    """The environment variable that holds the key it is called with, for all clients alike. None:
+    the client's own credential may go to it, as `credential` says."""
     credential: Literal["client", "none"] | None = None
     """Whether the client's credential is forwarded where there is no `api_key_env`. None: it is if
     this is the only upstream."""
@@ -46,9 +72,13 @@ class UpstreamSettings(Table):
     """Globs of further paths that are forwarded with the key of `api_key_env`. What is behind them
     belongs to all clients alike."""
     summary: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the table `summary` that differ for this upstream."""
     reasoning: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the table `reasoning` that differ for this upstream."""
     usage: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the table `usage` that differ for this upstream."""
     history: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the table `history` that differ for this upstream."""
 
     @property
     def request_defaults(self) -> RequestDefaults:
