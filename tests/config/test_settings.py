@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from abridge.config.exposure import open_paths
 from abridge.config.loading import load_settings, read_secret
 from abridge.config.review import ReviewSettings
-from abridge.config.settings import Settings
+from abridge.config.settings import Settings, SummarySettings
 from abridge.errors import SettingsError
 
 U = "http://u.test/v1"
@@ -454,9 +454,28 @@ class TestCredentials:
             Settings.model_validate({"upstreams": [{"forward_headers": [name]}]})
 
 
-def test_settings_made_in_code_are_validated_too() -> None:
-    with pytest.raises(ValidationError):
-        Settings(summary={"grace": -1})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("tables", "line"),
+    [
+        ({"summary": {"grace": -1}}, "summary.grace: got -1; "),
+        ({"upstreams": [{"base_url": "nowhere"}]}, "upstreams[0].base_url: must be an http"),
+        ({"sumary": {}}, "sumary: there is no such setting"),
+        ({"server": {"workers": 2}}, "server.workers: several processes cannot share"),
+    ],
+)
+def test_settings_made_in_code_fail_with_the_command_lines_line(
+    tables: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Settings(**tables)
+    assert str(caught.value) == refused(**tables)
+    assert str(caught.value).startswith(line)
+    assert caught.value.__suppress_context__
+
+
+def test_a_table_made_in_code_fails_likewise() -> None:
+    with pytest.raises(SettingsError, match=r"^grace: got -1; "):
+        SummarySettings(grace=-1)
 
 
 class TestSecrets:

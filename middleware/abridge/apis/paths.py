@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class UnreadPaths(NamedTuple):
     """Paths below an API's base whose answers hold no reasoning."""
 
     method: str
-    globs: tuple[str, ...]
+    globs: Sequence[str]
     reason: str
 
 
@@ -57,7 +57,7 @@ class OpenPaths:
     any server would take for one that is not open is not."""
 
     bases: frozenset[str] = frozenset({"", API_BASE})  # what the paths of `rows` may stand below
-    globs: tuple[str, ...] = ()  # the settings' own, for every method
+    globs: Sequence[str] = ()  # the settings' own, for every method
     rows: tuple[UnreadPaths, ...] = UNREAD_PATHS
 
     def include(self, method: str, path: str, raw_path: str) -> bool:

@@ -8,6 +8,7 @@ an extension on all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from abridge.core.conversation import Json
@@ -87,7 +88,7 @@ def _parse_style(value: object, param: str) -> str:
     )
 
 
-def check_style_allowed(style: str, allowed: tuple[str, ...], param: str) -> None:
+def check_style_allowed(style: str, allowed: Sequence[str], param: str) -> None:
     """Raise RequestError if the settings do not allow a style."""
     if style not in allowed:
         supported = _format_list(allowed) if allowed else "none"
@@ -127,5 +128,5 @@ def _native(style: Any) -> Any:
     return STYLES[style].native if style in STYLE_NAMES else style
 
 
-def _format_list(values: tuple[str, ...]) -> str:
+def _format_list(values: Sequence[str]) -> str:
     return ", ".join(repr(value) for value in values)

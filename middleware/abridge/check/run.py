@@ -160,7 +160,7 @@ def _apis_to_probe(route: Route) -> Sequence[UpstreamApi]:
     return [api.upstream for api in APIS] if configured is None else [configured]
 
 
-def _matches(model: str, globs: tuple[str, ...]) -> bool:
+def _matches(model: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(model, glob) for glob in globs)
 
 

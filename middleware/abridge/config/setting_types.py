@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, get_args
+from collections.abc import Sequence
+from types import GenericAlias
+from typing import Annotated, Any, TypeVar, get_args
 
 from annotated_types import Unit
 from pydantic import (
@@ -12,6 +14,7 @@ from pydantic import (
     ByteSize,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
     NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
@@ -19,10 +22,13 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic_core import CoreSchema
 from yarl import URL
 
 from abridge.apis.registry import APIS
+from abridge.config.field_docs import add_descriptions, document
 from abridge.core.language import parse_language
+from abridge.errors import SettingsError
 from abridge.providers.catalog import PROFILES
 
 STORE_SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
@@ -32,10 +38,35 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """A header name as RFC 9110, section 5.6.2, defines it."""
 
 
-class Table(BaseModel):
-    """A table of settings: immutable, and unknown keys are errors."""
+T = TypeVar("T")
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+
+class Table(BaseModel):
+    """A table of settings: immutable, and unknown keys are errors.
+
+    Made in code, an invalid one raises SettingsError, in the words of the command line. What reads
+    tables from elsewhere (`model_validate`) raises pydantic's error, which has more to tell.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        validate_default=False,
+        json_schema_extra=add_descriptions,
+    )
+
+    def __init__(self, /, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError(explain_error(error)) from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # not within tables
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        document(cls)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -129,9 +160,30 @@ HeaderGlob = Annotated[str, AfterValidator(_check_header_glob)]
 
 CHARACTERS, TOKENS = Unit("characters"), Unit("tokens")
 
-BYTES_PER_SECOND = Unit("bytes a second")
+BYTES, BYTES_PER_SECOND = Unit("bytes"), Unit("bytes a second")
 
-Size = Annotated[ByteSize, Field(gt=0), Unit("bytes")]
+
+class _AsBytes:
+    """Has a number of bytes accepted in words, too: `"32MiB"`."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return handler(ByteSize)
+
+
+class _AsTuple:
+    """Has any sequence accepted, of which a tuple is made."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return handler(GenericAlias(tuple, (*get_args(source), ...)))
+
+
+Size = Annotated[int, _AsBytes(), Field(gt=0), BYTES]
+
+Several = Annotated[Sequence[T], _AsTuple()]
 
 Seconds = Annotated[NonNegativeFloat, Unit("seconds")]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from pydantic import PrivateAttr, ValidationError, model_validator
 
@@ -33,6 +33,9 @@ from abridge.config.tables import (
     UsageSettings,
 )
 from abridge.config.upstreams import UpstreamSettings
+
+if TYPE_CHECKING:
+    from abridge.config.setting_dicts import SettingsDict
 
 __all__ = [
     "FAILS_OVER",
@@ -83,7 +86,11 @@ class Route:
 
 
 class Settings(Table):
-    """All settings: made in code, or by `load_settings` from a file and the environment."""
+    """All settings: made in code, or by `load_settings` from a file and the environment.
+
+    In code, each table is either an object or a dictionary of its keys:
+    `Settings(summary=SummarySettings(default="auto"))`, `Settings(summary={"default": "auto"})`.
+    """
 
     server: ServerSettings = ServerSettings()
     """The listeners, processes and shutdown of `abridge serve`."""
@@ -111,6 +118,10 @@ class Settings(Table):
     """The log of `abridge serve`."""
     tracing: TracingSettings = TracingSettings()
     """OpenTelemetry spans."""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **tables: Unpack[SettingsDict]) -> None: ...
 
     _routes: tuple[Route, ...] = PrivateAttr(default=())
 

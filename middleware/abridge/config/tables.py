@@ -6,10 +6,10 @@ it. After a change write the page anew: `python -m tests.docs.settings > docs/se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    ByteSize,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
@@ -28,6 +28,7 @@ from abridge.config.setting_types import (
     PositiveSeconds,
     ProfileName,
     Seconds,
+    Several,
     Size,
     StoreAddress,
     SummaryLanguage,
@@ -66,10 +67,10 @@ class ServerSettings(Table):
     page: bool = False
     """Whether to serve the page at `/abridge`, which shows recent exchanges, without their content,
     to anyone who can reach the port."""
-    allowed_hosts: tuple[str, ...] | None = None
+    allowed_hosts: Several[str] | None = None
     """Globs of the names by which clients may address the server, besides `localhost` and IP
     addresses. None: no others where it listens on loopback, nor for the page; else all."""
-    allowed_origins: tuple[str, ...] = ()
+    allowed_origins: Several[str] = ()
     """Globs of the origins of other web sites that may send requests from a browser."""
     keep_alive: PositiveSeconds = KEEP_ALIVE_SECONDS
     """How long a client's connection may be idle between two requests, at least: longer than
@@ -84,7 +85,7 @@ class ServerSettings(Table):
     """How long running requests may then take to finish, before they are cancelled."""
 
     @property
-    def served_hosts(self) -> tuple[str, ...]:
+    def served_hosts(self) -> Sequence[str]:
         """Globs of the names by which clients may address the server."""
         if self.allowed_hosts is not None:
             return self.allowed_hosts
@@ -96,7 +97,7 @@ class SummarySettings(Table):
 
     default: Literal["off", SummaryStyle] = "off"
     """The style of the summary for requests that name none; `off`: they get no summary."""
-    allow: tuple[SummaryStyle, ...] = tuple(STYLES)
+    allow: Several[SummaryStyle] = tuple(STYLES)
     """The styles that requests may name; another is a 400."""
     language: SummaryLanguage = AUTO
     """The language of summaries for requests that name none. `auto`: the last user message's where
@@ -199,7 +200,7 @@ class ReasoningSettings(Table):
     kind: Literal["auto", "raw", "summary"] = "auto"
     """What upstream calls reasoning: raw, or a summary already, which is shown as it is. `auto`:
     what the profile says of the model."""
-    open_paths: tuple[PathGlob, ...] = ()
+    open_paths: Several[PathGlob] = ()
     """Where reasoning is hidden on any upstream: globs of further paths that pass unread. Can be
     set only in the general table."""
     hold_text: bool = True
@@ -237,7 +238,7 @@ class HistorySettings(Table):
     query), which needs `seal_keys_env` and `pip install 'asgi-abridge[redis]'`."""
     ttl: PositiveSeconds = 3600.0
     """How long it is stored after the conversation last continued."""
-    bytes: Size = ByteSize(64 * MiB)
+    bytes: Size = 64 * MiB
     """How much the store `memory` holds, with all that an entry takes beside its bytes."""
     seal_keys_env: str | None = None
     """The environment variable that holds the sealing keys, `id:base64 of 32 bytes` separated by
@@ -280,10 +281,10 @@ class LimitSettings(Table):
     Beyond a ceiling there is backpressure, degraded service or a clear error, but never growth.
     """
 
-    body: Size = ByteSize(32 * MiB)
+    body: Size = 32 * MiB
     """The size of one request body that Abridge reads. A longer one is forwarded unread, or is a
     413 where the settings require that all are read."""
-    bodies: Size = ByteSize(512 * MiB)
+    bodies: Size = 512 * MiB
     """The size of all buffered request bodies together, as far as they have come, each until its
     application returns; beyond it, 503."""
     items: PositiveInt = 20_000
@@ -291,13 +292,13 @@ class LimitSettings(Table):
     values: PositiveInt = 200_000
     """The number of JSON values in one request body; beyond it, 400. They take more memory and time
     than text does, up to a hundred times as much."""
-    held: Size = ByteSize(256 * KiB)
+    held: Size = 256 * KiB
     """How much of an answer may wait for its summary. After that, upstream is not read until the
     wait ends, with `summary.grace` at the latest. The default is more than a fast model streams
     within the default grace."""
-    reasoning: Size = ByteSize(4 * MiB)
+    reasoning: Size = 4 * MiB
     """How much raw reasoning of one answer is kept."""
-    event: Size = ByteSize(16 * MiB)
+    event: Size = 16 * MiB
     """The size of one event from upstream; a larger one ends the response with an error."""
     connect: PositiveSeconds = 5.0
     """How long it may take to connect to upstream."""
@@ -320,7 +321,7 @@ class LimitSettings(Table):
     bounds them itself."""
     upload: PositiveSeconds = 300.0
     """How long a request body may take to arrive; beyond it, 408."""
-    upload_rate: Annotated[Size, BYTES_PER_SECOND] = ByteSize(10 * KiB)
+    upload_rate: Annotated[Size, BYTES_PER_SECOND] = 10 * KiB
     """How much of a request body must arrive on average, once 30 seconds have passed; below it,
     408. Mounted, this holds for the bodies that are buffered."""
 

@@ -15,6 +15,7 @@ from abridge.config.setting_types import (
     HeaderGlob,
     PathGlob,
     ProfileName,
+    Several,
     Table,
     Tokens,
 )
@@ -29,7 +30,7 @@ class UpstreamSettings(Table):
     base_url: BaseUrl | None = None
     """Its address, up to where `/chat/completions` and the like follow. The proxy needs one;
     mounted around an application, there is none."""
-    models: Annotated[tuple[str, ...], Field(min_length=1)] = ("*",)
+    models: Annotated[Several[str], Field(min_length=1)] = ("*",)
     """Globs of model names. A request goes to the first upstream of which one matches, and to the
     first of all if it names no model. If there is only one upstream, it gets every request."""
     rename: dict[str, str] = Field(default_factory=dict)
@@ -66,9 +67,9 @@ class UpstreamSettings(Table):
     credential: Literal["client", "none"] | None = None
     """Whether the client's credential is forwarded where there is no `api_key_env`. None: it is if
     this is the only upstream."""
-    forward_headers: tuple[HeaderGlob, ...] = ()
+    forward_headers: Several[HeaderGlob] = ()
     """Globs of further request headers that are forwarded."""
-    forward_paths: tuple[PathGlob, ...] = ()
+    forward_paths: Several[PathGlob] = ()
     """Globs of further paths that are forwarded with the key of `api_key_env`. What is behind them
     belongs to all clients alike."""
     summary: dict[str, Any] = Field(default_factory=dict)

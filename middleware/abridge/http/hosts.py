@@ -6,6 +6,7 @@ then takes what answers there for a part of that site. The request's Host still 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
 
@@ -16,7 +17,7 @@ LOCAL_NAMES = ("localhost", "*.localhost")
 
 
 @cached(HOSTS)
-def is_allowed_host(value: bytes, globs: tuple[str, ...]) -> bool:
+def is_allowed_host(value: bytes, globs: Sequence[str]) -> bool:
     """Return whether a Host header has an IP address, a local name, or one that `globs` match.
 
     DNS can make neither of the first two point elsewhere.

@@ -9,7 +9,7 @@ own requests in the journal by the request id it sent with them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from time import time
@@ -59,7 +59,7 @@ class Page:
     `hosts` are globs of the names by which it may be opened.
     """
 
-    def __init__(self, summarizer: str, hosts: tuple[str, ...] = ()) -> None:
+    def __init__(self, summarizer: str, hosts: Sequence[str] = ()) -> None:
         self.journal = Journal()
         self._summarizer = summarizer
         self._hosts = hosts
@@ -100,7 +100,7 @@ class Page:
         return Response(dumps(listing), media_type="application/json", headers=headers)
 
 
-def _guard(handler: Handler, hosts: tuple[str, ...]) -> Handler:
+def _guard(handler: Handler, hosts: Sequence[str]) -> Handler:
     @wraps(handler)
     async def guarded(request: Request) -> Response:
         if not is_allowed_host(get_header(request.scope["headers"], b"host"), hosts):
