@@ -31,9 +31,9 @@ class ReviewSettings(Table):
     base_url: Annotated[BaseUrl, AfterValidator(_check_no_path)] | None = None
     """The address of the endpoint, without `/moderations`."""
     model: str | None = None
-    """The model that judges. None: the server's own default."""
+    """The model that judges. Not set: the server's own default."""
     api_key_env: str | None = None
-    """The environment variable that holds the API key. None: none is sent."""
+    """The environment variable that holds the API key. Not set: none is sent."""
     on_flag: Literal["withhold", "stop"] = "withhold"
     """`withhold` leaves out a part that is flagged, `stop` also all later ones of its response."""
     on_failure: Literal["show", "withhold"] = "withhold"

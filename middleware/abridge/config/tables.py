@@ -60,7 +60,7 @@ class ServerSettings(Table):
     """The port to listen on; 0 for any free one, which the first line at the start names."""
     admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None
     """A port of its own for metrics and health. Metrics are then not on the other port; health is
-    on both. None: there is no such port."""
+    on both. Not set: there is no such port."""
     workers: PositiveInt = 1
     """The number of processes that serve, for more traffic than one core can handle. With several,
     `history.store` must be an address that they share, or none, and there is no page."""
@@ -69,14 +69,14 @@ class ServerSettings(Table):
     to anyone who can reach the port."""
     allowed_hosts: Several[str] | None = None
     """Globs of the names by which clients may address the server, besides `localhost` and IP
-    addresses. None: no others where it listens on loopback, nor for the page; else all."""
+    addresses. Not set: no others where it listens on loopback, nor for the page; else all."""
     allowed_origins: Several[str] = ()
     """Globs of the origins of other web sites that may send requests from a browser."""
     keep_alive: PositiveSeconds = KEEP_ALIVE_SECONDS
     """How long a client's connection may be idle between two requests, at least: longer than
     clients and proxies keep theirs for reuse."""
     websockets: bool | None = None
-    """Whether to serve the Responses API over WebSocket as well. None: in `abridge serve` only.
+    """Whether to serve the Responses API over WebSocket as well. Not set: in `abridge serve` only.
     Mounted, true needs authentication and a check of `Origin` around it that see WebSockets, too.
     """
     drain_delay: Seconds = 0.0
@@ -111,13 +111,13 @@ class SummarySettings(Table):
     max_parts: PositiveInt = 40
     """The number of parts after which each takes twice as much reasoning as the one before."""
     tail_chars: Annotated[NonNegativeInt, CHARACTERS] | None = None
-    """The least reasoning, at the end, that gets a part of its own; less is left out. None: 80 for
-    the embedded summarizer, else 400."""
+    """The least reasoning, at the end, that gets a part of its own; less is left out. Not set: 80
+    for the embedded summarizer, else 400."""
     min_chars: Characters = 1
     """The least reasoning that gets a summary."""
     max_overhead: PositiveFloat | None = None
     """What a response's summary may cost, as a share of the model's own tokens: beyond it no more
-    parts are made, and finished ones stay. None: there is no limit."""
+    parts are made, and finished ones stay. Not set: there is no limit."""
     grace: Seconds = 5.0
     """How long the answer may wait for its summary."""
     first_token: Seconds = 2.0
@@ -132,7 +132,7 @@ class PromptSettings(Table):
     """Instructions for the summarizer that replace the built-in ones of a style.
 
     Each may contain `{titles}`: the titles of the earlier parts. They replace neither the rule on
-    the language nor the one that reasoning is data. None keeps the built-in instructions.
+    the language nor the one that reasoning is data. Those that are not set stay as they are.
     """
 
     auto: str | None = None
@@ -161,9 +161,9 @@ class SummarizerSettings(Table):
     profile: ProfileName = "auto"
     """The provider, one of `abridge profiles`: says how to switch the model's thinking off."""
     api_key_env: str | None = None
-    """The environment variable that holds the API key. None: none is sent."""
+    """The environment variable that holds the API key. Not set: none is sent."""
     temperature: NonNegativeFloat | None = 0.3
-    """The sampling temperature. None, in code only: none is sent."""
+    """The sampling temperature. None, which only code can set: none is sent."""
     max_tokens: Tokens = 600
     """The most that a part may take; a detailed one in Chinese or Japanese takes some 450."""
     timeout: PositiveSeconds = 15.0

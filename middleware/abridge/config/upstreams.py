@@ -23,7 +23,7 @@ from abridge.providers.catalog import PROFILES
 
 
 class UpstreamSettings(Table):
-    """One upstream. Its tables override the general ones, key by key."""
+    """An upstream, to which requests go. Its tables override the general ones, key by key."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
     """Its name in the log, in metrics and in other settings; each upstream needs one of its own."""
@@ -52,21 +52,21 @@ class UpstreamSettings(Table):
     max_tokens: Tokens = 16384
     """The limit of an answer, for an API that requires one, if the client sets none."""
     effort: Effort | None = None
-    """The reasoning effort for requests that set none. None: upstream's own default."""
+    """The reasoning effort for requests that set none. Not set: upstream's own default."""
     verbosity: Verbosity | None = None
-    """The verbosity for requests that set none. None: upstream's own default."""
+    """The verbosity for requests that set none. Not set: upstream's own default."""
     effort_max: Effort | None = None
     """The highest reasoning effort that clients may ask for. A higher one is lowered, and the
-    response says so in `x-abridge-effort`. None: any."""
+    response says so in `x-abridge-effort`. Not set: any."""
     budget_max: Annotated[int, Field(ge=LEAST_BUDGET), TOKENS] | None = None
     """The most tokens of thinking that clients may ask for. What is above is lowered, and the
-    response says so in `x-abridge-budget`. None: any."""
+    response says so in `x-abridge-budget`. Not set: any."""
     api_key_env: str | None = None
-    """The environment variable that holds the key it is called with, for all clients alike. None:
-    the client's own credential may go to it, as `credential` says."""
+    """The environment variable that holds the key it is called with, for all clients alike. Not
+    set: the client's own credential may go to it, as `credential` says."""
     credential: Literal["client", "none"] | None = None
-    """Whether the client's credential is forwarded where there is no `api_key_env`. None: it is if
-    this is the only upstream."""
+    """Whether the client's credential is forwarded where there is no `api_key_env`. Not set: it is
+    if this is the only upstream."""
     forward_headers: Several[HeaderGlob] = ()
     """Globs of further request headers that are forwarded."""
     forward_paths: Several[PathGlob] = ()

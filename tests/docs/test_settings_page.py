@@ -1,0 +1,50 @@
+"""Test that the page on settings says what the settings are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from abridge.cli.commands import serve
+from abridge.config.settings import Settings
+from tests.docs.settings import Section, sections_of, settings_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+KEYS = [
+    (section, key)
+    for section in sections_of(Settings)
+    for key in section.table.model_fields
+    if f"{section.name}.{key}" != "summarizer.prompts"
+]
+
+
+def test_the_page_on_settings_is_made_of_the_model() -> None:
+    """If not: `python -m tests.docs.settings > docs/settings.md`."""
+    assert PAGE.read_text() == settings_page()
+
+
+def test_it_has_every_key_and_every_flag() -> None:
+    headings = {line for line in settings_page().splitlines() if line.startswith("### ")}
+    assert headings == {f"### `{section.prefix}.{key}`" for section, key in KEYS}
+    flags = {option.opts[0] for option in serve.params} - {"--config"}
+    assert flags == {flag for flag in flags if f"- Flag: `{flag}`" in settings_page()}
+
+
+@pytest.mark.parametrize(("section", "key"), KEYS, ids=lambda part: getattr(part, "name", part))
+def test_the_example_of_each_key_is_valid_and_not_the_default(section: Section, key: str) -> None:
+    example, wrong_keys = section.examples[key], set[Any]()
+    try:
+        section.table.model_validate({key: example})
+    except ValidationError as error:
+        wrong_keys = {place for found in error.errors() for place in found["loc"]}
+    assert not wrong_keys  # else it is right, and requires other keys
+    assert example != section.table.model_fields[key].get_default(call_default_factory=True)
+
+
+def test_there_are_no_examples_of_keys_that_do_not_exist() -> None:
+    for section in sections_of(Settings):
+        assert section.examples.keys() <= section.table.model_fields.keys()
