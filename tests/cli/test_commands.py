@@ -9,6 +9,7 @@ from subprocess import run
 from typing import Any
 
 import pytest
+from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 from abridge import __version__
@@ -168,3 +169,45 @@ def test_the_banner_names_unusual_settings(server: dict[str, Any], lines: list[s
         Settings.model_validate({**tables, "server": server}), "http://here:1", None
     )
     assert [line for line in output if line not in usual] == lines
+
+
+class TestHelp:
+    @pytest.mark.parametrize("columns", [60, 80, 120])
+    def test_the_overview_says_all_of_what_each_command_does(self, columns: int) -> None:
+        output = CliRunner().invoke(main, ["--help"], terminal_width=columns).output
+        words = " ".join(output.split())
+        for name, command in main.commands.items():
+            paragraph = (command.help or "").partition("\n\n")[0]
+            assert " ".join([name, *paragraph.split()]) in words
+
+    @pytest.mark.parametrize("columns", [60, 80, 120])
+    @pytest.mark.parametrize("command", ["", *main.commands])
+    def test_no_line_is_wider_than_the_terminal(self, command: str, columns: int) -> None:
+        words = [*command.split(), "--help"]
+        output = CliRunner().invoke(main, words, terminal_width=columns).output
+        assert "..." not in output.replace("[ARGS]...", "")
+        assert max(map(len, output.splitlines())) <= columns
+
+
+class TestCompletion:
+    @pytest.mark.parametrize(
+        ("before", "typed", "completed"),
+        [
+            ([], "pro", ["profiles"]),
+            (["serve"], "--summarizer-", ["--summarizer-url", "--summarizer-model"]),
+            (["serve", "--api"], "m", ["messages"]),
+            (["serve", "--expose"], "", ["auto", "both", "summary", "raw", "none"]),
+            (["check", "--profile"], "vl", ["vllm"]),
+            (["profiles"], "vl", ["vllm"]),
+        ],
+    )
+    def test_a_shell_completes(self, before: list[str], typed: str, completed: list[str]) -> None:
+        complete = BashComplete(main, {}, "abridge", "_ABRIDGE_COMPLETE")
+        assert [item.value for item in complete.get_completions(before, typed)] == completed
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_each_shell_gets_a_script(self, shell: str) -> None:
+        command = [sys.executable, "-c", "from abridge.cli import main; main(prog_name='abridge')"]
+        environ = environment({"_ABRIDGE_COMPLETE": f"{shell}_source"})
+        output = run(command, capture_output=True, check=True, text=True, env=environ).stdout  # noqa: S603 -- fixed command
+        assert f"_ABRIDGE_COMPLETE={shell}_complete" in output

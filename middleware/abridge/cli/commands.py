@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from abridge import __version__
-from abridge.cli.options import nest_options, with_setting_options
+from abridge.cli.options import nest_options, one_of, with_setting_options
 from abridge.config.loading import load_settings
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
@@ -28,7 +28,21 @@ class InvalidInput(click.ClickException):
     exit_code = 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Overview(click.Group):
+    """A group whose help lists each command with all of its first paragraph: click cuts it."""
+
+    group_class = type
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        helps = {name: self.commands[name].help or "" for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text.split("\n\n")[0]) for name, text in helps.items()])
+
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(cls=Overview, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="abridge", message="%(prog)s %(version)s")
 def main() -> None:
     """Live reasoning summaries, in OpenAI's format, for every model."""
@@ -99,7 +113,7 @@ async def _print_findings(checks: Check) -> bool:
 
 
 @main.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=one_of(PROFILES))
 @click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")
 def profiles(name: str | None, *, as_json: bool) -> None:
     """List the profiles of providers and servers, or print everything about one NAME."""

@@ -6,25 +6,48 @@ settings as it was typed, so that all validation is in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
+from pydantic import BaseModel
 
+from abridge.config.tables import LogSettings, ReasoningSettings, SummarySettings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.core.styles import STYLES
 from abridge.errors import SettingsError
+from abridge.providers.catalog import PROFILES
 
 Command = Callable[..., None]
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def one_of(values: Iterable[str]) -> Complete:
+    """Have a shell complete one of these. Whether it is one of them is for the settings to say."""
+    return lambda _context, _option, typed: [value for value in values if value.startswith(typed)]
+
+
+def choices(table: type[BaseModel], key: str) -> Complete:
+    """The same for the values of a setting."""
+    return one_of(get_args(table.model_fields[key].annotation))
+
 
 SETTING_OPTIONS = (
     click.option(
         "--upstream", metavar="URL", help="The model server, such as http://127.0.0.1:8000/v1."
     ),
-    click.option("--profile", metavar="NAME", help="Its kind, one of `abridge profiles`.  [auto]"),
+    click.option(
+        "--profile",
+        metavar="NAME",
+        shell_complete=one_of(PROFILES),
+        help="Its kind, one of `abridge profiles`.  [auto]",
+    ),
     click.option(
         "--api",
         metavar="NAME",
+        shell_complete=choices(UpstreamSettings, "api"),
         help="Its API: same (as the client's), auto, chat, responses, messages or gemini.  [same]",
     ),
     click.option(
@@ -62,6 +85,7 @@ SETTING_OPTIONS = (
         "--log-format",
         "log__format",
         metavar="NAME",
+        shell_complete=choices(LogSettings, "format"),
         help="The format of the log: text or json.  [text]",
     ),
     click.option(
@@ -75,6 +99,7 @@ SETTING_OPTIONS = (
         "--summary",
         "summary__default",
         metavar="STYLE",
+        shell_complete=choices(SummarySettings, "default"),
         help=f"The style for requests that name none: off, {', '.join(STYLES)}.  [off]",
     ),
     click.option(
@@ -93,6 +118,7 @@ SETTING_OPTIONS = (
         "--expose",
         "reasoning__expose",
         metavar="WHAT",
+        shell_complete=choices(ReasoningSettings, "expose"),
         help="What clients see of the reasoning: auto, both, summary, raw or none.  [auto]",
     ),
 )
