@@ -12,7 +12,7 @@ from abridge.cli.commands import main
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "bridges.md"
 
 
 def profiles(*words: str) -> str:
@@ -84,8 +84,6 @@ def test_an_unknown_name_is_reported_in_one_line() -> None:
     assert line.startswith("Error: NAME: got 'nobody'; must be one of anthropic, auto, ")
 
 
-def test_the_readme_shows_the_output() -> None:
-    documented = (
-        README.read_text().partition("$ abridge profiles moonshot\n")[2].partition("```")[0]
-    )
+def test_the_documentation_shows_the_output() -> None:
+    documented = PAGE.read_text().partition("$ abridge profiles moonshot\n")[2].partition("```")[0]
     assert documented == profiles("moonshot")

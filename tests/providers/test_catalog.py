@@ -28,7 +28,7 @@ from abridge.providers.profile import (
 from tests.end_to_end.recordings.recordings import Recording, content_of, recordings
 from tests.support.shared import RECORDINGS, needs_recordings
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "bridges.md"
 
 
 @pytest.fixture(params=PROFILES.values(), ids=lambda profile: profile.name)
@@ -71,8 +71,8 @@ def test_every_tag_begins_with_a_character_that_readers_look_for() -> None:
     assert {tag.opening[0] for row in PROFILES.values() for tag in row.tags} <= set("<◁")
 
 
-def test_the_readme_names_each_profile() -> None:
-    section = README.read_text().partition("## Profiles")[2].partition("\n## ")[0]
+def test_the_documentation_names_each_profile() -> None:
+    section = PAGE.read_text().partition("## Profiles")[2].partition("\n## ")[0]
     assert all(f"`{name}`" in section for name in PROFILES)
 
 

@@ -1,4 +1,4 @@
-"""Measure how good summaries are: `python -m tests.quality`. See docs/summaries.md.
+"""Measure how good summaries are: `python -m tests.quality`. See docs/examples-of-summaries.md.
 
 The corpus is in `reasonings/`: one text each, and in the manifest what a reader must learn of it
 (`key`), what the last part must say (`final`), and what must not be shown: `secret`, and `never`,

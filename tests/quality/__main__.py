@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="?",
         const="",
         metavar="PARTS",
-        help="write figures and examples of the embedded summarizer into docs/summaries.md; "
+        help="write figures and examples of the embedded summarizer into their page in docs/; "
         "with a file of parts, also those of the model that --model names",
     )
     return parser

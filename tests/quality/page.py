@@ -1,4 +1,4 @@
-"""Write the figures and the examples into docs/summaries.md.
+"""Write the figures and the examples into docs/examples-of-summaries.md.
 
 Which reasonings are shown, and what is said of each summary, is in `examples.toml`, written by hand
 after reading: whoever writes the examples anew reads them again.
@@ -16,7 +16,7 @@ from tests.quality.corpus import Reasoning
 from tests.quality.gates import GATES, score
 from tests.quality.run import Options, Shown, run
 
-PAGE = Path(__file__).parents[2] / "docs" / "summaries.md"
+PAGE = Path(__file__).parents[2] / "docs" / "examples-of-summaries.md"
 
 EXAMPLES = Path(__file__).with_name("examples.toml")
 

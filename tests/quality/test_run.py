@@ -122,7 +122,7 @@ def test_ten_summaries_of_each_are_shown() -> None:
 def test_a_model_s_parts_are_shown_unedited(
     shown: Sequence[Shown], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy, parts = tmp_path / "summaries.md", tmp_path / "parts.json"
+    copy, parts = tmp_path / "examples.md", tmp_path / "parts.json"
     copy.write_text(page.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr(page, "PAGE", copy)
     monkeypatch.setattr(page, "embedded", lambda: shown)
