@@ -1,4 +1,4 @@
-"""Run the summarizer and the review that docs/summarizers.md shows."""
+"""Run the two programs that docs/summarizers.md shows, in front of a scripted model."""
 
 from __future__ import annotations
 
@@ -7,48 +7,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
-from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
 
-from abridge.middleware import AbridgeMiddleware
-from abridge.summarizers import Summarizer
 from tests.support.asgi import call
-from tests.support.deployments import settings_for
 from tests.support.servers import serve
 from tests.support.streams import chat_stream, completion
-from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
 PAGE = Path(__file__).parents[2] / "docs" / "summarizers.md"
 
-ASK = {
-    "model": "m",
-    "messages": [{"role": "user", "content": "Hi"}],
-    "reasoning": {"summary": "auto"},
-}
+SUMMARIZER, REVIEW = re.findall(
+    r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
+)
+
+ADDRESS = "http://127.0.0.1:8001"
 
 WRITTEN = "I add the numbers. They make 12."
-
-
-def example(*names: str) -> tuple[Any, ...]:
-    """Return what the page's Python defines under these names."""
-    defined: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL):
-        if "app.add_middleware" not in block:
-            exec(block, defined)  # noqa: S102 -- it is our own
-    return tuple(defined[name] for name in names)
 
 
 def thinker(reasoning: str) -> Upstream:
     return Upstream(Answer.json(completion({"reasoning_content": reasoning, "content": "12."})))
 
 
-async def ask(thinking: Upstream, style: str = "auto", **given: Any) -> Any:
-    """Return the message that a client gets, and its usage."""
-    settings = settings_for(summarizer={"kind": "object"})
-    app = AbridgeMiddleware(thinking, settings, registry=CollectorRegistry(), **given)
-    answered = await call(app, "/v1/chat/completions", {**ASK, "reasoning": {"summary": style}})
-    return answered.json["choices"][0]["message"], answered.json["usage"]
+def run(program: str) -> dict[str, Any]:
+    """Return what a program defines."""
+    defined: dict[str, Any] = {}
+    exec(program, defined)  # noqa: S102 -- it is the project's own
+    return defined
+
+
+async def ask(app: Starlette, thought: str, **asked: Any) -> Any:
+    """Have a model answer below the program's app; return the completion that a client gets."""
+    app.mount("/", thinker(thought))
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], **asked}
+    return (await call(app, "/v1/chat/completions", body)).json
+
+
+async def ask_with_summarizer(model: Upstream, **asked: Any) -> Any:
+    """Ask for a summary of the program's summarizer, which calls `model`."""
+    async with serve(model) as address:
+        assert ADDRESS in SUMMARIZER
+        program = run(SUMMARIZER.replace(ADDRESS, address))
+        async with program["client"]:
+            return await ask(program["app"], "Five and seven make 12.", **asked)
 
 
 @pytest.mark.parametrize(
@@ -60,44 +61,37 @@ async def ask(thinking: Upstream, style: str = "auto", **given: Any) -> Any:
     ],
 )
 async def test_the_documented_summarizer_writes_through_a_model(style: str, shown: str) -> None:
-    (kind,) = example("TwoSentences")
     model = Upstream(Answer(chat_stream("", WRITTEN)))
-    async with (
-        serve(model) as address,
-        AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
-    ):
-        writer: Summarizer = kind(client, "small-model")
-        message, usage = await ask(thinker("Five and seven make 12."), style, summarizer=writer)
-    assert message["reasoning_content"] == shown
-    assert message["content"] == "12."
+    answered = await ask_with_summarizer(model, reasoning={"summary": style})
+    message = answered["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == (shown, "12.")
     if style != "title":
         assert "Five and seven make 12." in model.requests[0].json["messages"][1]["content"]
-        assert usage["reasoning_summary"]["output_tokens"] == 70
+        assert answered["usage"]["reasoning_summary"]["output_tokens"] == 70
 
 
 async def test_a_failure_of_the_documented_summarizers_model_costs_the_summary_alone() -> None:
-    (kind,) = example("TwoSentences")
-    model = Upstream(Answer.json({"error": {"message": "no"}}, status=400))
-    async with (
-        serve(model) as address,
-        AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
-    ):
-        writer: Summarizer = kind(client, "small-model")
-        message, _ = await ask(thinker("Five and seven make 12."), summarizer=writer)
+    answered = await ask_with_summarizer(Upstream(Answer.json({"error": {}}, status=400)))
+    message = answered["choices"][0]["message"]
     assert message["content"] == "12."
     assert message["summary_error"]["code"] == "upstream_error"
 
 
 @pytest.mark.parametrize(
-    ("written", "shown"),
+    ("part", "shown"),
     [
         ("I charge 4111 1111 1111 1111, so it is paid.", "I charge [card], so it is paid."),
         ("I add the numbers.", "I add the numbers."),
         ("I think that Project Heron decides it.", None),
     ],
 )
-async def test_the_documented_review_masks_and_withholds(written: str, shown: str | None) -> None:
-    (review,) = example("review")
-    message, _ = await ask(thinker("Hm."), summarizer=Scripted(written), review=review)
-    assert message.get("reasoning_content") == shown
-    assert message.get("summary_error", {}).get("code") == (None if shown else "withheld")
+async def test_the_documented_review_masks_and_withholds(part: str, shown: str | None) -> None:
+    assert await run(REVIEW)["review"](part) == shown
+
+
+async def test_what_the_documented_review_withholds_no_client_sees() -> None:
+    thought = "I think that Project Heron decides whether the price may go up this year."
+    answered = await ask(run(REVIEW)["app"], thought)
+    message = answered["choices"][0]["message"]
+    assert message["summary_error"]["code"] == "withheld"
+    assert "Heron" not in str(answered)
