@@ -116,6 +116,10 @@ class Tab:
     async def text(self, selector: str) -> str:
         return str(await self.get(f"document.querySelector({json.dumps(selector)}).textContent"))
 
+    async def words(self, selector: str) -> str:
+        """Return an element's text as it is laid out, with the lines of its blocks."""
+        return str(await self.get(f"document.querySelector({json.dumps(selector)}).innerText"))
+
     async def press(self, key: str, modifiers: int = 0) -> None:
         code, text = KEYS[key]
         reply = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": modifiers}

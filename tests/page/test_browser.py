@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
@@ -46,8 +47,8 @@ new MutationObserver(() => window.seen.push({
   thinking: at("thinking").length,
   parts: document.querySelectorAll("#summary .part").length,
   answer: at("answer").length,
-  model: document.querySelector("[data-figure=model]")?.textContent ?? "",
-})).observe(document.querySelector(".panes"), {
+  model: document.querySelector(".bill [data-figure=model]")?.textContent ?? "",
+})).observe(document.querySelector("#panes"), {
   subtree: true, childList: true, characterData: true
 });
 """
@@ -57,7 +58,7 @@ window.names = new Set();
 new MutationObserver(() => {
   const told = document.getElementById("summary").textContent.includes("odd numbers");
   if (told) window.names.add(document.getElementById("summary-name").textContent);
-}).observe(document.querySelector(".panes"), {subtree: true, childList: true, characterData: true});
+}).observe(document.querySelector("#panes"), {subtree: true, childList: true, characterData: true});
 """
 
 
@@ -122,7 +123,20 @@ async def ask_question(tab: Tab, question: str = "How many?") -> None:
 
 async def figures(tab: Tab) -> dict[str, str]:
     values = "(dd) => [dd.dataset.figure, dd.textContent]"
-    return dict(await tab.get(f"Array.from(document.querySelectorAll('#bill dd'), {values})"))
+    return dict(await tab.get(f"Array.from(document.querySelectorAll('.bill dd'), {values})"))
+
+
+def tokens(count: int) -> str:
+    return f"{count:,} tokens"
+
+
+def seconds(time: float) -> str:
+    return f"{time:.{2 if time < 1 else 1}f} s"
+
+
+def plain(text: str) -> str:
+    """Return a text without the blank lines at its end."""
+    return text.rstrip("\n")
 
 
 async def origin(tab: Tab) -> str:
@@ -150,7 +164,7 @@ class TestAsked:
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
             assert await tab.text("#thinking") == THINKING
-            assert await tab.text("#answer") == ANSWER
+            assert await tab.words("#answer") == plain(ANSWER)
             seen = await tab.get("window.seen")
             early = [one for one in seen if one["parts"] >= 2 and one["answer"] == 0]
             assert any(one["thinking"] < len(THINKING) for one in early)
@@ -163,16 +177,17 @@ class TestAsked:
                 await tab.get("document.querySelectorAll('#summary h3').length") == share["parts"]
             )
             values = await figures(tab)
-            assert values.pop("held").endswith(" s")
+            for time in ("first", "wait", "held", "seconds"):
+                assert re.fullmatch(r"\d+\.\d+ s", values.pop(time))
             assert values == {
-                "input": f"{usage['input_tokens']:,}",
-                "output": f"{usage['output_tokens']:,}",
-                "reasoning": f"{usage['output_tokens_details']['reasoning_tokens']:,}",
-                "model": f"{usage['total_tokens']:,}",
-                "summary": "0",
+                "input": tokens(usage["input_tokens"]),
+                "output": tokens(usage["output_tokens"]),
+                "reasoning": tokens(usage["output_tokens_details"]["reasoning_tokens"]),
+                "model": tokens(usage["total_tokens"]),
+                "summary": tokens(0),
                 "share": "0.0 %",
-                "total": f"{usage['total_tokens']:,}",
-                "parts": str(share["parts"]),
+                "total": tokens(usage["total_tokens"]),
+                "parts": f"{share['parts']} parts",
             }
             assert "An extract" in await tab.text("#bill-note")
 
@@ -187,25 +202,26 @@ class TestAsked:
         async with page(model, writer, summary=summary) as tab:
             await ask_question(tab)
             await tab.until("document.body.dataset.state === 'holding'")
-            held = "parseFloat(document.querySelector('[data-figure=held]').textContent.slice(1))"
-            await tab.until(f"{held} > 0.3")
+            held = "document.querySelector('#times [data-figure=held]').textContent"
+            await tab.until(f"parseFloat({held}.slice(1)) > 0.3")
             assert await tab.text("#answer") == ""
             assert writer.gate is not None
             writer.gate.set()
             await tab.until(RECORDED)
             await tab.until(
-                "!document.querySelector('[data-figure=held]').textContent.includes('≈')"
+                "!document.querySelector('#times [data-figure=held]').textContent.includes('≈')"
             )
             (exchange,) = (await tab.get("fetch('abridge/exchanges').then((r) => r.json())"))[
                 "exchanges"
             ]
             values = await figures(tab)
-            assert values["held"] == f"{exchange['held']:.2f} s"
+            assert values["held"] == seconds(exchange["held"])
             assert exchange["held"] > 0.3
-            assert (values["model"], values["summary"], values["total"]) == ("81", "15", "96")
+            counts = [values[name] for name in ("model", "summary", "total")]
+            assert counts == [tokens(81), tokens(15), tokens(96)]
             assert values["share"] == f"{15 / 96:.1%}".replace("%", " %")
-            assert (values["input"], values["output"]) == ("11", "70")
-            assert await tab.get("document.querySelectorAll('#now rect.held').length") == 1
+            assert (values["input"], values["output"]) == (tokens(11), tokens(70))
+            assert await tab.get("document.querySelectorAll('#now .bars .held').length") == 1
             assert "Written by mini" in await tab.text("#bill-note")
             assert tab.complaints == []
 
@@ -221,14 +237,14 @@ class TestAsked:
             await tab.type("How many?")
             await tab.press("Enter", CTRL)
             await tab.until("document.body.dataset.state === 'thinking'")
-            for _ in range(8):
-                await tab.press("Tab")
+            assert await tab.get(focused) == "asked"
+            await tab.press("Tab")
             assert await tab.get(focused) == "stop"
             outline = "getComputedStyle(document.activeElement).outlineStyle"
             assert await tab.get(outline) == "solid"
             await tab.press("Enter")
             await tab.until("document.body.dataset.state === 'stopped'")
-            assert await tab.get(focused) == "question"
+            assert await tab.get(focused) == "new"
             await until(lambda: model.left == 1)
             gate.set()
             await tab.press("Enter", CTRL)
@@ -243,7 +259,7 @@ class TestAsked:
             await tab.until("document.querySelector('#thinking').textContent.length > 100")
             await tab.press("Escape")
             await tab.until("document.body.dataset.state === 'stopped'")
-            assert "You stopped it." in await tab.text("#answer")
+            assert "You stopped it." in await tab.text("#answer-notes")
             await until(lambda: model.left == 1)
             await tab.until("document.querySelector('#exchanges .outcome.left')")
 
@@ -286,9 +302,9 @@ class TestChat:
             await tab.until(RECORDED)
             assert (await tab.text("#thinking")).startswith("Chat Completions has one place")
             assert await tab.get("document.querySelectorAll('#summary h3').length") == 4
-            assert await tab.text("#answer") == ANSWER
+            assert await tab.words("#answer") == plain(ANSWER)
             assert await tab.text("#summary-name") == "Summary"
-            assert (await figures(tab))["summary"] == "0"
+            assert (await figures(tab))["summary"] == tokens(0)
 
     async def test_where_both_are_shown_each_is_in_its_pane(self, page: Open) -> None:
         async with page(scripted_model(0.0005), reasoning={"expose": "both"}) as tab:
@@ -309,7 +325,7 @@ class TestChat:
             await tab.until(RECORDED)
             assert "Summary" not in await tab.get("Array.from(window.names)")
             assert (await tab.text("#thinking")).strip() == THOUGHT.strip()
-            assert "No summary was made" in await tab.text("#summary")
+            assert "No summary was made" in await tab.text("#summary .note")
 
     @pytest.mark.parametrize("size", [1, 7, 10_000])
     async def test_each_title_begins_a_part_however_it_comes(self, page: Open, size: int) -> None:
@@ -375,11 +391,14 @@ class TestSeveral:
             await ask_question(tab)
             await tab.until(RECORDED)
             assert await tab.text("#thinking") == "I look first.\n\nNow I know."
-            assert await tab.text("#answer") == "I look.\n\nIt is 100."
+            assert await tab.words("#answer") == "I look.\n\nIt is 100."
             for picture in ("#now", "#exchanges"):
-                rects = f"document.querySelectorAll('{picture} rect:is(.thinking, .answer)')"
-                tops = await tab.get(f"Array.from({rects}, (rect) => rect.getAttribute('y'))")
-                assert tops == ["2", "8"]
+                bars = f"document.querySelectorAll('{picture} .bars > :is(.thinking, .answer)')"
+                box = "bar.getBoundingClientRect()"
+                (_, end), (start, _) = await tab.get(
+                    f"Array.from({bars}, (bar) => [{box}.top, {box}.bottom])"
+                )
+                assert end < start
 
     async def test_a_summary_of_upstreams_own_is_not_said_to_be_abridges(self, page: Open) -> None:
         native = [
@@ -396,9 +415,9 @@ class TestSeveral:
             assert "own server wrote the summary" in await tab.text("#bill-note")
             assert "the model’s own" in await tab.text("#exchanges .who")
             await tab.until(
-                "!document.querySelector('[data-figure=held]').textContent.includes('≈')"
+                "!document.querySelector('#times [data-figure=held]').textContent.includes('≈')"
             )
-            assert await tab.get("document.querySelectorAll('#now rect.part').length") == 2
+            assert await tab.get("document.querySelectorAll('#now .bars .part').length") == 2
 
 
 class TestHidden:
@@ -428,8 +447,8 @@ class TestHidden:
         ) as tab:
             await ask_question(tab)
             await tab.until(RECORDED)
-            await tab.until("document.querySelector('[data-figure=held]').textContent === '–'")
-            assert await tab.text("[data-figure=held]") == "–"
+            held = "document.querySelector('#times [data-figure=held]').textContent"
+            await tab.until(f"{held} === '–'")
 
 
 class TestTold:
@@ -449,7 +468,7 @@ class TestTold:
             (
                 [{"error": {"message": "It is down."}}],
                 503,
-                "no answer to this (503). The reason given: It is down.",
+                "server failed (503). The reason given: It is down.",
             ),
             ({"error": {"message": ["odd"]}}, 400, "The request was refused (400)."),
         ],
@@ -477,7 +496,8 @@ class TestTold:
             await tab.until("document.querySelector('#elsewhere').open")
             assert "No exchange yet. Ask above" in await tab.text("#elsewhere-title")
             assert f"{await origin(tab)}/v1/responses" in await tab.text("#curl")
-            assert await tab.get("document.querySelector('#stop').disabled")
+            assert not await tab.get("document.querySelector('#stop').checkVisibility()")
+            assert not await tab.get("document.querySelector('#panes').checkVisibility()")
 
     async def test_upstream_is_not_there(self, page: Open) -> None:
         async with page(unused_address()) as tab:
@@ -535,7 +555,7 @@ class TestTold:
             await ask_question(tab)
             await tab.until(OVER)
             assert await tab.get("document.body.dataset.state") == state
-            assert words in await tab.text("#answer")
+            assert words in await tab.text("#answer-box")
 
     async def test_a_chats_tool_call(self, page: Open) -> None:
         calls = [call("look", '{"at": 1}')]
@@ -545,7 +565,7 @@ class TestTold:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask_question(tab)
             await tab.until(OVER)
-            assert await tab.text("#answer") == 'The model calls a tool: look {"at": 1}'
+            assert await tab.text("#answer-notes") == 'The model calls a tool: look {"at": 1}'
 
     @pytest.mark.parametrize("api", ["responses", "chat"])
     async def test_a_summary_that_failed(self, page: Open, api: str) -> None:
@@ -558,7 +578,7 @@ class TestTold:
             await tab.get(f"document.getElementById('api').value = '{api}'")
             await ask_question(tab)
             await tab.until(OVER)
-            assert await tab.text("#summary .note") == (
+            assert await tab.text("#summary-failed p") == (
                 "The summary failed: The summarizer failed. The answer is the same without it."
             )
             assert await tab.text("#answer") == "Hello."
@@ -618,18 +638,18 @@ class TestShown:
     async def test_nothing_moves_where_that_is_asked_for(self, page: Open) -> None:
         writer = Halting(gate=asyncio.Event())
         output = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
-        moving = "getComputedStyle(document.querySelector('.part.open p'), '::after').animationName"
+        moving = "getComputedStyle(document.querySelector('.growing p'), '::after').animationName"
         summary = {"grace": 60, "first_token": 60}
         async with page(Model(Answer(responses_stream(output))), writer, summary=summary) as tab:
             await ask_question(tab)
-            await tab.until("document.querySelector('.part.open')")
+            await tab.until("document.querySelector('.part.growing')")
             assert await tab.get(moving) == "beat"
             await tab.prefer(reduced_motion="reduce")
             assert await tab.get(moving) == "none"
             assert writer.gate is not None
             writer.gate.set()
             await tab.until(OVER)
-            assert await tab.get("document.querySelector('.part.open')") is None
+            assert await tab.get("document.querySelector('.part.growing')") is None
 
     @pytest.mark.parametrize("letters", [16, 32])
     @pytest.mark.parametrize("width", [360, 820, 1440])

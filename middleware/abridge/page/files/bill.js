@@ -1,6 +1,7 @@
 // @ts-check
-/** What an exchange costs: a guess while it runs, and what the response says at its end. */
+/** What an exchange takes: a guess while it runs, and what the response says at its end. */
 import { make } from "./dom.js";
+import { NAMES, timesSeen, tokens } from "./figures.js";
 import { countOf, inSeconds } from "./words.js";
 
 /**
@@ -10,24 +11,19 @@ import { countOf, inSeconds } from "./words.js";
 
 const TOKEN = 4; // characters, as a guess
 
-const LINES = [
-  { name: "input", words: "Asked" },
-  { name: "output", words: "Thought and answered" },
-  { name: "reasoning", words: "of it thinking" },
-  { name: "model", words: "Model" },
-  { name: "summary", words: "Summary" },
-  { name: "share", words: "Summary’s share" },
-  { name: "total", words: "Together" },
-];
-
-/** @param {number | null | undefined} count */
-function number(count) {
-  return count == null ? "not reported" : count.toLocaleString("en");
-}
+const COUNTS = {
+  input: "Question",
+  output: "Thinking and answer",
+  reasoning: "of it thinking",
+  model: NAMES.model,
+  summary: NAMES.summary,
+  share: "Summary’s share",
+  total: "Together",
+};
 
 /** @param {number} characters */
 function about(characters) {
-  return `≈ ${Math.round(characters / TOKEN).toLocaleString("en")}`;
+  return `≈ ${tokens(Math.round(characters / TOKEN))}`;
 }
 
 /** What one figure is without another that is in it; nothing is known without both. @param {number | null | undefined} all @param {number | null | undefined} part */
@@ -35,62 +31,44 @@ function less(all, part) {
   return all == null || part == null ? null : all - part;
 }
 
-/** The figures of either API, by the names of one. @param {Record<string, any>} usage */
-function figures(usage) {
-  const share = usage.reasoning_summary ?? null;
-  const input = usage.input_tokens ?? usage.prompt_tokens;
-  const output = usage.output_tokens ?? usage.completion_tokens;
-  const details = usage.output_tokens_details ?? usage.completion_tokens_details;
-  return {
-    share,
-    total: usage.total_tokens,
-    input: share ? less(input, share.input_tokens) : input,
-    output: share ? less(output, share.output_tokens) : output,
-    model: share ? less(usage.total_tokens, share.total_tokens) : usage.total_tokens,
-    reasoning: details?.reasoning_tokens,
-  };
+/** The times, and in how many parts the summary came. @param {Turn} turn @param {any} record null until Abridge has made it @returns {Line[]} */
+export function times(turn, record) {
+  const guess = record === null && !turn.over ? "≈ " : "";
+  const lines = Object.entries(timesSeen(turn, record)).map(([name, time]) => ({
+    name,
+    words: NAMES[/** @type {keyof typeof NAMES} */ (name)],
+    value: time === null ? "–" : guess + inSeconds(time),
+  }));
+  return [...lines, { name: "parts", words: "Summary came in", value: countOf(turn.parts.length, "part") }];
 }
 
-/**
- * @param {Turn} turn @param {number | null | undefined} held as Abridge measured it, null where
- *   nothing was to be waited for, undefined until it is known
- * @param {boolean} extract whether the summary costs nothing @returns {Line[]}
- */
-export function lines(turn, held, extract) {
+/** The tokens. @param {Turn} turn @param {boolean} extract whether the summary costs nothing @returns {Line[]} */
+export function counts(turn, extract) {
   const counted = turn.usage === null ? guessed(turn, extract) : reported(turn.usage);
-  const guess = turn.over && !turn.answered ? null : turn.held;
-  const waited = held === undefined ? guess : held;
-  const about = held === undefined && waited !== null ? "≈ " : "";
-  return [
-    ...counted,
-    { name: "parts", words: "Parts", value: String(turn.parts.length) },
-    { name: "held", words: "Answer held", value: waited === null ? "–" : about + inSeconds(waited) },
-  ];
+  return Object.entries(COUNTS).map(([name, words], index) => ({ name, words, value: counted[index] }));
 }
 
-/** @param {Turn} turn @param {boolean} extract @returns {Line[]} */
+/** @param {Turn} turn @param {boolean} extract @returns {string[]} */
 function guessed(turn, extract) {
   const written = turn.parts.reduce((sum, part) => sum + part.text.length, 0);
   const summary = extract ? 0 : written + (turn.parts.at(-1)?.of ?? 0); // it is read, too
   const said = turn.thinking.length + turn.answer.length;
   const model = turn.asked + said;
   const share = `≈ ${((100 * summary) / Math.max(model + summary, 1)).toFixed(1)} %`;
-  const counts = [turn.asked, said, turn.thinking.length, model, summary].map(about);
-  return named([...counts, share, about(model + summary)]);
+  return [...[turn.asked, said, turn.thinking.length, model, summary].map(about), share, about(model + summary)];
 }
 
-/** @param {Record<string, any>} usage @returns {Line[]} */
+/** The figures of either API. @param {Record<string, any>} usage @returns {string[]} */
 function reported(usage) {
-  const { share, total, input, output, model, reasoning } = figures(usage);
+  const share = usage.reasoning_summary ?? null;
+  const input = usage.input_tokens ?? usage.prompt_tokens;
+  const output = usage.output_tokens ?? usage.completion_tokens;
+  const details = usage.output_tokens_details ?? usage.completion_tokens_details;
+  const total = usage.total_tokens;
   const spent = share === null ? 0 : share.total_tokens;
   const part = spent == null || !total ? "not reported" : `${((100 * spent) / total).toFixed(1)} %`;
-  const counts = [input, output, reasoning, model, spent].map(number);
-  return named([...counts, part, number(total)]);
-}
-
-/** @param {string[]} values @returns {Line[]} */
-function named(values) {
-  return values.map((value, index) => ({ ...LINES[index], value }));
+  const models = share ? [less(input, share.input_tokens), less(output, share.output_tokens)] : [input, output];
+  return [...[...models, details?.reasoning_tokens, share ? less(total, share.total_tokens) : total, spent].map(tokens), part, tokens(total)];
 }
 
 /** Who wrote the summary, and what its figures leave out. @param {Turn} turn @param {boolean} extracts */

@@ -31,7 +31,7 @@ export class Chunks {
   see(chunk) {
     if (chunk.error) {
       const message = typeof chunk.error === "string" ? chunk.error : chunk.error.message;
-      return this.#turn.end("failed", `The answer broke off: ${sentence(message)}`);
+      return this.#turn.end("failed", `The answer failed: ${sentence(message)}`);
     }
     this.#turn.usage = chunk.usage ?? this.#turn.usage;
     const choice = chunk.choices?.find((/** @type {any} */ one) => (one.index ?? 0) === 0);
@@ -54,7 +54,7 @@ export class Chunks {
     }
     if (this.#finish === "length") turn.end("incomplete", incomplete("max_output_tokens"));
     else if (this.#finish === "content_filter") turn.end("incomplete", incomplete("content_filter"));
-    else if (this.#finish === "") turn.end("failed", "The answer broke off before its end.");
+    else if (this.#finish === "") turn.end("failed", "The answer failed: it broke off before its end.");
     else turn.end("done");
   }
 
@@ -64,7 +64,7 @@ export class Chunks {
     for (const field of /** @type {const} */ (["reasoning", "reasoning_content"])) {
       if (typeof delta[field] === "string" && delta[field] !== "") this.#reason(field, delta[field]);
     }
-    if (delta.summary_error) turn.summaryNotes.push(summaryFailed(delta.summary_error));
+    if (delta.summary_error) turn.failures.summary = summaryFailed(delta.summary_error);
     for (const call of delta.tool_calls ?? []) this.#call(call);
     const thought = joined(delta.content, "thinking");
     if (thought !== "") this.#reason("reasoning_content", thought);
@@ -102,7 +102,7 @@ export class Chunks {
       if (piece === "") return;
       if (index > 0) this.#end();
       const open = index > 0 ? undefined : parts.at(-1);
-      (open ?? this.#turn.part(String(parts.length))).text += piece;
+      this.#turn.write(open?.key ?? String(parts.length), piece);
     });
   }
 

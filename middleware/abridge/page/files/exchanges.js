@@ -1,8 +1,8 @@
 // @ts-check
 /** The list of the last exchanges, which this server remembers. */
 import { make, setText } from "./dom.js";
-import { isDrawn, timeline } from "./timeline.js";
-import { countOf, inSeconds } from "./words.js";
+import { NAMES, figuresOf } from "./figures.js";
+import { Timeline, axis, isDrawn, legend, scaleOf } from "./timeline.js";
 
 const EVERY = 2000; // milliseconds
 const APIS = { responses: "Responses", chat: "Chat Completions" };
@@ -34,18 +34,22 @@ export async function recordOf(id) {
   return null;
 }
 
+/** @typedef {{element: HTMLElement, ago: HTMLElement, timeline: Timeline | null, exchange: any}} Row */
+
 export class Exchanges {
-  /** @param {HTMLElement} list @param {HTMLElement} wrong @param {(reply: any) => void} news */
-  constructor(list, wrong, news) {
+  /** @param {HTMLElement} list @param {HTMLElement} scale @param {HTMLElement} wrong @param {(reply: any) => void} news */
+  constructor(list, scale, wrong, news) {
     this.#list = list;
+    this.#scale = scale;
     this.#wrong = wrong;
     this.#news = news;
   }
 
   #list;
+  #scale;
   #wrong;
   #news;
-  /** @type {Map<string, HTMLElement>} */
+  /** @type {Map<string, Row>} */
   #rows = new Map();
   #timer = 0;
 
@@ -75,28 +79,42 @@ export class Exchanges {
     for (const one of exchanges) {
       const key = `${one.number} ${one.at}`; // the numbers begin anew with the server
       const shown = this.#rows.get(key) ?? row(one);
-      /** @type {any} */ (shown.querySelector(".ago")).textContent = ago(now - one.at - (one.seconds ?? 0));
+      shown.ago.textContent = ago(now - one.at - (one.seconds ?? 0));
       rows.set(key, shown);
     }
     const news = [...rows.keys()].join() !== [...this.#rows.keys()].join();
     this.#rows = rows;
-    if (news) this.#list.replaceChildren(...rows.values());
+    if (!news) return;
+    this.#list.replaceChildren(...[...rows.values()].map(({ element }) => element));
+    this.#draw();
+  }
+
+  /** All rows on one scale, so that what is longer took longer. */
+  #draw() {
+    const drawn = [...this.#rows.values()].filter(({ timeline }) => timeline !== null);
+    const end = scaleOf(drawn.map(({ exchange }) => exchange));
+    for (const { timeline, exchange } of drawn) timeline?.show(exchange, end);
+    this.#scale.replaceChildren(...(drawn.length > 0 ? [legend(), make("div", { class: "scale" }, axis(end))] : []));
   }
 }
 
-/** @param {any} one @returns {HTMLElement} */
+/** @param {any} one @returns {Row} */
 function row(one) {
   const model = one.model ?? "no model";
   const outcome = /** @type {Record<string, string>} */ (OUTCOMES)[one.outcome] ?? one.outcome;
   const label = one.cause ? `${outcome}: ${one.cause.replaceAll("_", " ")}` : outcome;
   const way = [/** @type {Record<string, string>} */ (APIS)[one.api] ?? one.api, ...asked(one)];
-  return make(
+  const timeline = isDrawn(one) ? new Timeline(`Timeline of ${model}`) : null;
+  const ago = make("span", { class: "ago" });
+  const figures = figuresOf(one).map(([name, value]) => make("div", {}, make("dt", {}, NAMES[name]), make("dd", { "data-figure": name }, value)));
+  const element = make(
     "li",
     {},
-    make("div", { class: "who" }, make("strong", {}, model), make("span", {}, way.join(" · ")), make("span", { class: "ago" })),
-    ...(isDrawn(one) ? [timeline(one, `Timeline of ${model}`)] : []),
-    make("p", { class: "came" }, make("span", { class: `outcome ${one.outcome}` }, label), ...figures(one).map((figure) => make("span", {}, figure))),
+    make("div", { class: "who" }, make("strong", {}, model), make("span", {}, way.join(" · ")), ago),
+    ...(timeline ? [timeline.element] : []),
+    make("div", { class: "came" }, make("span", { class: `outcome ${one.outcome}` }, label), make("dl", {}, ...figures)),
   );
+  return { element, ago, timeline, exchange: one };
 }
 
 /** @param {any} one @returns {string[]} */
@@ -111,23 +129,6 @@ function asked(one) {
 function writer(one) {
   if (one.summaries.native) return ", the model’s own";
   return one.summarizer === "extractive" && one.parts.length > 0 ? ", an extract" : "";
-}
-
-/** @param {any} one @returns {string[]} */
-function figures(one) {
-  const texts = [];
-  if (one.seconds != null) texts.push(inSeconds(one.seconds));
-  if (one.held != null) texts.push(`held ${inSeconds(one.held)}`);
-  const model = total(one.used);
-  if (model !== null) texts.push(`model ${countOf(model, "token")}`);
-  const summary = total(one.spent);
-  if (summary !== null) texts.push(`summary ${countOf(summary, "token")}`);
-  return texts;
-}
-
-/** @param {{input: number | null, output: number | null, total: number | null}} tokens */
-function total(tokens) {
-  return tokens.total ?? (tokens.input === null || tokens.output === null ? null : tokens.input + tokens.output);
 }
 
 /** @param {number} seconds */

@@ -3,16 +3,20 @@
 import { BASE, ask, bodyOf, freshId, models } from "./ask.js";
 import { by, make, setText } from "./dom.js";
 import { Exchanges, recordOf } from "./exchanges.js";
-import { Stage } from "./stage.js";
+import { fading } from "./flow.js";
+import { Stage, inWords } from "./stage.js";
+import { open } from "./summary.js";
+import { legend } from "./timeline.js";
 import { Turn } from "./turn.js";
 
+const WIDE = "(min-width: 62rem)"; // as in page.css: thinking stands beside the summary
 const clock = () => performance.now() / 1000;
 
 /** @type {AbortController | null} */
 let running = null;
 let summarizer = "";
 
-const exchanges = new Exchanges(by("exchanges"), by("exchanges-wrong"), (answer) => {
+const exchanges = new Exchanges(by("exchanges"), by("scale"), by("exchanges-wrong"), (answer) => {
   summarizer = answer.summarizer;
   const some = answer.exchanges.length > 0;
   const title = some ? "Point a client at this server" : "No exchange yet. Ask above, or point a client at this server";
@@ -38,10 +42,29 @@ async function start() {
   complain("question", asked.question === "" ? "Type a question first." : "");
   complain("model", asked.model === "" ? "Name a model first." : "");
   const missing = [asked.question === "" && "question", asked.model === "" && "model"].find(Boolean);
-  if (missing) return by(missing).focus();
+  if (missing) {
+    unfold();
+    return by(missing).focus();
+  }
   running?.abort();
   running = new AbortController();
+  fold(asked);
   await exchange(asked, running);
+}
+
+/** The question alone, while it is answered. @param {ReturnType<typeof question>} asked */
+function fold(asked) {
+  by("asked").textContent = asked.question;
+  by("asked-of").textContent = [asked.model, by("api").selectedOptions[0].textContent].join(" · ");
+  by("form").hidden = true;
+  by("asked-box").hidden = by("stop").hidden = false;
+  by("new").hidden = true;
+  by("asked").focus({ preventScroll: true });
+}
+
+function unfold() {
+  by("form").hidden = false;
+  by("asked-box").hidden = true;
 }
 
 /** @param {ReturnType<typeof question>} asked @param {AbortController} controller */
@@ -50,15 +73,15 @@ async function exchange(asked, controller) {
   stage.summarizer = summarizer;
   const current = () => running === controller;
   refuse("");
-  by("stop").disabled = false;
   const animated = animate(stage, current);
-  if (by("panes").getBoundingClientRect().top > innerHeight / 2) by("panes").scrollIntoView();
+  const top = by("asked-box").getBoundingClientRect().top;
+  if (top < 0 || top > innerHeight / 3) by("asked-box").scrollIntoView();
   const refused = await ask(asked, stage.turn, controller.signal).catch((error) => error);
   if (refused) stage.turn.end("failed");
   await animated;
   if (!current()) return;
   rest();
-  by("said").textContent = by("state").textContent;
+  by("said").textContent = inWords(stage.turn);
   if (refused) return turnDown(stage, refused);
   stage.record = await recordOf(asked.id);
   if (current()) stage.show();
@@ -68,7 +91,9 @@ async function exchange(asked, controller) {
 /** @param {Stage} stage @param {any} refused */
 function turnDown(stage, refused) {
   stage.clear();
-  refuse(refused.message, refused.elsewhere);
+  unfold();
+  refuse(`No answer came. ${refused.message}`, refused.elsewhere);
+  by("question").focus();
   exchanges.watch();
 }
 
@@ -86,15 +111,16 @@ function animate(stage, current) {
 
 /** Nothing runs any more. */
 function rest() {
-  if (document.activeElement === by("stop")) by("question").focus();
-  by("stop").disabled = true;
+  const stopped = document.activeElement === by("stop");
+  by("stop").hidden = true;
+  by("new").hidden = false;
+  if (stopped) by("new").focus();
 }
 
 /** @param {string} words @param {boolean} [elsewhere] */
 function refuse(words, elsewhere = false) {
-  const [reason, other] = by("trouble").children;
-  reason.textContent = words;
-  other.hidden = !elsewhere;
+  by("trouble").firstElementChild.textContent = words;
+  by("elsewhere-api").hidden = !elsewhere;
   by("trouble").hidden = words === "";
 }
 
@@ -141,7 +167,13 @@ by("stop").addEventListener("click", () => running?.abort());
 by("key").addEventListener("change", list);
 by("model").addEventListener("focus", () => by("model").select()); // one letter, and others are offered
 by("copy").addEventListener("click", copy);
-by("trouble").lastElementChild.addEventListener("click", () => {
+by("new").addEventListener("click", () => {
+  unfold();
+  by("question").select();
+});
+by("open").addEventListener("click", () => open(by("open").getAttribute("aria-expanded") === "false"));
+for (const retry of document.querySelectorAll(".retry")) retry.addEventListener("click", start);
+by("elsewhere-api").addEventListener("click", () => {
   by("api").value = "chat";
   explain();
   start();
@@ -153,6 +185,9 @@ for (const example of by("examples").querySelectorAll("button")) {
     by("question").focus();
   });
 }
+for (const id of ["asked", "summary", "thinking"]) fading(by(id));
+by("now").before(legend());
+by("raw").open = matchMedia(WIDE).matches;
 document.addEventListener("keydown", pressed);
 document.addEventListener("visibilitychange", () => exchanges.watch());
 list();

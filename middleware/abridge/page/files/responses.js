@@ -14,8 +14,7 @@ export function see(turn, event) {
     case "response.reasoning_summary_part.added":
       return turn.part(key);
     case "response.reasoning_summary_text.delta":
-      turn.part(key).text += event.delta;
-      return;
+      return turn.write(key, event.delta);
     case "response.reasoning_summary_part.done":
       turn.part(key).ended ??= turn.now();
       return;
@@ -29,7 +28,7 @@ export function see(turn, event) {
     case "response.failed":
       return ended(turn, event.type, event.response ?? {});
     case "error":
-      return turn.end("failed", `The answer broke off: ${sentence(event.message)}`);
+      return turn.end("failed", `The answer failed: ${sentence(event.message)}`);
   }
 }
 
@@ -37,9 +36,7 @@ export function see(turn, event) {
 function itemDone(turn, item) {
   if (item.type === "reasoning") {
     turn.endThinking();
-    if (item.summary_error) {
-      turn.summaryNotes.push(summaryFailed(item.summary_error));
-    }
+    if (item.summary_error) turn.failures.summary = summaryFailed(item.summary_error);
   } else if (item.type?.endsWith("_call")) {
     turn.notes.push(`The model calls a tool: ${called(item.name ?? item.type, item.arguments ?? item.input)}`);
   }

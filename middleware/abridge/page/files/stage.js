@@ -1,19 +1,19 @@
 // @ts-check
-/** Shows one exchange while it goes on: its texts, its times, its bill and its state in a word. */
+/** Shows one exchange while it goes on: its summary, its thinking, its answer, and what they take. */
+import { Answer } from "./answer.js";
 import * as bill from "./bill.js";
 import { by, make, setText } from "./dom.js";
-import { Flow } from "./flow.js";
-import { Summary } from "./summary.js";
-import { timeline } from "./timeline.js";
+import { timesSeen } from "./figures.js";
+import { Flow, Sight } from "./flow.js";
+import { Summary, split } from "./summary.js";
+import { Timeline, scaleOf } from "./timeline.js";
 import { countOf, inSeconds } from "./words.js";
 
 /** @typedef {import("./turn.js").Turn} Turn */
 
 const REDRAWN = 250; // milliseconds, at least, between two pictures of the times
 
-const CLEARED = ["thinking", "summary", "answer", "now", "bill", "thinking-figure", "summary-figure", "answer-figure", "bill-figure"];
-
-const BILL = by("bill-note").textContent;
+const CLEARED = ["thinking", "summary", "answer", "answer-notes", "now", "times", "counts", "thinking-figure", "summary-figure", "headline"];
 
 const ONE_PLACE =
   "Chat Completions has one place for reasoning. A summary comes there instead of what the model thinks, so that is not to be seen on this API. Ask by Responses to see both.";
@@ -23,44 +23,55 @@ export class Stage {
   constructor(turn) {
     this.turn = turn;
     this.clear();
-    this.#summary = new Summary(by("summary"), (words) => (by("said").textContent = words));
+    by("now").append(this.#timeline.element);
   }
 
   /** As if nothing had been asked, where nothing was answered. */
   clear() {
     for (const id of CLEARED) by(id).replaceChildren();
-    by("bill-note").textContent = BILL;
+    fail("summary", "");
+    fail("answer", "");
     delete document.body.dataset.state;
-    by("state").textContent = inWords(this.turn);
   }
 
   /** Abridge's own record of it, once it is made. @type {any} */
   record = null;
   summarizer = "";
   #thinking = new Flow(by("thinking"));
-  #answer = new Flow(by("answer"));
-  #summary;
+  #summary = new Summary();
+  #answer = new Answer();
+  #sight = new Sight(by("answer-box"));
+  #timeline = new Timeline("This exchange");
   #drawn = -Infinity;
 
   show() {
-    const { turn } = this;
-    const unseen = turn.thinking === "" ? this.#whyUnseen() : "";
-    this.#thinking.show(unseen || turn.thinking);
-    by("summary-name").textContent = isSummary(turn) ? "Summary" : "Reasoning, as clients get it";
-    by("thinking").classList.toggle("note", unseen !== "");
-    this.#summary.show(turn.parts, turn.summaryNotes);
-    this.#answer.show(turn.answer);
-    this.#notes();
-    this.#figures();
-    this.#times();
-    bill.show(by("bill"), bill.lines(turn, this.record?.held, this.#extract));
-    by("bill-note").textContent = bill.note(turn, this.#extract);
-    by("state").textContent = inWords(turn);
+    const { turn, record } = this;
     document.body.dataset.state = turn.state;
+    const times = timesSeen(turn, record);
+    this.#think();
+    by("summary-name").textContent = isSummary(turn) ? "Summary" : "Reasoning, as clients get it";
+    this.#summary.show(turn, times.wait);
+    this.#answer.show(turn);
+    this.#headline(times);
+    this.#times();
+    fail("summary", turn.failures.summary);
+    fail("answer", turn.failures.answer);
+    bill.show(by("times"), bill.times(turn, record));
+    bill.show(by("counts"), bill.counts(turn, this.#extract));
+    by("bill-note").textContent = bill.note(turn, this.#extract);
+    this.#sight.follow(turn.answered !== null);
   }
 
   get #extract() {
     return (this.record?.summarizer ?? this.summarizer) === "extractive";
+  }
+
+  #think() {
+    const { turn } = this;
+    const unseen = turn.thinking === "" ? this.#whyUnseen() : "";
+    this.#thinking.show(unseen || turn.thinking);
+    by("thinking").classList.toggle("note", unseen !== "");
+    setText(by("thinking-figure"), turn.thinking ? countOf(turn.thinking.length, "character") : "");
   }
 
   /** Why there is thinking that is not to be seen, if there is. */
@@ -71,26 +82,39 @@ export class Stage {
     return `The model thought ${countOf(record.characters, "character")}, and this server shows them to nobody.`;
   }
 
-  #notes() {
-    const shown = by("answer").querySelectorAll(".note").length;
-    const notes = this.turn.notes.slice(shown).map((note) => make("p", { class: "note" }, note));
-    by("answer").append(...notes);
-  }
-
-  #figures() {
-    const { turn } = this;
-    setText(by("thinking-figure"), turn.thinking ? countOf(turn.thinking.length, "character") : "");
-    setText(by("summary-figure"), turn.parts.length ? countOf(turn.parts.length, "part") : "");
-    setText(by("answer-figure"), turn.answer ? countOf(turn.answer.length, "character") : "");
-    setText(by("bill-figure"), turn.usage === null ? "guesses" : "tokens");
+  /** How much sooner there was something to read. @param {import("./figures.js").Times} times */
+  #headline({ first, wait, seconds }) {
+    const read = first !== null && isSummary(this.turn) ? first : null;
+    const words = headline(read, wait, this.turn.over ? null : seconds);
+    const box = by("headline");
+    if (box.textContent !== words.join("")) box.replaceChildren(...words.map((word, index) => (index % 2 ? make("strong", {}, word) : word)));
+    box.hidden = words.length === 0;
   }
 
   #times() {
     const now = performance.now();
     if (!this.turn.over && now - this.#drawn < REDRAWN) return;
     this.#drawn = now;
-    by("now").replaceChildren(timeline(times(this.turn, this.record), "This exchange", !this.turn.over));
+    const times = picture(this.turn, this.record);
+    const titles = this.turn.parts.map((part) => split(part.text).title);
+    this.#timeline.show(times, scaleOf([times], !this.turn.over), { labelled: true, titles });
   }
+}
+
+/** Words and, in turn with them, figures. @param {number | null} first @param {number | null} wait @param {number | null} now null once it is over @returns {string[]} */
+function headline(first, wait, now) {
+  if (first === null) return wait === null ? [] : ["The first readable text was the answer, after ", inSeconds(wait)];
+  if (wait !== null && first < wait) return ["First readable text after ", inSeconds(first), " instead of ", inSeconds(wait), ", the wait for the answer"];
+  if (wait !== null) return ["The summary came no sooner than the answer, after ", inSeconds(wait)];
+  if (now === null) return ["First readable text after ", inSeconds(first), "; no answer came"];
+  return ["First readable text after ", inSeconds(first), " instead of ", `${now.toFixed(1)} s`, " and counting"];
+}
+
+/** @param {"summary" | "answer"} name what failed @param {string} words */
+function fail(name, words) {
+  const box = by(`${name}-failed`);
+  setText(box.firstElementChild, words);
+  box.hidden = words === "";
 }
 
 /** Whether it is known that the parts are a summary's, and no raw reasoning. @param {Turn} turn */
@@ -103,37 +127,14 @@ function isSummary(turn) {
  * that upstream wrote itself are on no record.
  * @param {Turn} turn @param {any} record
  */
-function times(turn, record) {
+function picture(turn, record) {
   if (record !== null) return record.parts.length > 0 ? record : { ...record, parts: turn.parts };
-  return {
-    seconds: turn.now(),
-    thinking: turn.thought,
-    answer: turn.answered,
-    held: turn.held,
-    parts: turn.parts,
-    calls: [],
-  };
+  return { seconds: turn.now(), thinking: turn.thought, answer: turn.answered, held: turn.held, parts: turn.parts, calls: [] };
 }
 
-/** @param {Turn} turn */
-function inWords(turn) {
-  const time = turn.over ? inSeconds(turn.now()) : `${turn.now().toFixed(1)} s`;
-  switch (turn.state) {
-    case "asking":
-      return `Asked. Nothing has come yet, for ${time}.`;
-    case "thinking":
-      return `The model thinks, for ${time}.`;
-    case "holding":
-      return `The model has thought. Its answer is awaited, for ${(turn.held ?? 0).toFixed(1)} s.`;
-    case "answering":
-      return `The model answers, after ${inSeconds(turn.answered?.[0] ?? 0)}.`;
-    case "done":
-      return `Answered in ${time}.`;
-    case "incomplete":
-      return `Answered in part, in ${time}.`;
-    case "stopped":
-      return `Stopped after ${time}.`;
-    case "failed":
-      return `Failed after ${time}.`;
-  }
+/** How it went, for those who hear it. @param {Turn} turn */
+export function inWords(turn) {
+  const time = inSeconds(turn.now());
+  const ends = { done: `Answered in ${time}.`, incomplete: `Answered in part, in ${time}.`, stopped: `Stopped after ${time}.`, failed: `Failed after ${time}.` };
+  return /** @type {Record<string, string>} */ (ends)[turn.state] ?? "";
 }

@@ -30,6 +30,8 @@ export class Turn {
   summaryNotes = [];
   /** @type {string[]} */
   notes = [];
+  /** Why there is no summary, or not all of the answer. */
+  failures = { summary: "", answer: "" };
   /** As the response has it. @type {Record<string, any> | null} */
   usage = null;
   /** @type {State} */
@@ -38,6 +40,8 @@ export class Turn {
   thought = null;
   /** Whether the thinking is known to be over. */
   thoughtOut = false;
+  /** When the first text of the summary came. @type {number | null} */
+  readable = null;
   /** @type {[number, number] | null} */
   answered = null;
   /** @type {number | null} */
@@ -80,6 +84,12 @@ export class Turn {
     return part;
   }
 
+  /** More of a part's text. @param {string} key @param {string} text */
+  write(key, text) {
+    this.part(key).text += text;
+    this.readable ??= this.now();
+  }
+
   /** @param {string} text @param {unknown} [item] of the output */
   say(text, item) {
     if (text === "") return;
@@ -95,13 +105,14 @@ export class Turn {
     return same || before === "" || before.endsWith("\n\n") ? "" : "\n\n";
   }
 
-  /** @param {"done" | "incomplete" | "failed" | "stopped"} state @param {string} [note] */
-  end(state, note) {
+  /** @param {"done" | "incomplete" | "failed" | "stopped"} state @param {string} [words] */
+  end(state, words) {
     if (this.over) return;
     for (const part of this.parts) part.ended ??= this.now();
     this.ended = this.now();
     this.state = state;
-    if (note) this.notes.push(note);
+    if (state === "failed") this.failures.answer = words ?? "";
+    else if (words) this.notes.push(words);
   }
 
   /** What was taken for a summary was the model's own reasoning. @param {string} reasoning */
@@ -109,6 +120,7 @@ export class Turn {
     this.thinking = reasoning;
     if (this.parts.length > 0) this.thought = [this.parts[0].began, this.now()];
     this.parts = [];
+    this.readable = null;
     this.onePlace = false;
   }
 }

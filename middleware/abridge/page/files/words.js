@@ -26,7 +26,7 @@ export async function refusal(response, api) {
   }
   if (status === 404) return new Refused(`The model’s server does not know this (404).${because}`);
   if (status === 429) return new Refused(`The model’s server wants fewer requests (429).${because}`);
-  if (status >= 500) return new Refused(`There is no answer to this (${status}).${because}`);
+  if (status >= 500) return new Refused(`The model’s server failed (${status}).${because}`);
   return new Refused(`The request was refused (${status}).${because}`);
 }
 
@@ -49,7 +49,7 @@ export function sentence(reason) {
 
 /** @param {number} seconds */
 export function inSeconds(seconds) {
-  return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+  return `${seconds.toFixed(seconds < 1 ? 2 : 1)} s`;
 }
 
 /** @param {number} count @param {string} one */
