@@ -172,7 +172,9 @@ class Settings(Table):
             _override(self.reasoning, upstream.reasoning, f"{key}.reasoning"),
             _override(self.usage, upstream.usage, f"{key}.usage"),
             _override(self.history, upstream.history, f"{key}.history"),
-            upstream.takes_client_credential(is_only=len(self.upstreams) <= 1),
+            upstream.takes_client_credential(
+                is_only=len(self.upstreams) <= 1 and self.server.keys_file is None
+            ),
             ModelRenames.parse(upstream.rename),
             upstream.effort_limits,
         )

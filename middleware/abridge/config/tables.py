@@ -72,6 +72,9 @@ class ServerSettings(Table):
     addresses. Not set: no others where it listens on loopback, nor for the page; else all."""
     allowed_origins: Several[str] = ()
     """Globs of the origins of other web sites that may send requests from a browser."""
+    keys_file: str | None = None
+    """The file of the keys that clients need, which `abridge keys` writes. Not set: they need none.
+    """
     keep_alive: PositiveSeconds = KEEP_ALIVE_SECONDS
     """How long a client's connection may be idle between two requests, at least: longer than
     clients and proxies keep theirs for reuse."""
