@@ -28,6 +28,7 @@ FOLDERS = (
     "config",
     "memory",
     "observability",
+    "client_keys",
     "summarizers",
     "proxy",
     "page",
@@ -55,7 +56,7 @@ MAY_ONLY_IMPORT = {
     "apis": {"errors", "caches", "core", "providers"},
     "attribution": {"errors", "core", "providers", "apis"},
     "config": {"errors", "http", "core", "providers", "apis"},
-    "page": {"http", "core", "apis", "observability"},
+    "page": {"http", "core", "apis", "observability", "client_keys"},
 }
 """Folders that may import only some of those before them."""
 

@@ -108,4 +108,21 @@ TRAFFIC = (
         "suffix: char/s",
         [Query(rate("reasoning_characters_total", by="upstream"), "{{upstream}}")],
     ),
+    Panel(
+        "Requests by key: none refused",
+        "Requests that came with a key of server.keys_file, by its name and by outcome. Those that "
+        "are refused were beyond its rate or its budget, or for a model that it does not allow. "
+        "Empty where clients need no such key.",
+        "reqps",
+        [Query(rate("key_requests_total", by="key, outcome"), "{{key}}: {{outcome}}")],
+        width=12,
+    ),
+    Panel(
+        "Tokens by key: within their budgets",
+        "What counts against the budget of a key, tokens of summaries included. Of a key without a "
+        "budget, only answers that Abridge worked on are counted.",
+        "suffix: tok/s",
+        [Query(rate("key_tokens_total", by="key"), "{{key}}")],
+        width=12,
+    ),
 )

@@ -10,13 +10,18 @@ from prometheus_client import CollectorRegistry
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from abridge.apis.responses.api import RESPONSES
+from abridge.client_keys.client_key import CLIENT_KEY
+from abridge.client_keys.door import ClientKeys, open_keys
 from abridge.config.settings import Settings
-from abridge.errors import SettingsError
+from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import decoded_path
-from abridge.middleware import AbridgeMiddleware
+from abridge.middleware import AbridgeMiddleware, send_error
 from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.metrics import exposed_registry
+from abridge.observability.record import new_request_id
 from abridge.page.page import Page
+from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.proxy.proxy import Proxy
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
@@ -27,6 +32,9 @@ if TYPE_CHECKING:
 
 PATH_PREFIX = "/abridge"
 """Prefix of the paths that Abridge serves itself."""
+
+OPEN_PATHS = frozenset(f"{PATH_PREFIX}/{name}" for name in ("healthz", "readyz", "metrics"))
+"""Those that need no key."""
 
 
 class Abridge:
@@ -52,6 +60,7 @@ class Abridge:
         self.health = Health()
         self._proxy = Proxy(settings, transport, registry)
         server = settings.server
+        keys = self._keys = open_keys(settings, registry)
         page = Page(settings.summarizer.kind, server.allowed_hosts or ()) if server.page else None
         self._middleware = AbridgeMiddleware(
             self._proxy,
@@ -61,7 +70,12 @@ class Abridge:
             transport=transport,
             registry=registry,
             tracer_provider=tracer_provider,
-            sinks=() if page is None else (page.journal.add,),
+            tenant=None if keys is None else keys.tenant,
+            sinks=(
+                *(() if page is None else (page.journal.add,)),
+                *(() if keys is None else (keys.count,)),
+            ),
+            keys=keys,
         )
         exposed = exposed_registry(registry)
         self.admin = AdminEndpoints("", self.health, exposed)
@@ -74,10 +88,23 @@ class Abridge:
         self._router = Router(routes, default=self._middleware, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "lifespan" and decoded_path(scope).startswith(PATH_PREFIX):
+        if scope["type"] == "lifespan" or not decoded_path(scope).startswith(PATH_PREFIX):
+            await self._middleware(scope, receive, send)
+        elif self._keys is None or decoded_path(scope) in OPEN_PATHS:
             await self._router(scope, receive, send)
         else:
-            await self._middleware(scope, receive, send)
+            await self._serve_page(self._keys, scope, receive, send)
+
+    async def _serve_page(
+        self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve the page to who has a key, for which a browser asks."""
+        try:
+            key = await keys.authenticate(scope, from_browser=True)
+        except RequestError as error:
+            await send_error(error, send, ErrorWriter(RESPONSES, new_request_id()))
+        else:
+            await self._router({**scope, CLIENT_KEY: key}, receive, send)
 
     async def aclose(self) -> None:
         """Close all connections; needed only where no lifespan runs."""

@@ -21,6 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abridge.core.usage import Tokens
 
 
@@ -33,7 +35,8 @@ class SettingsError(AbridgeError):
 
 
 class RequestError(AbridgeError):
-    """The request cannot be served. `param` names the field at fault."""
+    """The request cannot be served. `param` names the field at fault, `headers` are added to the
+    response."""
 
     def __init__(
         self,
@@ -43,12 +46,14 @@ class RequestError(AbridgeError):
         kind: str = "invalid_request_error",
         param: str | None = None,
         code: str | None = None,
+        headers: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         super().__init__(message)
         self.status = status
         self.kind = kind
         self.param = param
         self.code = code
+        self.headers = headers
 
 
 class AttemptFailed(AbridgeError):

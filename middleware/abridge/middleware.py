@@ -21,16 +21,23 @@ from abridge.apis.paths import model_in_path
 from abridge.apis.registry import counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
+from abridge.client_keys.models import (
+    check_body,
+    check_path,
+    check_unread,
+    chooses_models,
+    must_read,
+)
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
-from abridge.errors import RequestError
-from abridge.http.asgi import decoded_path, get_header, request_paths
+from abridge.errors import RequestError, SettingsError
+from abridge.http.asgi import answering_upgrade, decoded_path, get_header, request_paths
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
-from abridge.observability.record import RECORD, TRACE, Record, Sink
+from abridge.observability.record import RECORD, TRACE, Record, Sink, new_request_id
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
@@ -53,6 +60,8 @@ from abridge.work import CLIENT, LIGHT_BYTES, Work
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+    from abridge.client_keys.door import ClientKeys
 
 CLOSED_PATH = (
     "This path is closed: reasoning is hidden here, and its answers are not read. The setting "
@@ -78,6 +87,7 @@ class AbridgeMiddleware:
         tenant's requests leave is never used for another; nothing is remembered for None.
     `sinks`: each is called with the record of every finished request.
     `tracer_provider`: makes the spans if `tracing.enabled`; the application's global one if None.
+    `keys`: admits requests, as `server.keys_file` says; None admits all.
     """
 
     def __init__(
@@ -92,9 +102,16 @@ class AbridgeMiddleware:
         tenant: Callable[[Scope], str | None] | None = None,
         sinks: Sequence[Sink] = (),
         tracer_provider: TracerProvider | None = None,
+        keys: ClientKeys | None = None,
     ) -> None:
         self.app = app
         self.settings = settings or Settings()
+        self._keys = keys
+        if keys is None and self.settings.server.keys_file is not None:
+            raise SettingsError(
+                "server.keys_file: takes effect in `abridge serve` and create_app() only; where "
+                "the middleware is mounted, the application itself checks who may ask"
+            )
         self._routes = self.settings.routes
         self._body_budget = MemoryBudget(self.settings.limits)
         share = int(REMEMBERED_BYTES * self.settings.limits.client_share)
@@ -153,6 +170,10 @@ class AbridgeMiddleware:
             finally:
                 await self.aclose()
         elif self._takes_socket(scope):
+            if self._keys is not None and not await self._admits_socket(
+                self._keys, scope, receive, send
+            ):
+                return
             with self._metrics_sink.metrics.websockets_open.track_inprogress():
                 await Session(
                     self,
@@ -176,6 +197,20 @@ class AbridgeMiddleware:
         is_served = CLOSING in scope if wanted is None else wanted
         return is_served and find_api(*request_paths(scope)) is RESPONSES
 
+    async def _admits_socket(
+        self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send
+    ) -> bool:
+        """Refuse a WebSocket that comes without a key; each request on it is admitted by itself."""
+        try:
+            await keys.authenticate(scope)
+        except RequestError as error:
+            self._metrics_sink.metrics.refusals.labels(error.code).inc()
+            await receive()
+            errors = ErrorWriter(RESPONSES, new_request_id())
+            await send_error(error, answering_upgrade(send), errors)
+            return False
+        return True
+
     async def aclose(self) -> None:
         """Close the connections to summarizer models and stores; a later request opens new ones."""
         await self._dispatcher.aclose()
@@ -186,6 +221,8 @@ class AbridgeMiddleware:
         CLIENT.set(client_of(scope))
         api = find_api(*request_paths(scope)) if scope["method"] == "POST" else None
         try:
+            if self._keys is not None and SUMMARY_CALL not in scope:
+                await self._keys.admit(scope, Record.get(scope))
             await self._serve(api, scope, receive, send)
         except RequestError as error:
             Record.get(scope).note_refusal(error)
@@ -209,6 +246,7 @@ class AbridgeMiddleware:
             raise RequestError(CLOSED_PATH, status=404, code="not_found")
         model = model_in_path(path) if api is None else None
         if api is None and (model is not None or not self._is_routed_by_body(scope)):
+            check_path(scope, model, is_stored_response=response_path is not None)
             scope = self._scope_unread(scope, self._route_for(model))
             await pass_on(self._unread_app, scope, receive, send)
             return
@@ -226,6 +264,7 @@ class AbridgeMiddleware:
             body = await self._decoded_body(scope, buffered)
             if body is not buffered.data:
                 reserve(len(body or b""))
+        Record.get(scope).request_bytes = len(body or b"")
         request, work = None, Work(heavy=len(body or b"") > LIGHT_BYTES)
         if api is not None and body is not None and await self._must_parse(api, scope, body, work):
             request = await ApiRequest.read(
@@ -237,9 +276,11 @@ class AbridgeMiddleware:
                 limits=limits,
                 choose_route=self._route_for,
             )
-            if request is None and (self._hides_raw or self._translates or self._shared_paths):
+            must_be_json = self._hides_raw or self._translates or self._shared_paths
+            if request is None and (must_be_json or must_read(scope)):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None:
+            check_body(scope, request.body)
             await self._dispatcher.dispatch(request, receive, send)
         else:
             await self._pass_on_unread(api, scope, buffered, body, send)
@@ -250,9 +291,11 @@ class AbridgeMiddleware:
         """Pass on a request of which nothing is read but the model. `body` is without its content
         encoding; None if it is unknown."""
         limits, model, work = self.settings.limits, None, Work()
-        if body is not None and self._names_matter:
+        if body is not None and (self._names_matter or chooses_models(scope)):
             work.add(body)
             model = await read_model(body, work, limits, buffered.reserve)
+        if chooses_models(scope):
+            await work.run(check_unread, scope, body)
         route = self._route_for(model)
         if api is not None:
             Record.get(scope).note_target(api.name, route.upstream.name, model)
@@ -307,13 +350,15 @@ class AbridgeMiddleware:
         """Return whether the upstream can only be chosen by the model named in the body, or that
         may have another name there."""
         content_type = get_header(scope["headers"], b"content-type")
-        return self._names_matter and content_type.startswith(b"application/json")
+        matters = self._names_matter or chooses_models(scope)
+        return matters and content_type.startswith(b"application/json")
 
     async def _decoded_body(self, scope: Scope, buffered: BufferedBody) -> bytes | None:
         """Return the body without its content encoding; None if it is unknown and not needed."""
         limit = int(self.settings.limits.body)
+        must_know = self._parses_all or must_read(scope)
         if buffered.data is None:
-            if self._parses_all and not buffered.client_left:
+            if must_know and not buffered.client_left:
                 raise RequestError(
                     f"The request body is larger than {limit} bytes.",
                     status=413,
@@ -323,12 +368,12 @@ class AbridgeMiddleware:
         try:
             return await decode_body(scope, buffered.data, limit)
         except RequestError:
-            if self._parses_all:
+            if must_know:
                 raise
             return None
 
     async def _must_parse(self, api: Api, scope: Scope, body: bytes, work: Work) -> bool:
-        if self._parses_all or get_header(scope["headers"], SUMMARY_HEADER):
+        if self._parses_all or get_header(scope["headers"], SUMMARY_HEADER) or must_read(scope):
             return True
         if api.counts_tokens_at and counts_tokens(*request_paths(scope)):
             return True
@@ -357,6 +402,7 @@ def _error_writer(api: Api | None, scope: Scope) -> ErrorWriter:
 
 async def send_error(error: RequestError, send: Send, errors: ErrorWriter) -> None:
     """Send a RequestError to the client in its API's error shape."""
-    start, body = errors.refuse(error, [(b"retry-after", b"1")] if error.status == 503 else [])
+    retry = [(b"retry-after", b"1")] if error.status == 503 else []
+    start, body = errors.refuse(error, [*retry, *error.headers])
     await send(start)
     await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -16,6 +16,10 @@ HIDING = {"reasoning": {"expose": "summary"}, "summarizer": SMALL}
 
 KEYS = {"seal_keys_env": "KEYS"}
 MEMORY = {"history": KEYS}
+KEYED = {"keys_file": "keys.jsonl"}
+NO_KEY = {"credential": "none"}
+OPEN = {"host": "0.0.0.0", "page": True}  # noqa: S104 -- nothing listens
+UNSHARED = {"history": {"store": "none", "keep": "none"}}
 SEALED = {"store": "none", "seal_keys_env": "KEYS"}
 
 
@@ -48,6 +52,11 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"review": REVIEW, "reasoning": {"expose": "both"}}, {}, ["review.kind"]),
         ({**HIDING, **MEMORY, "review": REVIEW}, {}, []),
         ({"review": {**REVIEW, "kind": "none"}}, {}, ["review.base_url"]),
+        ({"server": KEYED}, {}, ["upstreams[0].api_key_env"]),
+        ({"server": KEYED}, NO_KEY, []),
+        ({"server": KEYED}, {"api_key_env": "UPSTREAM_KEY"}, []),
+        ({"server": {**KEYED, **OPEN}}, NO_KEY, []),
+        ({"server": {**KEYED, "workers": 2}, **UNSHARED}, NO_KEY, ["server.keys_file"]),
         ({"history": {"store": "none"}}, {}, []),
         ({"history": {"store": "none"}}, {"profile": "deepseek"}, ["history.store"]),
         ({"history": {"store": "none"}}, {"api": "messages"}, ["history.store"]),

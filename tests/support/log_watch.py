@@ -18,6 +18,7 @@ PLANTED = "pl4nted"
 FORBIDDEN = re.compile(
     rf"{PLANTED}"
     r"|\bsk-\w"
+    r"|\babr-[\w-]{8}"
     r"|\b[Bb]earer \w"
     r"|\babr1\.\w+\.[\w-]{8}"
     r"|raw=\w+/\w+/\d+:\w+="  # of tests.end_to_end.histories

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import httpx
+from prometheus_client import CollectorRegistry
 
 from abridge.apis.api import UpstreamApi
 from abridge.apis.credentials import Header, credential_header
@@ -16,6 +17,8 @@ from abridge.check.probe import Probe, compare_apis, suggest_discovery
 from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
 from abridge.check.review import probe_review, reach_review
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
+from abridge.client_keys.door import open_keys
+from abridge.client_keys.file import keys_notes
 from abridge.config.settings import Route, Settings
 from abridge.config.warnings import settings_warnings
 from abridge.errors import SettingsError
@@ -171,6 +174,9 @@ def _startup_findings(settings: Settings) -> Iterator[Finding]:
     """
     try:
         MemoryRegistry(settings, observe_nothing, None)
+        open_keys(settings, CollectorRegistry())
+        for note in keys_notes(settings):
+            yield Finding("settings", note, "note")
         exporting_spans(settings)
     except SettingsError as error:
         yield Finding("settings", str(error), "fault")

@@ -1,4 +1,4 @@
-"""The command line: `abridge serve`, `abridge check`, `abridge profiles` and `abridge demo`.
+"""The command line: `abridge serve`, `check`, `profiles`, `demo` and `keys`.
 
 Each command imports what it runs, so that none waits for the modules of another.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from abridge import __version__
+from abridge.cli.keys import keys
 from abridge.cli.options import nest_options, one_of, with_setting_options
 from abridge.config.loading import load_settings
 from abridge.config.settings import Settings
@@ -46,6 +47,9 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.version_option(__version__, prog_name="abridge", message="%(prog)s %(version)s")
 def main() -> None:
     """Live reasoning summaries, in OpenAI's format, for every model."""
+
+
+main.add_command(keys)
 
 
 @main.command()

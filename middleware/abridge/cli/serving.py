@@ -6,11 +6,13 @@ import logging
 import socket
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 import click
 
 from abridge import __version__
 from abridge.app import create_app
+from abridge.client_keys.file import keys_notes
 from abridge.config.settings import Settings, SummarizerSettings
 from abridge.config.warnings import settings_warnings
 from abridge.observability.logs import set_up_logging
@@ -43,7 +45,7 @@ def _run(settings: Settings) -> int:
             listener_url(admin_listener) if admin_listener else None,
         ):
             print_line(line)
-        for warning in settings_warnings(settings):
+        for warning in chain(settings_warnings(settings), keys_notes(settings)):
             print_line(f"  note        {warning}")
 
     set_up_logging(settings.log)
@@ -75,6 +77,8 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
         yield f"  review      {review.kind} at {review.base_url}: {rules}"
     default = settings.summary.default
     yield f"  summary     {'only if requested' if default == 'off' else default}"
+    if server.keys_file is not None:
+        yield f"  keys        {server.keys_file}"
     if server.page:
         yield f"  page        {url}/abridge"
     yield f"  metrics     {admin or url + '/abridge'}/metrics"

@@ -83,7 +83,13 @@ def _netloc(url: str) -> str:
 def _warn_missing_credential(settings: Settings) -> Iterator[str]:
     for index, upstream in enumerate(settings.upstreams):
         unsaid = upstream.api_key_env is None and upstream.credential is None
-        if unsaid and upstream.base_url and len(settings.upstreams) > 1:
+        if unsaid and settings.server.keys_file is not None:
+            yield (
+                f"upstreams[{index}].api_key_env: is not set, so upstream {upstream.name!r} gets "
+                "no credential, since clients' keys are those of server.keys_file: set it, or set "
+                "credential to 'none'"
+            )
+        elif unsaid and upstream.base_url and len(settings.upstreams) > 1:
             yield (
                 f"upstreams[{index}].credential: is not set, so upstream {upstream.name!r} gets "
                 "none, as one of several: set it to 'client' if clients' keys are meant for it, or "
@@ -109,6 +115,7 @@ def _warn_lost_reasoning(settings: Settings) -> Iterator[str]:
 
 def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
     exposed = not is_loopback_name(settings.server.host)
+    all_named = settings.server.keys_file is not None
     for route in filter(hides_raw, settings.routes):
         history = route.history
         hidden = f"and reasoning is hidden on upstream {route.upstream.name!r}"
@@ -123,7 +130,8 @@ def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
                 f"history.seal_keys_env: is not set, {hidden}: only this process remembers it; a "
                 "restart loses it, and other replicas lack it"
             )
-        if history.anonymous is False or (history.anonymous == "loopback" and exposed):
+        forgets = history.anonymous is False or (history.anonymous == "loopback" and exposed)
+        if forgets and not all_named:
             yield (
                 f"history.anonymous: is {history.anonymous!r}, {hidden}: it is not remembered for "
                 "clients without a credential, and missing from their later requests"
@@ -132,7 +140,7 @@ def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
 
 def _warn_open_page(settings: Settings) -> Iterator[str]:
     server = settings.server
-    if server.page and not is_loopback_name(server.host):
+    if server.page and server.keys_file is None and not is_loopback_name(server.host):
         yield f"server.page: shows everybody's exchanges to anyone who can reach {server.host}"
 
 
@@ -144,6 +152,15 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
             f"server.workers: each of the {settings.server.workers} knows only the summaries that "
             "it sent itself: one that a client returns to another is sent upstream as reasoning; "
             "to avoid that, let them share a history.store"
+        )
+
+
+def _warn_uncounted_keys(settings: Settings) -> Iterator[str]:
+    server = settings.server
+    if server.keys_file is not None and server.workers > 1:
+        yield (
+            f"server.keys_file: each of the {server.workers} processes counts for itself, so a key "
+            f"may get up to {server.workers} times its rate and its budget"
         )
 
 
@@ -168,4 +185,5 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_open_page,
     _warn_unknown_summaries,
     _warn_revealing_fallback,
+    _warn_uncounted_keys,
 )

@@ -177,6 +177,15 @@ def adding_headers(headers: Iterable[tuple[bytes, bytes]], send: Send) -> Send:
     return send_with_headers
 
 
+def answering_upgrade(send: Send) -> Send:
+    """Return a `send` that answers a request to upgrade with the messages of an HTTP response."""
+
+    async def send_denial(message: Message) -> None:
+        await send({**message, "type": f"websocket.{message['type']}"})
+
+    return send_denial
+
+
 def without_trailers(start: Message) -> Message:
     """Return the start message of an answer whose trailers will not pass."""
     return {key: start[key] for key in start if key != "trailers"}

@@ -52,6 +52,7 @@ def _all_fields(record: Record) -> Iterator[tuple[str, Any]]:
     yield "method", record.method
     yield "path", record.path
     yield "websocket", record.websocket or None
+    yield "key", record.key
     yield "api", record.api
     yield "upstream", record.upstream
     yield "model", record.model

@@ -2,8 +2,8 @@
 
 Collectors are created once per registry, so that two instances of Abridge in one process share them
 and do not collide. No label value comes unchecked from a client: `api`, `style`, `outcome` and
-`code` are closed sets, `upstream` and `summarizer` come from the settings; for `model` see
-`ModelLabels`.
+`code` are closed sets, `upstream` and `summarizer` come from the settings, `key` from the file of
+keys; for `model` see `ModelLabels`.
 """
 
 from __future__ import annotations
@@ -101,6 +101,12 @@ class Metrics:
     requests = _counter("Requests to an API, by outcome.", *BY_MODEL, "outcome")
     request_seconds = _histogram("Time from a request's arrival to its end.", *BY_MODEL)
     refusals = _counter("Requests that Abridge itself refused, by error code.", "code")
+    key_requests = _counter(
+        "Requests by the key of server.keys_file with which they came, and by outcome.",
+        "key",
+        "outcome",
+    )
+    key_tokens = _counter("Tokens used by key, those of summaries included.", "key")
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
     websockets_open = _gauge("WebSockets of clients that are open.")
     requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")

@@ -33,17 +33,21 @@ class Journal:
     """Keep the latest `max_exchanges` exchanges with an API; `add` is a sink."""
 
     def __init__(self, max_exchanges: int = MAX_EXCHANGES) -> None:
-        self._exchanges: deque[tuple[str, Json]] = deque(maxlen=max_exchanges)
+        self._exchanges: deque[tuple[str, str | None, Json]] = deque(maxlen=max_exchanges)
         self._numbers = count()
 
     def add(self, record: Record) -> None:
         if record.api is not None:
             entry = {"number": next(self._numbers), **make_entry(record)}
-            self._exchanges.appendleft((record.id, entry))
+            self._exchanges.appendleft((record.id, record.key, entry))
 
-    def newest_first(self, request_id: str | None = None) -> list[Json]:
-        """Return all exchanges, or those with one request id."""
-        return [entry for entry_id, entry in self._exchanges if request_id in (None, entry_id)]
+    def newest_first(self, request_id: str | None = None, key: str | None = None) -> list[Json]:
+        """Return all exchanges, or those with one request id, or of the key with this name."""
+        return [
+            entry
+            for entry_id, entry_key, entry in self._exchanges
+            if request_id in (None, entry_id) and key in (None, entry_key)
+        ]
 
 
 def make_entry(record: Record) -> Json:

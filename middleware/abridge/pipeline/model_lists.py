@@ -19,6 +19,7 @@ from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import objects, string
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import MODELS_PATH, model_in_path
+from abridge.client_keys.client_key import ClientKey, client_key
 from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
 from abridge.http.asgi import decoded_path, drop_headers, get_header
@@ -68,7 +69,9 @@ class ModelLists:
         anthropic = wants_anthropics_shape(scope["headers"])
         model, name = _model_names(scope)
         shape_matters = anthropic or self._may_be_anthropics or self._may_be_googles
-        if not (shape_matters or name != model):
+        key = client_key(scope)
+        leaves_out = key is not None and key.chooses_models
+        if not (shape_matters or name != model or leaves_out):
             await self._app(scope, receive, send)
             return
         if name != model:
@@ -77,6 +80,8 @@ class ModelLists:
 
         async def rewrite(body: Json) -> Json | None:
             listed = as_openais(body) if self._may_be_googles else body
+            if key is not None and leaves_out:
+                listed = _only_allowed(listed, key)
             rewritten = rewrite_models(listed, anthropic=anthropic) if shape_matters else None
             if rewritten is None and listed is not body:
                 rewritten = listed
@@ -84,7 +89,7 @@ class ModelLists:
             return {**described, "id": model} if described.get("id") == name != model else rewritten
 
         rewriting = RewritingApp(
-            self._ask, rewrite, self._limit, hide_unread=False, hides_raw=False
+            self._ask, rewrite, self._limit, hide_unread=leaves_out, hides_raw=False
         )
         await rewriting(scope, receive, send)
 
@@ -98,6 +103,21 @@ class ModelLists:
             profile = PROFILES[self._only_upstream.profile]
             headers = move_key(headers, profile, GEMINI, MESSAGES.upstream)
         await self._app({**scope, "headers": headers}, receive, send)
+
+
+def _only_allowed(body: Json, key: ClientKey) -> Json:
+    """Return a list with those models alone for which a key may be used; one model as it is."""
+    if not isinstance(body.get("data"), list):
+        return {**body}
+    models = [model for model in objects(body["data"]) if key.allows(string(model.get("id")))]
+    ends = _ends(models) if "first_id" in body else {}
+    return {**body, "data": models, **ends}
+
+
+def _ends(models: list[Json]) -> Json:
+    """Return the fields by which a list in Anthropic's shape names its ends."""
+    ids = [model.get("id") for model in models]
+    return {"first_id": ids[0], "last_id": ids[-1]} if ids else {"first_id": None, "last_id": None}
 
 
 def _model_names(scope: Scope) -> tuple[str, str]:
@@ -130,9 +150,7 @@ def rewrite_models(body: Json, *, anthropic: bool) -> Json | None:
     ]
     if not anthropic:
         return {"object": "list", "data": described}
-    ids = [model.get("id") for model in described]
-    ends = {"first_id": ids[0], "last_id": ids[-1]} if ids else {"first_id": None, "last_id": None}
-    return {"data": described, "has_more": False, **ends}
+    return {"data": described, "has_more": False, **_ends(described)}
 
 
 def _has_shape(model: Json, *, anthropic: bool) -> bool:

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from fnmatch import translate
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.caches import CONTENT_TYPES, cached
 from abridge.config.settings import ServerSettings
 from abridge.errors import RequestError
-from abridge.http.asgi import request_paths
+from abridge.http.asgi import answering_upgrade, request_paths
 from abridge.http.hosts import is_allowed_host
 from abridge.middleware import send_error
 from abridge.observability.record import new_request_id
@@ -85,7 +85,7 @@ class BrowserGuard:
         self._count_refusal(refusal.code or "")
         if scope["type"] == "websocket":
             await receive()
-            send = _answering_upgrade(send)
+            send = answering_upgrade(send)
         api = find_api(*request_paths(scope)) or RESPONSES
         await send_error(refusal, send, ErrorWriter(api, new_request_id()))
 
@@ -129,15 +129,6 @@ class BrowserGuard:
             return False
         host = headers.get(b"host", b"").decode("latin-1").lower()
         return origin.partition("://")[2] != host
-
-
-def _answering_upgrade(send: Send) -> Send:
-    """Return a `send` that answers a request to upgrade with the messages of an HTTP response."""
-
-    async def send_denial(message: Message) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
-
-    return send_denial
 
 
 def _is_link(headers: Mapping[bytes, bytes]) -> bool:

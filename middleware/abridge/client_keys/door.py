@@ -1,0 +1,262 @@
+"""Admit requests by the keys that their clients send, and count what each key uses.
+
+The file is looked at once a second at most, by the first request after that: in a thread, since a
+disk may be slow. Requests wait for that a moment, so that no key is good for one more request after
+it was revoked. A file that cannot be read leaves the last keys that could be in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from starlette.types import Scope
+
+from abridge.apis.credentials import Header
+from abridge.client_keys.client_key import (
+    CLIENT_KEY,
+    KEY_PREFIX,
+    MAX_KEYS,
+    ClientKey,
+    digest,
+)
+from abridge.client_keys.file import KEYS_FILE_SETTING, Loaded, Stamp, current_stamp, load_keys
+from abridge.client_keys.limits import Allowance, tokens_of
+from abridge.config.settings import Settings
+from abridge.errors import RequestError, SettingsError
+from abridge.observability.metrics import Metrics, metrics_for
+from abridge.observability.record import Record
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at the file."""
+
+PATIENCE_SECONDS = 0.5
+"""Seconds for which a request waits for a look that takes long."""
+
+MAX_KEY_CHARS = 128
+
+BEARER, BASIC = b"bearer", b"basic"
+
+REALM = b'realm="Abridge"'
+
+_log = logging.getLogger(__name__)
+
+
+def open_keys(settings: Settings, registry: CollectorRegistry | None = None) -> ClientKeys | None:
+    """Return the keys that clients need; None if they need none. Raises SettingsError if the file
+    cannot be read, or other settings contradict it."""
+    path = settings.server.keys_file
+    if path is None:
+        return None
+    for route in settings.routes:
+        if route.client_credential:
+            raise SettingsError(
+                f"upstreams: credential of {route.upstream.name!r}: 'client' would send it the "
+                f"keys of {KEYS_FILE_SETTING}; must be none, or left out with api_key_env"
+            )
+        if route.history.tenant != "credential":
+            raise SettingsError(
+                f"history.tenant: must be left out with {KEYS_FILE_SETTING}, where each key is a "
+                "tenant"
+            )
+    try:
+        return ClientKeys(Path(path), metrics_for(registry))
+    except SettingsError as error:
+        raise SettingsError(f"{KEYS_FILE_SETTING}: {error}") from None
+
+
+class ClientKeys:
+    """The keys of a file. Raises SettingsError if that cannot be read.
+
+    `now` is the time in seconds since the epoch, `monotonic` a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        metrics: Metrics,
+        *,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = path
+        self._metrics = metrics
+        self._now, self._monotonic = now, monotonic
+        self._keys, self._stamp = load_keys(path)
+        self._allowances: dict[str, Allowance] = {}
+        self._labels: set[str] = set()
+        self._looked_at = monotonic()
+        self._look: asyncio.Task[None] | None = None
+        self._problem = ""
+
+    async def admit(self, scope: Scope, record: Record) -> None:
+        """Put a request's key into its scope and record. Raises RequestError for a request that
+        comes without one, or exceeds its limits."""
+        key = await self.authenticate(scope)
+        scope[CLIENT_KEY] = key
+        record.key = key.name
+        allowance = self._allowance_of(key)
+        if seconds := allowance.wait_for_budget(key, self._now()):
+            raise _budget_used_up(key, seconds)
+        if seconds := allowance.wait_for_rate(key, self._monotonic()):
+            raise _too_many_requests(key, seconds)
+
+    async def authenticate(self, scope: Scope, *, from_browser: bool = False) -> ClientKey:
+        """Return the key that a request comes with. Raises RequestError for one without.
+
+        With `from_browser`, it may be the password by which a browser asks its user.
+        """
+        await self._look_at_file()
+        schemes = (BEARER, BASIC) if from_browser else (BEARER,)
+        sent = False
+        for text in _credentials(scope["headers"], schemes):
+            sent = True
+            key = self._find(text)
+            if key is not None:
+                if key.has_expired(self._now()):
+                    raise _unauthorized("This API key has expired.", schemes)
+                return key
+        raise _unauthorized(UNKNOWN_KEY if sent else NO_KEY, schemes)
+
+    def tenant(self, scope: Scope) -> str | None:
+        """Return the name of a request's key, as the tenant to whom what it leaves belongs."""
+        key: ClientKey | None = scope.get(CLIENT_KEY)
+        return key.name if key is not None else None
+
+    def count(self, record: Record) -> None:
+        """Count what a request used. This is a sink."""
+        if record.key is None:
+            return
+        tokens, label = tokens_of(record), self._label(record.key)
+        self._metrics.key_requests.labels(label, record.outcome).inc()
+        if tokens:
+            self._metrics.key_tokens.labels(label).inc(tokens)
+            allowance = self._allowances.get(record.key)
+            if allowance is not None:
+                allowance.spend(tokens, self._now())
+
+    def _find(self, text: str) -> ClientKey | None:
+        if not text.startswith(KEY_PREFIX) or len(text) > MAX_KEY_CHARS:
+            return None
+        return self._keys.get(digest(text))
+
+    def _allowance_of(self, key: ClientKey) -> Allowance:
+        allowance = self._allowances.get(key.name)
+        if allowance is None:
+            allowance = self._allowances[key.name] = Allowance()
+        return allowance
+
+    def _label(self, name: str) -> str:
+        """Return the name as a label. Beyond `MAX_KEYS` names, in the time of this process, it is
+        `other`."""
+        if name not in self._labels:
+            if len(self._labels) >= MAX_KEYS:
+                return "other"
+            self._labels.add(name)
+        return name
+
+    async def _look_at_file(self) -> None:
+        """Take over what has changed in the file, if it is time to look. While another request has
+        that done, wait as long as it does."""
+        age = self._monotonic() - self._looked_at
+        if self._look is None:
+            if age < LOOK_SECONDS:
+                return
+            self._look, self._looked_at, age = (
+                asyncio.create_task(self._reload()),
+                self._monotonic(),
+                0.0,
+            )
+        if age < PATIENCE_SECONDS:
+            await asyncio.wait((self._look,), timeout=PATIENCE_SECONDS - age)
+
+    async def _reload(self) -> None:
+        try:
+            loaded = await asyncio.to_thread(_load_changed, self._path, self._stamp)
+        except SettingsError as error:
+            if str(error) != self._problem:
+                _log.error("%s; the keys that were read before stay in force", error)
+            self._problem = str(error)
+        else:
+            if loaded is not None:
+                self._keys, self._stamp = loaded
+                names = {key.name for key in self._keys.values()}
+                for name in self._allowances.keys() - names:
+                    del self._allowances[name]
+                _log.info("read %d keys from %s", len(names), self._path)
+            self._problem = ""
+        finally:
+            self._look = None
+
+
+def _load_changed(path: Path, stamp: Stamp) -> Loaded | None:
+    """Read a file if it is not as it was. Raises SettingsError."""
+    return load_keys(path) if current_stamp(path) != stamp else None
+
+
+def _credentials(headers: Iterable[Header], schemes: tuple[bytes, ...]) -> Iterator[str]:
+    """Yield what may be a key in these headers, of the given schemes of `Authorization`."""
+    for name, value in headers:
+        if name == b"authorization":
+            scheme, _, token = value.strip().partition(b" ")
+            scheme = scheme.lower()
+            if scheme in schemes:
+                yield (_password(token) if scheme == BASIC else token.strip().decode("latin-1"))
+        elif name == b"x-api-key":
+            yield value.strip().decode("latin-1")
+
+
+def _password(token: bytes) -> str:
+    """Return the password of the scheme `Basic`, whoever the user is."""
+    try:
+        return b64decode(token.strip(), validate=True).partition(b":")[2].decode("latin-1")
+    except ValueError:
+        return ""
+
+
+NO_KEY = (
+    "An API key is required: send it as Authorization: Bearer <key>, or in the header x-api-key."
+)
+
+UNKNOWN_KEY = "This API key is not valid: it is unknown here, or was revoked."
+
+
+def _unauthorized(message: str, schemes: tuple[bytes, ...]) -> RequestError:
+    scheme = b"Basic" if BASIC in schemes else b"Bearer"
+    return RequestError(
+        message,
+        status=401,
+        code="invalid_api_key",
+        headers=[(b"www-authenticate", b"%b %b" % (scheme, REALM))],
+    )
+
+
+def _too_many_requests(key: ClientKey, seconds: int) -> RequestError:
+    return RequestError(
+        f"The API key {key.name!r} allows {key.rate} requests a minute. Try again in {seconds} s.",
+        status=429,
+        kind="rate_limit_error",
+        code="rate_limit_exceeded",
+        headers=_retry_after(seconds),
+    )
+
+
+def _budget_used_up(key: ClientKey, seconds: int) -> RequestError:
+    """Clients that know the header `x-should-retry` do not try again before the next day."""
+    return RequestError(
+        f"The {key.tokens_per_day} tokens a day of the API key {key.name!r} are used up. "
+        "The next day begins at midnight UTC.",
+        status=429,
+        kind="insufficient_quota",
+        code="insufficient_quota",
+        headers=[*_retry_after(seconds), (b"x-should-retry", b"false")],
+    )
+
+
+def _retry_after(seconds: int) -> list[Header]:
+    return [(b"retry-after", b"%d" % seconds)]

@@ -1,0 +1,90 @@
+"""How much of its rate and its budget each key has used.
+
+Pure: the time is passed in. What is counted is this process's own: it begins anew with the process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from abridge.client_keys.client_key import ClientKey
+from abridge.core.usage import Tokens
+from abridge.observability.record import Record
+
+DAY = 86400
+"""Seconds of a day, which begins at midnight UTC."""
+
+MINUTE = 60.0
+
+ROUNDING = 1e-6
+"""Seconds by which times may be off, so that nobody waits as long as told and is refused again."""
+
+CHARS_PER_TOKEN = 4
+"""For an estimate where nobody reports tokens."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What one key may still use.
+
+    The rate is a bucket of as many requests as it allows in a minute; it fills again evenly.
+    """
+
+    full_at: float = 0.0  # when the bucket is full again
+    day: int = 0
+    tokens: int = 0  # used on `day`
+
+    def wait_for_rate(self, key: ClientKey, now: float) -> int:
+        """Take a request from the bucket. Return 0, or the seconds until there is one to take.
+
+        `now` is on a clock that never goes back.
+        """
+        if key.rate is None:
+            return 0
+        interval, full_at = MINUTE / key.rate, max(self.full_at, now)
+        seconds = full_at + interval - MINUTE - now
+        if seconds > ROUNDING:
+            return ceil(seconds - ROUNDING)
+        self.full_at = full_at + interval
+        return 0
+
+    def wait_for_budget(self, key: ClientKey, now: float) -> int:
+        """Return 0, or the seconds until the budget of the next day, where this day's is used up.
+
+        `now` is in seconds since the epoch.
+        """
+        if key.tokens_per_day is None or self.used_on(int(now // DAY)) < key.tokens_per_day:
+            return 0
+        return max(1, ceil(DAY - now % DAY))
+
+    def spend(self, tokens: int, now: float) -> None:
+        """Add tokens to what was used on this day."""
+        today = int(now // DAY)
+        self.tokens, self.day = self.used_on(today) + tokens, today
+
+    def used_on(self, day: int) -> int:
+        return self.tokens if day == self.day else 0
+
+
+def tokens_of(record: Record) -> int:
+    """Return the tokens that a request used: those that upstream and the summarizer reported.
+
+    Where an answer came and upstream did not report all of it, they are estimated: a piece of the
+    answer is a token or more, and reasoning and request have some four characters to a token.
+    """
+    used = _reported(record.upstream_tokens)
+    if record.outcome != "ok" or used == 0:
+        used = max(used, _estimated(record))
+    return used + _reported(record.summarizer_tokens)
+
+
+def _reported(tokens: Tokens) -> int:
+    return max(tokens.total or 0, (tokens.input or 0) + (tokens.output or 0))
+
+
+def _estimated(record: Record) -> int:
+    answered = record.chunks or record.characters
+    if not answered:
+        return 0
+    return record.chunks + (record.characters + record.request_bytes) // CHARS_PER_TOKEN

@@ -1,0 +1,93 @@
+"""Refuse requests for models for which a key may not be used.
+
+What counts is the name that the client says. A request of which the model cannot be read is
+refused as well, if its key is for some models only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.types import Scope
+
+from abridge.apis.json import as_object, parse_object, string
+from abridge.client_keys.client_key import ClientKey, client_key
+from abridge.core.conversation import Json
+from abridge.errors import RequestError
+
+MODEL = "model"
+
+ALTERNATIVES = ("models", "fallbacks")
+"""Fields in which OpenRouter and LiteLLM take other models to ask where one cannot answer."""
+
+WITHOUT_MODEL = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
+"""Methods of requests that ask no model."""
+
+
+def must_read(scope: Scope) -> bool:
+    """Return whether a request and its answer must be read for the limits of its key."""
+    key = client_key(scope)
+    return key is not None and (key.chooses_models or key.tokens_per_day is not None)
+
+
+def chooses_models(scope: Scope) -> bool:
+    """Return whether a request came with a key that is for some models only."""
+    key = client_key(scope)
+    return key is not None and key.chooses_models
+
+
+def check_path(scope: Scope, model: str | None, *, is_stored_response: bool) -> None:
+    """Check a request whose body is not read; `model` is in its path. Raises RequestError."""
+    key = client_key(scope)
+    if key is None or not key.chooses_models:
+        return
+    if model is not None:
+        _check_model(key, model)
+    elif scope["method"] not in WITHOUT_MODEL and not is_stored_response:
+        raise _unreadable(key)
+
+
+def check_body(scope: Scope, body: Json) -> None:
+    """Check every model that a request's body names. Raises RequestError."""
+    key = client_key(scope)
+    if key is not None and key.chooses_models:
+        for name in _named_models(key, body):
+            _check_model(key, name)
+
+
+def check_unread(scope: Scope, body: bytes | None) -> None:
+    """Check a request of which nothing else is read. Raises RequestError."""
+    check_body(scope, (parse_object(body) if body is not None else None) or {})
+
+
+def _named_models(key: ClientKey, body: Json) -> Iterator[str]:
+    """Yield the names of models in a body. Raises RequestError if there is no telling which one
+    upstream would take, such as where it ignores the case of fields."""
+    if not string(body.get(MODEL)) or any(name != MODEL and name.lower() == MODEL for name in body):
+        raise _unreadable(key)
+    yield string(body[MODEL])
+    for field in ALTERNATIVES:
+        entries: Any = body.get(field)
+        for entry in entries if isinstance(entries, list) else [entries] if entries else []:
+            yield string(as_object(entry).get(MODEL, entry))
+
+
+def _check_model(key: ClientKey, model: str) -> None:
+    if not key.allows(model):
+        raise RequestError(
+            f"The API key {key.name!r} does not allow the model '{model:.256}'.",
+            status=403,
+            param=MODEL,
+            code="model_not_allowed",
+        )
+
+
+def _unreadable(key: ClientKey) -> RequestError:
+    return RequestError(
+        f"The API key {key.name!r} allows some models only, and this request does not name one "
+        "that can be read.",
+        status=403,
+        param=MODEL,
+        code="model_not_allowed",
+    )

@@ -1,0 +1,139 @@
+"""A key: the form of its line in the file, its models, when it expires."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from abridge.client_keys.client_key import (
+    MAX_KEYS,
+    ClientKey,
+    digest,
+    new_key,
+    parse_expiry,
+    parse_keys,
+)
+from abridge.errors import SettingsError
+
+DIGEST = digest("abr-of-a-test")
+
+
+def line(**fields: Any) -> str:
+    return json.dumps({"name": "alice", "sha256": DIGEST, **fields})
+
+
+def key(**fields: Any) -> ClientKey:
+    (made,) = parse_keys(line(**fields)).values()
+    return made
+
+
+def test_a_key_is_256_random_bits_and_its_digest_does_not_tell_it() -> None:
+    one, other = new_key(), new_key()
+    assert one.startswith("abr-")
+    assert len(one) == len("abr-") + 43  # 6 bits a character
+    assert one != other
+    assert one.removeprefix("abr-") not in digest(one)
+    assert len(digest(one)) == 64
+
+
+def test_a_line_with_all_fields() -> None:
+    made = key(models=["m-*", "n"], rate=60, tokens_per_day=1000, expires="2027-01-31T00:00:00Z")
+    assert (made.name, made.models, made.rate, made.tokens_per_day) == (
+        "alice",
+        ("m-*", "n"),
+        60,
+        1000,
+    )
+    assert made.expires == datetime(2027, 1, 31, tzinfo=UTC)
+
+
+def test_a_line_is_written_as_it_is_read() -> None:
+    made = key(models=["m-*"], rate=60, expires="2027-01-31T00:00:00+02:00")
+    assert parse_keys(made.as_line()) == {DIGEST: made}
+    assert json.loads(key().as_line()) == {"name": "alice", "sha256": DIGEST}
+
+
+def test_comments_and_blank_lines_are_skipped() -> None:
+    text = f"# the team\n\n{line()}\r\n   # more\n  \n"
+    assert [made.name for made in parse_keys(text).values()] == ["alice"]
+    assert parse_keys("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "line 1: is not a JSON object"),
+        ("[]", "line 1: "),
+        (f"{line()}\nabc", "line 2: is not a JSON object"),
+        ('{"name": "alice"}', "line 1: sha256: is missing"),
+        (line(name="a b"), "line 1: name: must be at most 64 letters"),
+        (line(name="a" * 65), "line 1: name: must be at most 64 letters"),
+        (line(sha256="abr-x"), "line 1: sha256: must be 64 hexadecimal digits"),
+        (line(rate=0), "line 1: rate: "),
+        (line(rate="9"), "line 1: rate: "),
+        (line(rate=True), "line 1: rate: "),
+        (line(tokens_per_day=1.5), "line 1: tokens_per_day: "),
+        (line(models=[]), "line 1: models: "),
+        (line(models=[""]), "line 1: models.0: "),
+        (line(models="m"), "line 1: models: "),
+        (line(expires="2027-01-31T00:00:00"), "line 1: expires: must say its time zone"),
+        (line(expires="soon"), "line 1: expires: "),
+        (line(budget=3), "line 1: budget: there is no such field"),
+        (f"{line()}\n{line(sha256=digest('abr-2'))}", "line 2: there are two keys named 'alice'"),
+        (f"{line()}\n{line(name='bob')}", "line 2: sha256: is the same as that of another key"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_field(text: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_keys(text)
+    assert str(caught.value).startswith(message)
+    assert DIGEST not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_has_so_many_keys_at_most() -> None:
+    lines = [line(name=f"k{number}", sha256=f"{number:064x}") for number in range(MAX_KEYS + 1)]
+    assert len(parse_keys("\n".join(lines[:-1]))) == MAX_KEYS
+    with pytest.raises(SettingsError, match=f"there are {MAX_KEYS + 1} keys; at most {MAX_KEYS}"):
+        parse_keys("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("models", "model", "allowed"),
+    [
+        (["*"], "anything", True),
+        (["m-*"], "m-1", True),
+        (["m-*"], "x-m-1", False),
+        (["m-*"], "M-1", False),
+        (["m"], "m\nx", False),
+        (["m", "n?"], "n1", True),
+        (["m", "n?"], "n", False),
+        (["gpt[45]"], "gpt5", True),
+        (["m"], "", False),
+    ],
+)
+def test_models_are_globs(models: list[str], model: str, *, allowed: bool) -> None:
+    assert key(models=models).allows(model) is allowed
+    assert key(models=models).chooses_models is (models != ["*"])
+
+
+def test_it_expires_at_its_time() -> None:
+    made = key(expires="1970-01-01T00:01:40Z")
+    assert [made.has_expired(now) for now in (99.9, 100.0, 101.0)] == [False, True, True]
+    assert not key().has_expired(1e12)
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("30d", datetime(2026, 3, 3, 12, tzinfo=UTC)),
+        ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+        ("2027-01-31T10:00", datetime(2027, 1, 31, 10, tzinfo=UTC)),
+        ("2027-01-31T10:00:00+02:00", datetime(2027, 1, 31, 8, tzinfo=UTC)),
+    ],
+)
+def test_when_a_key_expires_can_be_said_in_days(text: str, time: datetime) -> None:
+    assert parse_expiry(text, datetime(2026, 2, 1, 12, tzinfo=UTC)) == time
