@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from fnmatch import translate
+from functools import cached_property
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Annotated, TypeAlias
@@ -22,7 +23,6 @@ from pydantic import (
     ConfigDict,
     Field,
     PositiveInt,
-    PrivateAttr,
     ValidationError,
 )
 from starlette.types import Scope
@@ -63,27 +63,22 @@ class ClientKey(BaseModel):
     tokens_per_day: PositiveInt | None = None
     expires: AwareDatetime | None = None
 
-    _expires_at: float | None = PrivateAttr(default=None)
-    _models: re.Pattern[str] | None = PrivateAttr(default=None)  # None: all
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(translate, self.models)))
 
-    def model_post_init(self, _: object) -> None:
-        if self.expires is not None:
-            self._expires_at = self.expires.timestamp()
-        if "*" not in self.models:
-            self._models = re.compile("|".join(map(translate, self.models)))
-
-    @property
+    @cached_property
     def chooses_models(self) -> bool:
         """True if it may be used for some models only."""
-        return self._models is not None
+        return "*" not in self.models
 
     def allows(self, model: str) -> bool:
         """Return whether it may be used for a model, by the name that clients say."""
-        return self._models is None or self._models.match(model) is not None
+        return self._pattern.match(model) is not None
 
     def has_expired(self, now: float) -> bool:
         """Return whether it has expired at a time in seconds since the epoch."""
-        return self._expires_at is not None and now >= self._expires_at
+        return self.expires is not None and now >= self.expires.timestamp()
 
     def as_line(self) -> str:
         return self.model_dump_json(exclude_defaults=True)

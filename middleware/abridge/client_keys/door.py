@@ -111,7 +111,8 @@ class ClientKeys:
 
         With `from_browser`, it may be the password by which a browser asks its user.
         """
-        await self._look_at_file()
+        if self._look is not None or self._monotonic() - self._looked_at >= LOOK_SECONDS:
+            await self._look_at_file()
         schemes = (BEARER, BASIC) if from_browser else (BEARER,)
         sent = False
         for text in _credentials(scope["headers"], schemes):
@@ -161,19 +162,14 @@ class ClientKeys:
         return name
 
     async def _look_at_file(self) -> None:
-        """Take over what has changed in the file, if it is time to look. While another request has
-        that done, wait as long as it does."""
-        age = self._monotonic() - self._looked_at
+        """Take over what has changed in the file, and wait for that a moment, also where another
+        request has it done."""
         if self._look is None:
-            if age < LOOK_SECONDS:
-                return
-            self._look, self._looked_at, age = (
-                asyncio.create_task(self._reload()),
-                self._monotonic(),
-                0.0,
-            )
-        if age < PATIENCE_SECONDS:
-            await asyncio.wait((self._look,), timeout=PATIENCE_SECONDS - age)
+            self._looked_at = self._monotonic()
+            self._look = asyncio.create_task(self._reload())
+        patience = self._looked_at + PATIENCE_SECONDS - self._monotonic()
+        if patience > 0:
+            await asyncio.wait((self._look,), timeout=patience)
 
     async def _reload(self) -> None:
         try:
