@@ -21,6 +21,7 @@ from abridge.apis.paths import model_in_path
 from abridge.apis.registry import counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
+from abridge.client_keys.client_key import CLIENT_KEY
 from abridge.client_keys.models import (
     check_body,
     check_path,
@@ -158,7 +159,8 @@ class AbridgeMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             record = Record.start(scope)
-            scope = {**scope, RECORD: record, TRACE: None, FAILS_OVER: False}  # no outer Abridge's
+            own = {RECORD: record, TRACE: None, FAILS_OVER: False, CLIENT_KEY: None}
+            scope = {**scope, **own}  # no outer Abridge's
             if self._tracing is None or SUMMARY_CALL in scope:
                 await self._handle(scope, receive, send)
             else:

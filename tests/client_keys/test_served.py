@@ -111,13 +111,14 @@ async def sidecar(
         settings = Settings.model_validate(
             {
                 "upstreams": [{"base_url": f"{address}/v1", **(entry or {})}],
-                "summarizer": {"kind": "object"},
                 "server": server,
+                "summarizer": {"kind": "object"},
                 **tables,
             }
         )
         registry = CollectorRegistry()
-        app = create_app(settings, summarizer=Scripted(), registry=registry)
+        scripted = Scripted() if settings.summarizer.kind == "object" else None
+        app = create_app(settings, summarizer=scripted, registry=registry)
         try:
             async with (
                 serving(app, settings, registry) as front,
@@ -354,7 +355,11 @@ class TestBudgets:
     @pytest.mark.parametrize(
         ("path", "body", "answer"),
         [
-            ("/v1/chat/completions", CHAT, Answer(chat_stream("", "Hello."))),
+            (
+                "/v1/chat/completions",
+                {**CHAT, "stream_options": {"include_usage": True}},
+                Answer(chat_stream("", "Hello.")),
+            ),
             (
                 "/v1/responses",
                 RESPONSES,
@@ -391,6 +396,38 @@ class TestBudgets:
             served.sample("key_tokens_total", key=name) or 0 for name in ("alice", "bob")
         )
         assert with_summary > without > 0
+
+    async def test_a_chat_stream_is_asked_for_usage_that_the_client_does_not_see(
+        self, tmp_path: Path
+    ) -> None:
+        steps = chat_stream(THOUGHT, "Hello.")
+        without_usage = [step for step in steps if b'"usage": {' not in step]
+        assert len(without_usage) == len(steps) - 1
+        asked = {**CHAT, "stream": True, "stream_options": {"include_usage": True}}
+        async with sidecar(tmp_path, Answer(steps)) as served:
+            key = served.add("alice", tokens_per_day=10**6)
+            unasked = await served.post("/v1/chat/completions", {**CHAT, "stream": True}, key)
+            shown = await served.post("/v1/chat/completions", asked, key)
+        assert unasked.content == b"".join(without_usage)
+        assert shown.content == b"".join(steps)
+        for request in served.upstream.requests:
+            assert request.json["stream_options"] == {"include_usage": True}
+        assert served.sample("key_tokens_total", key="alice") == 2 * SPENT
+
+    async def test_a_summary_by_the_requests_own_model_counts_once(self, tmp_path: Path) -> None:
+        """Its call is Abridge's own: it is not admitted, and not held to the key's models."""
+        thinking = completion({"role": "assistant", "content": "Hi", "reasoning_content": THOUGHT})
+        answers = Answer.json(thinking), Answer(chat_stream("", "**Adding up**\n\nI add."))
+        entry = {"rename": {"alias": "m-1"}}
+        own = {"summarizer": {"kind": "upstream"}}
+        async with sidecar(tmp_path, *answers, entry=entry, **own) as served:
+            key = served.add("alice", models=("alias",), rate=1, tokens_per_day=10**6)
+            body = {**CHAT, "model": "alias", "reasoning": {"summary": "auto"}}
+            answer = await served.post("/v1/chat/completions", body, key)
+        assert "I add." in answer.text
+        assert [request.json["model"] for request in served.upstream.requests] == ["m-1", "m-1"]
+        assert served.sample("key_tokens_total", key="alice") == 2 * SPENT
+        assert served.sample("key_requests_total", key="alice", outcome="ok") == 1
 
     async def test_what_nobody_reports_is_estimated(self, tmp_path: Path) -> None:
         answer = Answer(chat_stream(THOUGHT, "Hello.", usage=None))

@@ -260,6 +260,9 @@ class Api:
     ask_to_think: Callable[[Json, Profile], bool] = lambda _body, _profile: False
     """Changes a request, which goes to upstream untranslated, so that a model reasons that does so
     only if asked. Returns True if that changed anything."""
+    ask_for_usage: Callable[[Json], bool] = lambda _: False
+    """Changes a request so that its answer has usage, where that has to be asked for. Returns True
+    if that changed anything."""
     returns_signatures: bool = False
     """Clients return each piece of reasoning with its signature, verbatim, so that an envelope fits
     there without having been asked for."""

@@ -50,6 +50,9 @@ class Display:
     envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
     drops_reasoning: bool = False
     """Nothing of reasoning is written, not even an empty block: the client did not ask for any."""
+    hides_usage: bool = False
+    """A chunk with nothing but usage is left out on Chat Completions: the client did not ask for
+    one, and many take it that each has a choice."""
     obfuscate: bool = False  # fill up the streamed deltas that Abridge writes
 
     @property

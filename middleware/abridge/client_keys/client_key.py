@@ -93,6 +93,12 @@ def client_key(scope: Scope) -> ClientKey | None:
     return scope.get(CLIENT_KEY)
 
 
+def has_budget(scope: Scope) -> bool:
+    """Return whether the tokens of a request count against a budget."""
+    key = client_key(scope)
+    return key is not None and key.tokens_per_day is not None
+
+
 def new_key() -> str:
     return KEY_PREFIX + token_urlsafe(KEY_BYTES)
 

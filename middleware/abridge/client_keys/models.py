@@ -12,7 +12,7 @@ from typing import Any
 from starlette.types import Scope
 
 from abridge.apis.json import as_object, parse_object, string
-from abridge.client_keys.client_key import ClientKey, client_key
+from abridge.client_keys.client_key import ClientKey, client_key, has_budget
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 
@@ -27,8 +27,7 @@ WITHOUT_MODEL = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 def must_read(scope: Scope) -> bool:
     """Return whether a request and its answer must be read for the limits of its key."""
-    key = client_key(scope)
-    return key is not None and (key.chooses_models or key.tokens_per_day is not None)
+    return chooses_models(scope) or has_budget(scope)
 
 
 def chooses_models(scope: Scope) -> bool:

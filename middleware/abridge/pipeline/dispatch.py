@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import UpstreamApi
 from abridge.apis.effort_limits import LoweredEffort
-from abridge.client_keys.client_key import client_key
+from abridge.client_keys.client_key import has_budget
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import Settings
 from abridge.core.language import REASONING
@@ -194,7 +194,7 @@ class Dispatcher:
             or hides_raw(request.route)
             or upstream is not request.api.upstream
             or self._must_note_owner(request)
-            or _must_count_tokens(request)
+            or has_budget(request.scope)
             or _must_omit_reasoning(request)
             or (self._attributes_calls and not request.background)
             or self._memory.for_route(request.route).may_need_memory(request.decoded)
@@ -217,12 +217,6 @@ async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> N
     Record.get(scope).outcome = "untouched"
 
 
-def _must_count_tokens(request: ApiRequest) -> bool:
-    """Return whether the answer's tokens count against a budget."""
-    key = client_key(request.scope)
-    return key is not None and key.tokens_per_day is not None
-
-
 def _must_omit_reasoning(request: ApiRequest) -> bool:
     """Return whether the client wants to see no reasoning, and upstream is none that knows to leave
     it out: whoever summarizes its reasoning does, others show it raw."""
@@ -240,7 +234,7 @@ def _lowered_headers(lowered: LoweredEffort) -> list[tuple[bytes, bytes]]:
 def _check_background(request: ApiRequest) -> None:
     """Raise RequestError where reasoning is hidden, or tokens are counted: a background response is
     fetched later, unread."""
-    if hides_raw(request.route) or _must_count_tokens(request):
+    if hides_raw(request.route) or has_budget(request.scope):
         raise RequestError(
             "Background responses are not available here.",
             param="background",

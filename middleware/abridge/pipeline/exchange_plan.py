@@ -135,6 +135,7 @@ class ExchangePlanner:
             raw_field=chat.raw_field,
             add_details=chat.details,
             envelope_field="thinking_blocks" if uses_blocks else "reasoning_details",
+            hides_usage=prepared.hides_usage,
             obfuscate=request.wants_obfuscation,
         )
 

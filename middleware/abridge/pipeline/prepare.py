@@ -49,6 +49,7 @@ class PreparedRequest:
     model: str  # as upstream names it
     renamed: Mapping[str, str]  # clients' names of models, by upstream's
     lowered: LoweredEffort
+    hides_usage: bool  # the client did not ask for it
     models: tuple[str, ...]  # all that may answer: OpenRouter's `models` are fallbacks
     upstream: UpstreamApi
     profile: Profile  # upstream's, refined by what was learned of the model
@@ -166,6 +167,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         model=string(named.get("model")),
         renamed=draft.renamed,
         lowered=draft.lowered,
+        hides_usage=draft.hides_usage,
         models=_named_models(named),
         upstream=context.upstream,
         profile=context.profile,

@@ -27,6 +27,7 @@ from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
 from abridge.apis.user_text import last_user_text
+from abridge.client_keys.client_key import has_budget
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.settings import LimitSettings
 from abridge.config.upstreams import UpstreamSettings
@@ -71,6 +72,7 @@ class RequestDraft:
         default_factory=dict
     )  # clients' names of models, by upstream's
     lowered: LoweredEffort = NOTHING_LOWERED
+    hides_usage: bool = False  # which was not asked for by the client
 
 
 @dataclass(slots=True, frozen=True)
@@ -281,6 +283,14 @@ async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDra
     return replace(draft, changed=True) if filled else draft
 
 
+async def ask_for_usage(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Have upstream report usage that counts against the budget of the client's key."""
+    request = context.request
+    if has_budget(request.scope) and request.api.ask_for_usage(draft.body):
+        return replace(draft, hides_usage=True, changed=True)
+    return draft
+
+
 async def ask_to_think(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Have a model reason that does so only if asked, where a summary is due."""
     api = context.request.api
@@ -371,6 +381,7 @@ SAME_API: tuple[Step, ...] = (
     rewrite_summary_request,
     fill_defaults,
     ask_to_think,
+    ask_for_usage,
     limit_effort,
     drop_refused_state,
     drop_rejected_fields,

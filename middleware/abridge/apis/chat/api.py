@@ -11,7 +11,7 @@ from abridge.apis.chat.completion import TranslatedCompletion, UpstreamCompletio
 from abridge.apis.chat.framing import OriginalFrames
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.chat.reader import ChatReader
-from abridge.apis.chat.request import REQUEST_SHAPE, read_request, write_request
+from abridge.apis.chat.request import REQUEST_SHAPE, ask_for_usage, read_request, write_request
 from abridge.apis.chat.translation import TranslatedEvents
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display
@@ -55,6 +55,7 @@ CHAT = Api(
     effort_field="",
     verbosity_field="verbosity",
     echoed_fields=(),
+    ask_for_usage=ask_for_usage,
     upstream=UpstreamApi(
         name="chat",
         path="/chat/completions",

@@ -15,6 +15,7 @@ from abridge.apis.fields import (
     require_object,
     require_string,
 )
+from abridge.apis.json import as_object
 from abridge.apis.openai import read_schema, write_schema
 from abridge.apis.params import (
     model_body,
@@ -177,6 +178,15 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         translated.body["stream_options"] = {"include_usage": True}
     write_extra(request, translated.body)
     return translated
+
+
+def ask_for_usage(body: Json) -> bool:
+    """Have a stream end with its usage. Return True if the client did not ask for that."""
+    options = as_object(body.get("stream_options"))
+    if body.get("stream") is not True or options.get("include_usage") is True:
+        return False
+    body["stream_options"] = {**options, "include_usage": True}
+    return True
 
 
 def _write_params(
