@@ -85,7 +85,7 @@ def add(
     file: Path | None,
     config: Path | None,
 ) -> None:
-    """Make a key, and print it: this once, since only its digest is stored.
+    """Make a key, and print it once: only its digest is stored.
 
     NAME says whose it is, in the log and in the metrics. What is remembered of conversations
     belongs to the name.
