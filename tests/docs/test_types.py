@@ -59,7 +59,7 @@ def mypy(folder: Path) -> Iterator[tuple[str, int]]:
     ran = subprocess.run(  # noqa: S603 -- fixed command
         [sys.executable, "-m", "mypy", *options, "."],
         cwd=folder,
-        env={**os.environ, "MYPYPATH": str(PACKAGES)},
+        env={**os.environ, "MYPYPATH": "" if "site-packages" in PACKAGES.parts else str(PACKAGES)},
         capture_output=True,
         text=True,
         check=False,
