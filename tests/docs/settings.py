@@ -26,7 +26,8 @@ OPENING = (FOLDER / "settings_opening.md").read_text()
 EXAMPLES: dict[str, Any] = tomllib.loads((FOLDER / "settings.toml").read_text())
 
 SEE = {
-    "server": "[Run it as a sidecar](sidecar.md), [who may reach what](access.md)",
+    "server": "[Run it as a sidecar](sidecar.md), [who may reach what](access.md), "
+    "[keys of Abridge's own](keys.md), [the page](page.md)",
     "upstreams": "[Names, fallbacks and limits](routing.md), [other APIs](bridges.md), "
     "[credentials](access.md)",
     "summary": "[What summaries look like](summaries.md), [what they cost](cost.md)",

@@ -13,7 +13,7 @@ import click
 
 from abridge import __version__
 from abridge.cli.keys import keys
-from abridge.cli.options import nest_options, one_of, with_setting_options
+from abridge.cli.options import Overview, nest_options, one_of, with_setting_options
 from abridge.config.loading import load_settings
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
@@ -27,17 +27,6 @@ class InvalidInput(click.ClickException):
     """Invalid settings or arguments."""
 
     exit_code = 2
-
-
-class Overview(click.Group):
-    """A group whose help lists each command with all of its first paragraph: click cuts it."""
-
-    group_class = type
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        helps = {name: self.commands[name].help or "" for name in self.list_commands(ctx)}
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text.split("\n\n")[0]) for name, text in helps.items()])
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from abridge.cli.options import Overview
 from abridge.client_keys.client_key import (
     ClientKey,
     digest,
@@ -47,7 +48,7 @@ def with_file_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group()
+@click.group(cls=Overview)
 def keys() -> None:
     """Add, list and revoke keys for clients.
 

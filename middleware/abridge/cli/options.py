@@ -1,4 +1,4 @@
-"""The command-line options that set settings.
+"""The command-line options that set settings, and what commands have in common.
 
 An option's parameter is named as in the environment, section and key. Its value goes to the
 settings as it was typed, so that all validation is in one place.
@@ -18,6 +18,18 @@ from abridge.config.upstreams import UpstreamSettings
 from abridge.core.styles import STYLES
 from abridge.errors import SettingsError
 from abridge.providers.catalog import PROFILES
+
+
+class Overview(click.Group):
+    """A group whose help lists each command with all of its first paragraph: click cuts it."""
+
+    group_class = type
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        helps = {name: self.commands[name].help or "" for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text.split("\n\n")[0]) for name, text in helps.items()])
+
 
 Command = Callable[..., None]
 

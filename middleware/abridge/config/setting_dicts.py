@@ -36,6 +36,7 @@ class ServerSettingsDict(TypedDict, total=False):
     page: bool
     allowed_hosts: Sequence[str] | None
     allowed_origins: Sequence[str]
+    keys_file: str | None
     keep_alive: float
     websockets: bool | None
     drain_delay: float
