@@ -1,4 +1,4 @@
-"""Run the two programs that docs/summarizers.md shows, in front of a scripted model."""
+"""Run programs that the documentation shows, in front of a scripted model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from tests.support.servers import serve
 from tests.support.streams import chat_stream, completion
 from tests.support.upstream import Answer, Upstream
 
-PAGE = Path(__file__).parents[2] / "docs" / "summarizers.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
-SUMMARIZER, REVIEW = re.findall(
-    r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
-)
+
+def programs(page: str) -> list[str]:
+    """Return the Python programs of a page."""
+    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+MOUNTED, _ = programs("mounting.md")
+
+SUMMARIZER, REVIEW = programs("summarizers.md")
 
 ADDRESS = "http://127.0.0.1:8001"
 
@@ -50,6 +56,13 @@ async def ask_with_summarizer(model: Upstream, **asked: Any) -> Any:
         program = run(SUMMARIZER.replace(ADDRESS, address))
         async with program["client"]:
             return await ask(program["app"], "Five and seven make 12.", **asked)
+
+
+async def test_the_documented_app_answers_with_a_summary_for_whoever_asks_for_none() -> None:
+    answered = await call(run(MOUNTED)["app"], "/v1/chat/completions", {"model": "m"})
+    message = answered.json["choices"][0]["message"]
+    assert message["content"] == "Yes, 97 is prime."
+    assert re.match(r"\*\*.+\*\*\n\n", message["reasoning_content"])
 
 
 @pytest.mark.parametrize(
