@@ -41,6 +41,8 @@ KEYS = {
     "Enter": (13, "\r"),
     "Escape": (27, ""),
     "ArrowDown": (40, ""),
+    "ArrowLeft": (37, ""),
+    "ArrowRight": (39, ""),
 }
 CTRL = 2
 

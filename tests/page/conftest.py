@@ -1,5 +1,6 @@
 """Share fixtures among the page's tests."""
 
+from tests.page.asking import page
 from tests.page.chromium import chromium
 
-__all__ = ["chromium"]
+__all__ = ["chromium", "page"]

@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
 
-from abridge.app import Abridge, create_app
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.demo.formats import MODEL_NAME
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, QUESTION, THINKING
-from tests.page.chromium import CTRL, Tab, new_tab
-from tests.support.deployments import settings_for
-from tests.support.servers import serve, until, unused_address
+from tests.page.asking import (
+    OVER,
+    RECORDED,
+    Model,
+    Open,
+    ask_question,
+    figures,
+    gated,
+    seconds,
+    tokens,
+)
+from tests.page.chromium import CTRL, Tab
+from tests.support.servers import until, unused_address
 from tests.support.streams import (
     CHAT_USAGE,
     DONE,
@@ -36,10 +42,8 @@ from tests.support.streams import (
     responses_stream,
 )
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer, ReceivedRequest, Upstream
+from tests.support.upstream import Answer, ReceivedRequest
 
-OVER = "['done', 'incomplete', 'failed', 'stopped'].includes(document.body.dataset.state)"
-RECORDED = f"{OVER} && document.querySelector('#exchanges li')"
 WATCH = """
 window.seen = [];
 const at = (id) => document.getElementById(id).textContent;
@@ -62,20 +66,6 @@ new MutationObserver(() => {
 """
 
 
-class Model(Upstream):
-    """A scripted upstream that has models to list, `names`, and may lack one of the paths."""
-
-    names = ("thinker-1",)
-    missing = "/none"
-
-    def answer(self, request: ReceivedRequest) -> Answer:
-        if request.path.endswith("/models"):
-            return Answer.json({"object": "list", "data": [{"id": name} for name in self.names]})
-        if request.path.endswith(self.missing):
-            return Answer.json({"error": {"message": "No such path."}}, 404)
-        return super().answer(request)
-
-
 class Halting(Scripted):
     """Says a sentence, and the rest after the gate is set."""
 
@@ -83,60 +73,6 @@ class Halting(Scripted):
         yield "**Adding up**\n\nThe numbers are odd. "
         async for shown_text in super().summarize(passage):
             yield shown_text
-
-
-Open = Callable[..., AbstractAsyncContextManager[Tab]]
-
-
-@pytest.fixture
-def page(chromium: str) -> Open:
-    """The page of a sidecar before a model, or before an address; with a writer, and settings."""
-
-    @asynccontextmanager
-    async def opened(
-        model: ASGIApp | str, writer: Scripted | None = None, **tables: Any
-    ) -> AsyncIterator[Tab]:
-        async with AsyncExitStack() as stack:
-            at = model if isinstance(model, str) else await stack.enter_async_context(serve(model))
-            app = sidecar(at, writer, tables)
-            await stack.enter_async_context(aclosing(app))
-            url = await stack.enter_async_context(serve(app))
-            tab = await stack.enter_async_context(new_tab(chromium))
-            await tab.open(f"{url}/abridge")
-            await tab.until("document.querySelector('#curl').textContent")
-            yield tab
-
-    return opened
-
-
-def sidecar(model: str, writer: Scripted | None, tables: dict[str, Any]) -> Abridge:
-    tables = {"upstreams": [{"base_url": f"{model}/v1"}], "server": {"page": True}, **tables}
-    if writer is not None:
-        tables["summarizer"] = {"kind": "object"}
-    return create_app(settings_for(**tables), summarizer=writer, registry=CollectorRegistry())
-
-
-async def ask_question(tab: Tab, question: str = "How many?") -> None:
-    await tab.get(f"document.getElementById('question').value = {json.dumps(question)}")
-    await tab.click("#go")
-
-
-async def figures(tab: Tab) -> dict[str, str]:
-    values = "(dd) => [dd.dataset.figure, dd.textContent]"
-    return dict(await tab.get(f"Array.from(document.querySelectorAll('.bill dd'), {values})"))
-
-
-def tokens(count: int) -> str:
-    return f"{count:,} tokens"
-
-
-def seconds(time: float) -> str:
-    return f"{time:.{2 if time < 1 else 1}f} s"
-
-
-def plain(text: str) -> str:
-    """Return a text without the blank lines at its end."""
-    return text.rstrip("\n")
 
 
 async def origin(tab: Tab) -> str:
@@ -149,13 +85,6 @@ def usage_in(stream: str) -> dict[str, Any]:
     return json.loads(data[-1])["response"]["usage"]  # type: ignore[no-any-return]
 
 
-def gated(gate: asyncio.Event, *, thought: str = THOUGHT, answer: str = "Hello.") -> list[Any]:
-    """A stream that stands still between its thinking and its answer."""
-    frames = responses_stream([reasoning_item(0, thought), message_item(1, answer)])
-    place = next(n for n, one in enumerate(frames) if b"reasoning_text.done" in one)
-    return [*frames[:place], gate, *frames[place:]]
-
-
 class TestAsked:
     async def test_parts_come_before_the_answer_and_the_bill_adds_up(self, page: Open) -> None:
         async with page(scripted_model(0.001)) as tab:
@@ -164,7 +93,7 @@ class TestAsked:
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
             assert await tab.text("#thinking") == THINKING
-            assert await tab.words("#answer") == plain(ANSWER)
+            assert await tab.words("#answer") == ANSWER.rstrip("\n")
             seen = await tab.get("window.seen")
             early = [one for one in seen if one["parts"] >= 2 and one["answer"] == 0]
             assert any(one["thinking"] < len(THINKING) for one in early)
@@ -302,7 +231,7 @@ class TestChat:
             await tab.until(RECORDED)
             assert (await tab.text("#thinking")).startswith("Chat Completions has one place")
             assert await tab.get("document.querySelectorAll('#summary h3').length") == 4
-            assert await tab.words("#answer") == plain(ANSWER)
+            assert await tab.words("#answer") == ANSWER.rstrip("\n")
             assert await tab.text("#summary-name") == "Summary"
             assert (await figures(tab))["summary"] == tokens(0)
 

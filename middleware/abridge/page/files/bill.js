@@ -1,7 +1,7 @@
 // @ts-check
 /** What an exchange takes: a guess while it runs, and what the response says at its end. */
 import { make } from "./dom.js";
-import { NAMES, timesSeen, tokens } from "./figures.js";
+import { NAMES, timesSeen, tokens, total } from "./figures.js";
 import { countOf, inSeconds } from "./words.js";
 
 /**
@@ -42,9 +42,9 @@ export function times(turn, record) {
   return [...lines, { name: "parts", words: "Summary came in", value: countOf(turn.parts.length, "part") }];
 }
 
-/** The tokens. @param {Turn} turn @param {boolean} extract whether the summary costs nothing @returns {Line[]} */
-export function counts(turn, extract) {
-  const counted = turn.usage === null ? guessed(turn, extract) : reported(turn.usage);
+/** The tokens. @param {Turn} turn @param {any} record null until Abridge has made it @param {boolean} extract whether the summary costs nothing @returns {Line[]} */
+export function counts(turn, record, extract) {
+  const counted = turn.usage === null ? guessed(turn, extract) : reported(turn.usage, record?.used);
   return Object.entries(COUNTS).map(([name, words], index) => ({ name, words, value: counted[index] }));
 }
 
@@ -58,17 +58,15 @@ function guessed(turn, extract) {
   return [...[turn.asked, said, turn.thinking.length, model, summary].map(about), share, about(model + summary)];
 }
 
-/** The figures of either API. @param {Record<string, any>} usage @returns {string[]} */
-function reported(usage) {
-  const share = usage.reasoning_summary ?? null;
-  const input = usage.input_tokens ?? usage.prompt_tokens;
-  const output = usage.output_tokens ?? usage.completion_tokens;
+/** The figures of either API. @param {Record<string, any>} usage @param {{input: number | null, output: number | null, total: number | null}} [used] by the model, as noted @returns {string[]} */
+function reported(usage, used) {
+  const share = usage.reasoning_summary ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 };
+  const all = { input: usage.input_tokens ?? usage.prompt_tokens, output: usage.output_tokens ?? usage.completion_tokens, total: usage.total_tokens };
+  const model = used ?? { input: less(all.input, share.input_tokens), output: less(all.output, share.output_tokens), total: less(all.total, share.total_tokens) };
   const details = usage.output_tokens_details ?? usage.completion_tokens_details;
-  const total = usage.total_tokens;
-  const spent = share === null ? 0 : share.total_tokens;
-  const part = spent == null || !total ? "not reported" : `${((100 * spent) / total).toFixed(1)} %`;
-  const models = share ? [less(input, share.input_tokens), less(output, share.output_tokens)] : [input, output];
-  return [...[...models, details?.reasoning_tokens, share ? less(total, share.total_tokens) : total, spent].map(tokens), part, tokens(total)];
+  const spent = share.total_tokens;
+  const part = spent == null || !all.total ? "not reported" : `${((100 * spent) / all.total).toFixed(1)} %`;
+  return [...[model.input, model.output, details?.reasoning_tokens, total(model), spent].map(tokens), part, tokens(all.total)];
 }
 
 /** Who wrote the summary, and what its figures leave out. @param {Turn} turn @param {boolean} extracts */

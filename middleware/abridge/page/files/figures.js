@@ -44,6 +44,6 @@ export function figuresOf(record) {
 }
 
 /** @param {{input: number | null, output: number | null, total: number | null}} spent */
-function total(spent) {
+export function total(spent) {
   return spent.total ?? (spent.input === null || spent.output === null ? null : spent.input + spent.output);
 }

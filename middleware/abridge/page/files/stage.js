@@ -54,10 +54,10 @@ export class Stage {
     this.#answer.show(turn);
     this.#headline(times);
     this.#times();
-    fail("summary", turn.failures.summary);
+    fail("summary", turn.failures.answer === "" ? turn.failures.summary : ""); // it breaks off with the answer
     fail("answer", turn.failures.answer);
     bill.show(by("times"), bill.times(turn, record));
-    bill.show(by("counts"), bill.counts(turn, this.#extract));
+    bill.show(by("counts"), bill.counts(turn, record, this.#extract));
     by("bill-note").textContent = bill.note(turn, this.#extract);
     this.#sight.follow(turn.answered !== null);
   }
