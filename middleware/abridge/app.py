@@ -88,12 +88,21 @@ class Abridge:
         self._router = Router(routes, default=self._middleware, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or not decoded_path(scope).startswith(PATH_PREFIX):
+        if scope["type"] == "lifespan":
+            await self._run_lifespan(scope, receive, send)
+        elif not decoded_path(scope).startswith(PATH_PREFIX):
             await self._middleware(scope, receive, send)
         elif self._keys is None or decoded_path(scope) in OPEN_PATHS:
             await self._router(scope, receive, send)
         else:
             await self._serve_page(self._keys, scope, receive, send)
+
+    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._middleware(scope, receive, send)
+        finally:
+            if self._keys is not None:
+                await self._keys.aclose()
 
     async def _serve_page(
         self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send
@@ -110,6 +119,8 @@ class Abridge:
         """Close all connections; needed only where no lifespan runs."""
         await self._middleware.aclose()
         await self._proxy.aclose()
+        if self._keys is not None:
+            await self._keys.aclose()
 
 
 def create_app(

@@ -234,10 +234,62 @@ async def test_names_that_are_labels_are_bounded(team: Team) -> None:
     assert team.sample("key_requests_total", key="other", outcome="ok") == 2
 
 
+class TestBudgetsAreShared:
+    async def test_what_was_used_outlives_the_process(self, team: Team, tmp_path: Path) -> None:
+        key = team.add("alice", tokens_per_day=100)
+        team.finish(await team.admit(key), 100)
+        await team.door.aclose()
+        later = Team(tmp_path)
+        assert (await later.refusal(key)).code == "insufficient_quota"
+        later.clocks.seconds = DAY / 2
+        await later.admit(key)
+
+    async def test_processes_count_together(self, team: Team, tmp_path: Path) -> None:
+        key, other = team.add("alice", tokens_per_day=100), Team(tmp_path)
+        for seconds, each in enumerate((team, other, team, other)):
+            team.clocks.seconds = other.clocks.seconds = 2 * seconds
+            each.finish(await each.admit(key), 25)
+        for each in (team, other):
+            each.clocks.seconds = 20
+            await each.door.aclose()
+        for each in (team, other):
+            assert (await each.refusal(key)).code == "insufficient_quota"
+
+    async def test_what_a_revoked_key_used_counts_for_the_one_that_replaces_it(
+        self, team: Team
+    ) -> None:
+        key = team.add("alice", tokens_per_day=100)
+        team.finish(await team.admit(key), 100)
+        revoke_key(team.path, "alice")
+        team.clocks.seconds = 1
+        await team.refusal(key)
+        key = team.add("alice", tokens_per_day=100)
+        team.clocks.seconds = 2
+        assert (await team.refusal(key)).code == "insufficient_quota"
+
+    async def test_where_nothing_can_be_written_a_process_counts_for_itself(
+        self, team: Team, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        key = team.add("alice", tokens_per_day=100)
+        team.path.with_name("keys.spent").mkdir()
+        for seconds in range(4):
+            team.clocks.seconds = seconds
+            team.finish(await team.admit(key), 25)
+        team.clocks.seconds = 5
+        assert (await team.refusal(key)).code == "insufficient_quota"
+        (error,) = [entry for entry in caplog.records if entry.levelname == "ERROR"]
+        assert "keys.spent: cannot be used: Is a directory; each process" in error.getMessage()
+
+    async def test_without_budgets_nothing_is_written(self, team: Team) -> None:
+        key = team.add("alice")
+        team.finish(await team.admit(key), 100)
+        await team.door.aclose()
+        assert [entry.name for entry in team.path.parent.iterdir()] == ["keys"]
+
+
 class TestTheFileChanges:
     async def test_a_key_that_was_added_is_good_within_a_second(self, team: Team) -> None:
-        team.add("alice")
-        assert team.door
+        await team.admit(team.add("alice"))
         key = team.add("bob")
         await team.refusal(key)
         team.clocks.seconds = 1
@@ -333,8 +385,7 @@ class TestTheFileChanges:
         await until(lambda: team.door._look is None)
 
     async def test_a_client_that_leaves_does_not_end_the_look(self, team: Team) -> None:
-        team.add("alice")
-        assert team.door
+        await team.admit(team.add("alice"))
         key = team.add("bob")
         team.clocks.seconds = 1
         leaving = asyncio.create_task(team.admit(key))

@@ -153,6 +153,18 @@ def test_so_is_a_file_without_keys(path: Path) -> None:
     assert ["no keys yet" in note for note in notes(path)] == [True]
 
 
+def test_a_folder_that_cannot_be_written_is_worth_a_note_where_there_are_budgets(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    add_key(path, key("alice"))
+    assert notes(path) == []
+    add_key(path, ClientKey(name="bob", sha256="0" * 64, tokens_per_day=1))
+    assert [
+        "cannot be written, so each process counts budgets" in note for note in notes(path)
+    ] == [True]
+
+
 def test_nothing_is_left_of_a_change_that_failed(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

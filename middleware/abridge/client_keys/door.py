@@ -1,8 +1,9 @@
 """Admit requests by the keys that their clients send, and count what each key uses.
 
-The file is looked at once a second at most, by the first request after that: in a thread, since a
-disk may be slow. Requests wait for that a moment, so that no key is good for one more request after
-it was revoked. A file that cannot be read leaves the last keys that could be in force.
+The files of the keys and of what they have used are looked at once a second at most, by the first
+request after that: in a thread, since a disk may be slow. Requests wait for that a moment, so that
+no key is good for one more request after it was revoked, or its budget was used up elsewhere. A
+file of keys that cannot be read leaves the last keys that could be in force.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import logging
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
+from math import inf
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -26,7 +28,8 @@ from abridge.client_keys.client_key import (
     digest,
 )
 from abridge.client_keys.file import KEYS_FILE_SETTING, Loaded, Stamp, current_stamp, load_keys
-from abridge.client_keys.limits import Allowance, tokens_of
+from abridge.client_keys.limits import DAY, Allowance, tokens_of
+from abridge.client_keys.spent import SUFFIX, add_spent
 from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
 from abridge.observability.metrics import Metrics, metrics_for
@@ -90,9 +93,13 @@ class ClientKeys:
         self._keys, self._stamp = load_keys(path)
         self._allowances: dict[str, Allowance] = {}
         self._labels: set[str] = set()
-        self._looked_at = monotonic()
+        self._looked_at = -inf  # what was used today is yet to be read
         self._look: asyncio.Task[None] | None = None
-        self._problem = ""
+        self._problems: dict[str, str | None] = {}
+
+    async def aclose(self) -> None:
+        """Save what was used."""
+        await self._save()
 
     async def admit(self, scope: Scope, record: Record) -> None:
         """Put a request's key into its scope and record. Raises RequestError for a request that
@@ -100,7 +107,7 @@ class ClientKeys:
         key = await self.authenticate(scope)
         scope[CLIENT_KEY] = key
         record.key = key.name
-        allowance = self._allowance_of(key)
+        allowance = self._allowance_of(key.name)
         if seconds := allowance.wait_for_budget(key, self._now()):
             raise _budget_used_up(key, seconds)
         if seconds := allowance.wait_for_rate(key, self._monotonic()):
@@ -112,7 +119,7 @@ class ClientKeys:
         With `from_browser`, it may be the password by which a browser asks its user.
         """
         if self._look is not None or self._monotonic() - self._looked_at >= LOOK_SECONDS:
-            await self._look_at_file()
+            await self._look_at_files()
         schemes = (BEARER, BASIC) if from_browser else (BEARER,)
         sent = False
         for text in _credentials(scope["headers"], schemes):
@@ -146,10 +153,10 @@ class ClientKeys:
             return None
         return self._keys.get(digest(text))
 
-    def _allowance_of(self, key: ClientKey) -> Allowance:
-        allowance = self._allowances.get(key.name)
+    def _allowance_of(self, name: str) -> Allowance:
+        allowance = self._allowances.get(name)
         if allowance is None:
-            allowance = self._allowances[key.name] = Allowance()
+            allowance = self._allowances[name] = Allowance()
         return allowance
 
     def _label(self, name: str) -> str:
@@ -161,33 +168,62 @@ class ClientKeys:
             self._labels.add(name)
         return name
 
-    async def _look_at_file(self) -> None:
-        """Take over what has changed in the file, and wait for that a moment, also where another
+    async def _look_at_files(self) -> None:
+        """Take over what has changed in the files, and wait for that a moment, also where another
         request has it done."""
         if self._look is None:
             self._looked_at = self._monotonic()
-            self._look = asyncio.create_task(self._reload())
+            self._look = asyncio.create_task(self._bring_up_to_date())
         patience = self._looked_at + PATIENCE_SECONDS - self._monotonic()
         if patience > 0:
             await asyncio.wait((self._look,), timeout=patience)
 
+    async def _bring_up_to_date(self) -> None:
+        try:
+            await self._reload()
+            await self._save()
+        finally:
+            self._look = None
+
     async def _reload(self) -> None:
+        """Take over the keys from the file, if that has changed."""
         try:
             loaded = await asyncio.to_thread(_load_changed, self._path, self._stamp)
         except SettingsError as error:
-            if str(error) != self._problem:
-                _log.error("%s; the keys that were read before stay in force", error)
-            self._problem = str(error)
-        else:
-            if loaded is not None:
-                self._keys, self._stamp = loaded
-                names = {key.name for key in self._keys.values()}
-                for name in self._allowances.keys() - names:
-                    del self._allowances[name]
-                _log.info("read %d keys from %s", len(names), self._path)
-            self._problem = ""
-        finally:
-            self._look = None
+            self._report("file", f"{error}; the keys that were read before stay in force")
+            return
+        self._report("file", None)
+        if loaded is not None:
+            self._keys, self._stamp = loaded
+            _log.info("read %d keys from %s", len(self._keys), self._path)
+
+    async def _save(self) -> None:
+        """Save what was used today, and learn what other processes have used."""
+        day = int(self._now() // DAY)
+        budgeted = [key.name for key in self._keys.values() if key.tokens_per_day is not None]
+        taken = [(name, each, each.take_unsaved(day)) for name, each in self._allowances.items()]
+        unsaved = {name: tokens for name, _, tokens in taken if tokens}
+        for name in self._allowances.keys() - {key.name for key in self._keys.values()}:
+            del self._allowances[name]
+        if not (budgeted or unsaved):
+            return
+        try:
+            totals = await asyncio.to_thread(add_spent, self._path, day, unsaved)
+        except OSError as error:
+            for _, allowance, tokens in taken:
+                allowance.give_back(day, tokens)
+            reason = f"{self._path}{SUFFIX}: cannot be used: {error.strerror}"
+            self._report("spent", f"{reason}; each process counts budgets for itself")
+            return
+        self._report("spent", None)
+        for name in budgeted:
+            self._allowance_of(name).learn(day, totals.get(name, 0))
+
+    def _report(self, subject: str, problem: str | None) -> None:
+        """Log a problem, once for as long as it lasts."""
+        if problem is not None and problem != self._problems.get(subject):
+            _log.error("%s", problem)
+        self._problems[subject] = problem
 
 
 def _load_changed(path: Path, stamp: Stamp) -> Loaded | None:

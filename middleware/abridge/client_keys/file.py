@@ -72,7 +72,13 @@ def keys_notes(settings: Settings) -> Iterator[str]:
     if settings.server.keys_file is None:
         return
     path = Path(settings.server.keys_file)
-    if not load_keys(path).keys:
+    keys = load_keys(path).keys.values()
+    if any(key.tokens_per_day for key in keys) and not os.access(path.resolve().parent, os.W_OK):
+        yield (
+            f"{KEYS_FILE_SETTING}: the folder of {path} cannot be written, so each process counts "
+            "budgets for itself, and anew when it starts"
+        )
+    if not keys:
         yield (
             f"{KEYS_FILE_SETTING}: {path} has no keys yet, so every request is refused; "
             "`abridge keys add NAME` adds one"
@@ -94,7 +100,7 @@ def add_key(path: Path, key: ClientKey) -> None:
             raise SettingsError(f"{path}: there is a key named {key.name!r} already")
         if text and not text.endswith("\n"):
             text += "\n"
-        _replace(path, f"{text}{key.as_line()}\n")
+        replace_file(path, f"{text}{key.as_line()}\n")
 
 
 def revoke_key(path: Path, name: str) -> None:
@@ -109,7 +115,7 @@ def revoke_key(path: Path, name: str) -> None:
                 removed.append(number - 1)
         if not removed:
             raise SettingsError(f"{path}: there is no key named {name!r}")
-        _replace(path, "\n".join(line for at, line in enumerate(lines) if at not in removed))
+        replace_file(path, "\n".join(line for at, line in enumerate(lines) if at not in removed))
 
 
 def _read_text(path: Path) -> str:
@@ -122,14 +128,14 @@ def _read_text(path: Path) -> str:
 def _changing(path: Path) -> Iterator[None]:
     """Have other changes of the file wait, where the system can do that. Raises SettingsError."""
     try:
-        with _locked(path.parent):
+        with locked(path.parent):
             yield
     except OSError as error:
         raise SettingsError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder. Raises OSError."""
     if os.name != "posix":
         yield
@@ -144,15 +150,19 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _replace(path: Path, text: str) -> None:
-    """Replace a file at once, by one with the same owner and mode. Raises OSError."""
+def replace_file(path: Path, text: str, *, flush: bool = True) -> None:
+    """Replace a file at once, by one with the same owner and mode. Raises OSError.
+
+    With `flush`, the new one outlives a crash of the system.
+    """
     before = path.stat() if path.exists() else None
     with NamedTemporaryFile(dir=path.parent, prefix=".keys-", delete=False) as file:
         temporary = Path(file.name)
         try:
             file.write(text.encode())
             file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                os.fsync(file.fileno())
             if before is not None:
                 _keep_owner(file.fileno(), before)
             temporary.replace(path)

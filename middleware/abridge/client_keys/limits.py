@@ -1,6 +1,6 @@
 """How much of its rate and its budget each key has used.
 
-Pure: the time is passed in. What is counted is this process's own: it begins anew with the process.
+Pure: the time is passed in. A rate is this process's own; a budget is shared, see `spent.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Allowance:
 
     full_at: float = 0.0  # when the bucket is full again
     day: int = 0
-    tokens: int = 0  # used on `day`
+    tokens: int = 0  # used on `day`, as far as this process knows
+    unsaved: int = 0  # those of them that no other process knows
+    has_budget: bool = False
 
     def wait_for_rate(self, key: ClientKey, now: float) -> int:
         """Take a request from the bucket. Return 0, or the seconds until there is one to take.
@@ -54,14 +56,41 @@ class Allowance:
 
         `now` is in seconds since the epoch.
         """
-        if key.tokens_per_day is None or self.used_on(int(now // DAY)) < key.tokens_per_day:
+        if key.tokens_per_day is None:
+            return 0
+        self.has_budget = True
+        if self.used_on(int(now // DAY)) < key.tokens_per_day:
             return 0
         return max(1, ceil(DAY - now % DAY))
 
     def spend(self, tokens: int, now: float) -> None:
         """Add tokens to what was used on this day."""
-        today = int(now // DAY)
-        self.tokens, self.day = self.used_on(today) + tokens, today
+        self._begin(int(now // DAY))
+        self.tokens += tokens
+        self.unsaved += tokens
+
+    def take_unsaved(self, day: int) -> int:
+        """Return the tokens of a day that are yet to be saved, as saved: those of a budget."""
+        self._begin(day)
+        if not self.has_budget:
+            return 0
+        unsaved, self.unsaved = self.unsaved, 0
+        return unsaved
+
+    def give_back(self, day: int, tokens: int) -> None:
+        """Note that tokens of a day could not be saved."""
+        if day == self.day:
+            self.unsaved += tokens
+
+    def learn(self, day: int, tokens: int) -> None:
+        """Note how many tokens are saved of a day."""
+        self._begin(day)
+        self.tokens = tokens + self.unsaved
+
+    def _begin(self, day: int) -> None:
+        """Forget what was used on an earlier day."""
+        if day > self.day:
+            self.day, self.tokens, self.unsaved = day, 0, 0
 
     def used_on(self, day: int) -> int:
         return self.tokens if day == self.day else 0

@@ -159,8 +159,8 @@ def _warn_uncounted_keys(settings: Settings) -> Iterator[str]:
     server = settings.server
     if server.keys_file is not None and server.workers > 1:
         yield (
-            f"server.keys_file: each of the {server.workers} processes counts for itself, so a key "
-            f"may get up to {server.workers} times its rate and its budget"
+            f"server.keys_file: each of the {server.workers} processes counts requests for itself, "
+            f"so a key may get up to {server.workers} times its rate"
         )
 
 
