@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,8 @@ from prometheus_client import CollectorRegistry
 
 from abridge.config.settings import LogSettings
 from abridge.errors import SummarizerError
-from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, set_up_logging
-from abridge.observability.record import SHUTTING_DOWN
+from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, _all_fields, set_up_logging
+from abridge.observability.record import SHUTTING_DOWN, Record
 from tests.support.asgi import begin, call
 from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, chat_stream, completion, thinking
@@ -277,3 +279,11 @@ class TestSetUp:
         assert fields["message"] == "it\nfailed"
         assert fields["level"] == "error"
         assert fields["exception"].endswith("ValueError: broken")
+
+
+def test_the_documentation_lists_every_field_in_its_order() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "logs.md").read_text()
+    tables = page.partition("### A request's line")[2].partition("\n### ")[0]
+    record = Record("id", at=0, began=0, websocket=True, engaged=True, style="auto")
+    fields = [name for name, _ in _all_fields(record)]
+    assert re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE) == fields
