@@ -19,7 +19,7 @@ GRID_WIDTH = 24
 
 EXEMPLAR_METRICS = (
     "first_answer_seconds",
-    "first_summary_seconds",
+    "first_part_seconds",
     "held_seconds",
     "request_seconds",
 )

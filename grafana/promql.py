@@ -19,7 +19,7 @@ FILTERS = {
         "requests_total",
         "upstream_tokens_total",
         "request_seconds",
-        "first_summary_seconds",
+        "first_part_seconds",
         "first_answer_seconds",
         "chunk_seconds",
     ),

@@ -37,7 +37,7 @@ USERS = (
         [
             Query(
                 ratio(
-                    increase("first_summary_seconds_count"),
+                    increase("first_part_seconds_count"),
                     increase("requests_total", ANSWERED_OUTCOMES),
                 ),
                 "with a summary",
@@ -53,11 +53,7 @@ USERS = (
         "The median time from a request to the first text of its summary. It depends on "
         "summary.part_chars, on how fast the model reasons and on how fast the summarizer begins.",
         "s",
-        [
-            Query(
-                quantile(0.5, "first_summary_seconds", function="increase"), "median", instant=True
-            )
-        ],
+        [Query(quantile(0.5, "first_part_seconds", function="increase"), "median", instant=True)],
         kind="stat",
         steps={3: "yellow", 8: "red"},
         width=6,
@@ -91,7 +87,7 @@ USERS = (
         [
             Query(
                 ratio(
-                    rate("first_summary_seconds_count", by="model"),
+                    rate("first_part_seconds_count", by="model"),
                     rate("requests_total", ANSWERED_OUTCOMES, by="model"),
                 ),
                 "{{model}}",
@@ -104,7 +100,7 @@ USERS = (
         "From the request to the first text of its summary. Longer than the time to the answer's "
         "first text: summaries come too late to be of use; make summary.part_chars smaller.",
         "s",
-        quantile_queries("first_summary_seconds"),
+        quantile_queries("first_part_seconds"),
         steps={8: "red"},
         width=12,
     ),

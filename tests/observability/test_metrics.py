@@ -87,7 +87,7 @@ async def test_a_request_with_a_summary(counted: Counted) -> None:
     assert counted.value("summarizer_tokens_total", **spent, type="input") == 10
     assert counted.value("summarizer_tokens_total", **spent, type="output") == 5
     assert counted.value("reasoning_characters_total", **WHERE) == len(THOUGHT)
-    for name in ("first_summary_seconds", "first_answer_seconds"):
+    for name in ("first_part_seconds", "first_answer_seconds"):
         assert counted.value(f"{name}_count", **WHERE) == 1
     made = {"style": "auto", "summarizer": "scripted"}
     assert counted.value("held_seconds_count", **WHERE, **made) == 1

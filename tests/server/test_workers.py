@@ -79,7 +79,7 @@ class Account:
         self.of["requests_total"] += seen.kinds[-1] == "response.completed"
         self.of["summaries_total"] += bool(seen.summary)
         self.of["first_answer_seconds_count"] += bool(seen.text)
-        self.of["first_summary_seconds_count"] += bool(seen.summary)
+        self.of["first_part_seconds_count"] += bool(seen.summary)
         self.of["reasoning_characters_total"] += len(THOUGHT)
         self.of["upstream_tokens_total"] += usage["input_tokens"] + usage["output_tokens"]
         self.of["upstream_tokens_total"] += usage["output_tokens_details"]["reasoning_tokens"]

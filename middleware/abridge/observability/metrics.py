@@ -150,7 +150,7 @@ class Metrics:
     held_seconds = _histogram(
         "Time that an answer waited for its summary.", *BY_SUMMARY, buckets=HELD_BUCKETS
     )
-    first_summary_seconds = _histogram(
+    first_part_seconds = _histogram(
         "Time from a request to the first text of its summary.", *BY_MODEL
     )
     first_answer_seconds = _histogram(

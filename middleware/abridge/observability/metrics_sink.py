@@ -100,7 +100,7 @@ class MetricsSink:
         metrics.request_seconds.labels(*labels).observe(record.seconds, exemplar)
         metrics.overhead_seconds.labels(record.api).observe(record.overhead)
         if record.first_summary is not None:
-            metrics.first_summary_seconds.labels(*labels).observe(record.first_summary, exemplar)
+            metrics.first_part_seconds.labels(*labels).observe(record.first_summary, exemplar)
         if record.answer is not None:
             first, last = record.answer
             metrics.first_answer_seconds.labels(*labels).observe(first, exemplar)

@@ -577,7 +577,7 @@ class TestCorrelation:
         assert {line.partition("_bucket")[0] for line in lines} == {
             "abridge_request_seconds",
             "abridge_held_seconds",
-            "abridge_first_summary_seconds",
+            "abridge_first_part_seconds",
             "abridge_first_answer_seconds",
         }
 
