@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from grafana.panel import DATASOURCE, Json, lay_out
+from collections.abc import Iterator
+
+from grafana.panel import DATASOURCE, RUNBOOKS, Json, lay_out
+from grafana.promql import series
 from grafana.rows import ROWS
 
 SCHEMA_VERSION = 39
@@ -28,30 +31,36 @@ def build_dashboard() -> Json:
         "time": {"from": "now-3h", "to": "now"},
         "timezone": "browser",
         "templating": {"list": VARIABLES},
-        "annotations": {"list": []},
-        "links": [],
+        "annotations": {"list": ANNOTATIONS},
+        "links": [DOCUMENTATION],
         "panels": list(_build_panels()),
     }
 
 
-def _build_panels() -> list[Json]:
-    result: list[Json] = []
+def _build_panels() -> Iterator[Json]:
+    """Yield the rows, the first with its panels below it, the others folded over theirs."""
+    number, y = 1, 0
     for title, panels in ROWS.items():
-        y = max((one["gridPos"]["y"] + one["gridPos"]["h"] for one in result), default=0)
-        number = len(result) + 1
-        result.append(_row(title, number, y))
-        result += lay_out(panels, number + 1, y + 1)
-    return result
+        shown = [*lay_out(panels, number + 1, y + 1)]
+        is_first = number == 1
+        yield _row(title, number, y, [] if is_first else shown)
+        yield from shown if is_first else ()
+        number += 1 + len(shown)
+        y = (
+            max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in shown)
+            if is_first
+            else y + 1
+        )
 
 
-def _row(title: str, number: int, y: int) -> Json:
+def _row(title: str, number: int, y: int, folded: list[Json]) -> Json:
     return {
         "id": number,
         "type": "row",
         "title": title,
-        "collapsed": False,
+        "collapsed": bool(folded),
         "gridPos": {"x": 0, "y": y, "w": 24, "h": 1},
-        "panels": [],
+        "panels": folded,
     }
 
 
@@ -75,15 +84,32 @@ def _query_variable(name: str, label: str, metric: str, text: str = "") -> Json:
     }
 
 
-def _price_variable(name: str, label: str) -> Json:
-    """Return a text box for a price, 0 until the user enters one."""
+def _text_variable(name: str, label: str, text: str, default: str) -> Json:
     return {
         "type": "textbox",
         "name": name,
         "label": label,
-        "description": "For a million tokens.",
-        "query": "0",
-        "current": {"text": "0", "value": "0"},
+        "description": text,
+        "query": default,
+        "current": {"text": default, "value": default},
+    }
+
+
+def _price_variable(name: str, label: str) -> Json:
+    """Return a text box for a price, 0 until the user enters one."""
+    return _text_variable(name, label, "For a million tokens.", "0")
+
+
+def _annotation(name: str, colour: str, expr: str, **fields: Json | str | bool) -> Json:
+    """Return vertical lines where an expression has a value."""
+    return {
+        "name": name,
+        "datasource": DATASOURCE,
+        "enable": True,
+        "iconColor": colour,
+        "expr": expr,
+        "titleFormat": name,
+        **fields,
     }
 
 
@@ -99,7 +125,8 @@ VARIABLES = [
         "query": "prometheus",
         "current": {},
     },
-    _query_variable("job", "Job", "abridge_build_info"),
+    _query_variable("job", "Job", "abridge_upstream_info"),
+    _query_variable("instance", "Instance", 'abridge_upstream_info{job=~"$job"}'),
     _query_variable("upstream", "Upstream", 'abridge_requests_total{job=~"$job"}'),
     _query_variable("model", "Model", 'abridge_requests_total{job=~"$job", upstream=~"$upstream"}'),
     _query_variable("style", "Style", 'abridge_summaries_total{job=~"$job"}', STYLE_DESCRIPTION),
@@ -107,4 +134,37 @@ VARIABLES = [
     _price_variable("model_output", "Price of model output"),
     _price_variable("summary_input", "Price of summarizer input"),
     _price_variable("summary_output", "Price of summarizer output"),
+    _text_variable(
+        RUNBOOKS,
+        "Runbooks",
+        "The address at which you keep docs/metrics.md.",
+        "https://git.example/abridge/docs/metrics.md",
+    ),
+]
+
+DOCUMENTATION = {
+    "type": "link",
+    "title": "Metrics and alerts",
+    "tooltip": "What each metric means, and what to do about each alert.",
+    "icon": "doc",
+    "url": f"${{{RUNBOOKS}}}",
+    "targetBlank": True,
+}
+
+_BUILDS = series("build_info")
+
+ANNOTATIONS = [
+    _annotation(
+        "Process started",
+        "blue",
+        f"{series('start_time_seconds')} * 1000",
+        textFormat="{{instance}}",
+        useValueForTime=True,
+    ),
+    _annotation(
+        "New version",
+        "purple",
+        f"count by (version) ({_BUILDS}) unless count by (version) ({_BUILDS} offset 10m)",
+        textFormat="{{version}}",
+    ),
 ]

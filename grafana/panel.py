@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any, Literal, TypeAlias
 
-from grafana.promql import quantile
+from grafana.promql import quantile, rate
 
 Json: TypeAlias = dict[str, Any]
-Kind: TypeAlias = Literal["timeseries", "stat", "table"]
+Kind: TypeAlias = Literal["timeseries", "stat", "table", "heatmap"]
 Colour: TypeAlias = Literal["green", "yellow", "red"]
 
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 GRID_WIDTH = 24
 """The width of a dashboard."""
+
+FORMATS: Mapping[Kind, str] = {"table": "table", "heatmap": "heatmap"}
+"""The formats of queries, by the kind of their panel; else `time_series`."""
+
+RUNBOOKS = "runbooks"
+"""The variable that holds the address of docs/metrics.md."""
 
 EXEMPLAR_METRICS = (
     "first_answer_seconds",
@@ -57,6 +63,7 @@ class Panel:
     stacked: bool = False
     columns: Sequence[Column] = ()  # of a table
     rows: Sequence[str] = ()  # labels that identify a table's rows
+    alerts: Sequence[str] = ()  # the runbooks it links to
 
     def to_json(self, panel_id: int, x: int, y: int) -> Json:
         return {
@@ -66,6 +73,7 @@ class Panel:
             "description": self.description,
             "datasource": DATASOURCE,
             "gridPos": {"x": x, "y": y, "w": self.width, "h": self.height},
+            "links": [runbook_link(alert) for alert in self.alerts],
             "targets": list(self._targets()),
             "fieldConfig": {"defaults": self._defaults(), "overrides": self._overrides()},
             "options": self._options(),
@@ -81,7 +89,7 @@ class Panel:
                 "editorMode": "code",
                 "expr": query.expr,
                 "legendFormat": query.legend,
-                "format": "table" if self.columns else "time_series",
+                "format": FORMATS.get(self.kind, "time_series"),
                 "instant": query.instant,
                 "range": not query.instant,
                 "exemplar": query.exemplar,
@@ -126,6 +134,15 @@ class Panel:
         if self.kind == "stat":
             reduce_options = {"calcs": ["lastNotNull"], "fields": "", "values": False}
             return {"reduceOptions": reduce_options, "colorMode": "value", "graphMode": "none"}
+        if self.kind == "heatmap":
+            return {
+                "calculate": False,  # the queries return buckets
+                "color": {"mode": "scheme", "scheme": "Oranges", "exponent": 0.5, "steps": 64},
+                "filterValues": {"le": 1e-9},  # leave empty cells blank
+                "yAxis": {"unit": self.unit, "axisPlacement": "left"},
+                "tooltip": {"mode": "single", "yHistogram": True},
+                "legend": {"show": False},
+            }
         return {
             "legend": {
                 "displayMode": "table",
@@ -158,6 +175,19 @@ def quantile_queries(metric: str) -> tuple[Query, ...]:
     return tuple(
         Query(quantile(q, metric), f"p{q * 100:.0f}", exemplar=exemplar) for q in (0.5, 0.95, 0.99)
     )
+
+
+def heatmap(title: str, description: str, metric: str, *, width: int = 8) -> Panel:
+    """Return a panel on how often each delay occurred: what quantiles do not show."""
+    buckets = rate(f"{metric}_bucket", by="le")
+    query = Query(buckets, "{{le}}", exemplar=metric in EXEMPLAR_METRICS)
+    return Panel(title, description, "s", [query], kind="heatmap", width=width)
+
+
+def runbook_link(alert: str) -> Json:
+    """Return a link to what to do about an alert."""
+    url = f"${{{RUNBOOKS}}}#{alert.lower()}"
+    return {"title": f"Runbook: {alert}", "url": url, "targetBlank": True}
 
 
 def lay_out(panels: Sequence[Panel], first_id: int, y: int) -> Iterator[Json]:

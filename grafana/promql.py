@@ -9,13 +9,16 @@ RANGE = "$__range"
 WINDOWS = {"rate": "$__rate_interval", "increase": RANGE}
 """The windows of functions: a rate is about now, an increase over the whole time range shown."""
 
+EVERY_METRIC = ("job", "instance")
+"""Prometheus gives every series these labels."""
+
 FILTERS = {
-    ("job", "upstream", "model", "style"): (
+    ("job", "instance", "upstream", "model", "style"): (
         "summaries_total",
         "summarizer_tokens_total",
         "held_seconds",
     ),
-    ("job", "upstream", "model"): (
+    ("job", "instance", "upstream", "model"): (
         "requests_total",
         "upstream_tokens_total",
         "request_seconds",
@@ -23,7 +26,7 @@ FILTERS = {
         "first_answer_seconds",
         "chunk_seconds",
     ),
-    ("job", "upstream"): (
+    ("job", "instance", "upstream"): (
         "upstream_responses_total",
         "upstream_failures_total",
         "upstream_failovers_total",
@@ -39,7 +42,7 @@ FILTERS = {
         "final_text_mismatches_total",
     ),
 }
-"""The variables that filter each metric; all other metrics are filtered by job alone."""
+"""The variables that filter each metric; all others are filtered by those of `EVERY_METRIC`."""
 
 _METRIC_FILTERS = {metric: names for names, metrics in FILTERS.items() for metric in metrics}
 _HISTOGRAM_SUFFIXES = ("_bucket", "_count", "_sum")
@@ -54,7 +57,7 @@ def series(metric: str, *matchers: str, filters_of: str = "") -> str:
     name = filters_of or metric
     for suffix in _HISTOGRAM_SUFFIXES:
         name = name.removesuffix(suffix)
-    filters = [f'{label}=~"${label}"' for label in _METRIC_FILTERS.get(name, ("job",))]
+    filters = [f'{label}=~"${label}"' for label in _METRIC_FILTERS.get(name, EVERY_METRIC)]
     return f"abridge_{metric}{{{', '.join([*filters, *matchers])}}}"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from grafana.panel import Column, Panel, Query, quantile_queries
+from grafana.panel import Column, Panel, Query, heatmap, quantile_queries
 from grafana.promql import increase, over_window, quantile, rate, ratio, series
 
 BILLED_TYPES = 'type=~"input|output"'
@@ -142,6 +142,7 @@ COSTS = (
         [Query(_overhead_ratio(rate, "upstream"), "{{upstream}}")],
         steps={OVERHEAD_BUDGET: "red"},
         width=12,
+        alerts=["AbridgeOverheadAboveBudget"],
     ),
     Panel(
         "Seconds held: p95 below the grace, 5 s",
@@ -150,7 +151,13 @@ COSTS = (
         "s",
         quantile_queries("held_seconds"),
         steps={5: "red"},
-        width=12,
+        alerts=["AbridgeAnswersHeld"],
+    ),
+    heatmap(
+        "Times held: nearly all at the bottom",
+        "How many answers waited how long for their summary. A band at summary.grace is answers "
+        "whose last part never came.",
+        "held_seconds",
     ),
     Panel(
         "Money an hour: summaries far below the models",
@@ -161,7 +168,6 @@ COSTS = (
             Query(f"3600 * {_summary_cost('rate')}", "summaries"),
         ],
         stacked=True,
-        width=12,
     ),
     Panel(
         "The ledger by style and summarizer: cost and hold of each",

@@ -1,6 +1,6 @@
 """Health: shed work, the store, and the processes."""
 
-from grafana.panel import Panel, Query, quantile_queries
+from grafana.panel import Panel, Query, heatmap, quantile_queries
 from grafana.promql import quantile, rate, ratio, series, sum_of
 
 HEALTH = (
@@ -13,6 +13,7 @@ HEALTH = (
         kind="stat",
         steps={1: "red"},
         width=6,
+        alerts=["AbridgeBreakerOpen"],
     ),
     Panel(
         "Shed: nothing",
@@ -25,6 +26,7 @@ HEALTH = (
         ],
         steps={0.01: "red"},
         width=9,
+        alerts=["AbridgeSheds", "AbridgeRefusesRequests"],
     ),
     Panel(
         "Summarizer calls in flight: well below the limit",
@@ -35,6 +37,7 @@ HEALTH = (
             Query(sum_of("summarizer_in_flight_limit"), "limit"),
         ],
         width=9,
+        alerts=["AbridgeSummarizerNearlyFull"],
     ),
     Panel(
         "Summarizer calls by outcome: ok",
@@ -48,7 +51,6 @@ HEALTH = (
             )
         ],
         stacked=True,
-        width=12,
     ),
     Panel(
         "Duration of a summarizer call: p95 within 2 s",
@@ -57,7 +59,11 @@ HEALTH = (
         "s",
         [Query(quantile(0.95, "summarizer_seconds", "summarizer"), "{{summarizer}} p95")],
         steps={2: "yellow", 5: "red"},
-        width=12,
+    ),
+    heatmap(
+        "Times of summarizer calls: one warm band, below 2 s",
+        "How many calls took how long. A band at summarizer.timeout is calls that were given up.",
+        "summarizer_seconds",
     ),
     Panel(
         "Reviews of parts by outcome: passed",
@@ -68,6 +74,7 @@ HEALTH = (
         [Query(rate("review_seconds_count", by="outcome"), "{{outcome}}")],
         stacked=True,
         width=12,
+        alerts=["AbridgeReviewsFail"],
     ),
     Panel(
         "Duration of a review: p95 within 0.5 s",
@@ -119,6 +126,7 @@ HEALTH = (
             Query(rate("reasoning_missed_total", by="upstream"), "missed: {{upstream}}"),
         ],
         width=12,
+        alerts=["AbridgeReasoningMissed", "AbridgeReasoningDemanded"],
     ),
     Panel(
         "Reasoning left out, by reason: policy only",
@@ -155,6 +163,7 @@ HEALTH = (
         quantile_queries("loop_lag_seconds"),
         steps={0.05: "yellow", 0.1: "red"},
         width=12,
+        alerts=["AbridgeEventLoopLate"],
     ),
     Panel(
         "CPU per worker: below 0.8 of a core",
@@ -168,6 +177,7 @@ HEALTH = (
             )
         ],
         steps={0.8: "yellow", 0.95: "red"},
+        alerts=["AbridgeProcessorBusy"],
     ),
     Panel(
         "Memory: level",
@@ -188,5 +198,6 @@ HEALTH = (
             Query(sum_of("workers", by="instance"), "workers, {{instance}}"),
             Query(f"count by (version) ({series('build_info')})", "version {{version}}"),
         ],
+        alerts=["AbridgeDown"],
     ),
 )

@@ -1,6 +1,6 @@
 """Traffic: requests, their outcomes and their times."""
 
-from grafana.panel import Panel, Query, quantile_queries
+from grafana.panel import Panel, Query, heatmap, quantile_queries
 from grafana.promql import rate, sum_of
 
 TRAFFIC = (
@@ -13,6 +13,7 @@ TRAFFIC = (
         [Query(rate("requests_total", by="outcome"), "{{outcome}}")],
         stacked=True,
         width=12,
+        alerts=["AbridgeAnswersFail"],
     ),
     Panel(
         "Errors by cause: none",
@@ -29,6 +30,7 @@ TRAFFIC = (
             ),
         ],
         width=12,
+        alerts=["AbridgeUpstreamFails"],
     ),
     Panel(
         "Upstream responses by status: 200",
@@ -49,6 +51,7 @@ TRAFFIC = (
             Query(sum_of("websockets_open"), "WebSockets"),
             Query(sum_of("requests_in_flight_limit"), "limit"),
         ],
+        alerts=["AbridgeNearlyFull", "AbridgeRefusesRequests"],
     ),
     Panel(
         "Tokens by type: as the traffic is",
@@ -62,6 +65,11 @@ TRAFFIC = (
         "From the request to the end of its answer, for those that Abridge worked on.",
         "s",
         quantile_queries("request_seconds"),
+    ),
+    heatmap(
+        "Times of requests: bands that stay where they are",
+        "How many requests took how long. Several bands are several kinds of requests.",
+        "request_seconds",
     ),
     Panel(
         "Time per chunk: p95 below 100 ms",
@@ -79,6 +87,20 @@ TRAFFIC = (
         quantile_queries("upstream_seconds"),
         steps={1: "yellow", 10: "red"},
     ),
+    heatmap(
+        "Times to upstream's headers: one warm band, below 1 s",
+        "How many responses began after how long. A band that rises is a queue at the model "
+        "server.",
+        "upstream_seconds",
+    ),
+    Panel(
+        "Delay before the upstream request: p99 below 10 ms",
+        "Reading the request, and putting back what its history lacks. A remote store that is slow "
+        "shows here.",
+        "s",
+        quantile_queries("overhead_seconds"),
+        steps={0.01: "yellow", 0.1: "red"},
+    ),
     Panel(
         "Requests sent again: none",
         "Those that went on to the fallback of their upstream, by cause: a connection that failed, "
@@ -92,14 +114,7 @@ TRAFFIC = (
             ),
             Query(rate("state_refused_total", by="upstream"), "without state: {{upstream}}"),
         ],
-    ),
-    Panel(
-        "Delay before the upstream request: p99 below 10 ms",
-        "Reading the request, and putting back what its history lacks. A remote store that is slow "
-        "shows here.",
-        "s",
-        quantile_queries("overhead_seconds"),
-        steps={0.01: "yellow", 0.1: "red"},
+        width=12,
     ),
     Panel(
         "Reasoning read: as the traffic is",
@@ -107,6 +122,7 @@ TRAFFIC = (
         "traffic, the model does not reason, or its server does not show it.",
         "suffix: char/s",
         [Query(rate("reasoning_characters_total", by="upstream"), "{{upstream}}")],
+        width=12,
     ),
     Panel(
         "Requests by key: none refused",

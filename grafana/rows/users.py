@@ -1,6 +1,6 @@
 """User experience: the share of answers with a summary, and the time to it."""
 
-from grafana.panel import Panel, Query, quantile_queries
+from grafana.panel import Panel, Query, heatmap, quantile_queries
 from grafana.promql import increase, quantile, rate, ratio
 
 ARRIVED_OUTCOMES = 'outcome=~"ok|native|partial"'
@@ -78,6 +78,7 @@ USERS = (
         [Query(rate("summaries_total", by="outcome"), "{{outcome}}")],
         stacked=True,
         width=12,
+        alerts=["AbridgeSummariesFail"],
     ),
     Panel(
         "Share of requests with a summary, by model: steady",
@@ -110,6 +111,20 @@ USERS = (
         "not, the model thinks longer.",
         "s",
         quantile_queries("first_answer_seconds"),
+        width=12,
+    ),
+    heatmap(
+        "Times to first summary text: one warm band, within 8 s",
+        "How many summaries began after how long. A second band above the first is a second kind "
+        "of requests, or a summarizer that queues.",
+        "first_part_seconds",
+        width=12,
+    ),
+    heatmap(
+        "Times to first answer text: one warm band, above the summaries'",
+        "How many answers began after how long. Where this band is below the summaries' own, "
+        "summaries come too late to be of use.",
+        "first_answer_seconds",
         width=12,
     ),
 )

@@ -20,7 +20,10 @@ RULES_FILE = FOLDER / "rules" / "abridge.yaml"
 RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(RULES_FILE.read_text())["groups"] for rule in group["rules"]
 ]
-PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+TOP = DASHBOARD["panels"]
+PANELS = [panel for top in TOP for panel in (top["panels"] if top["type"] == "row" else [top])]
+"""All panels, those of folded rows too."""
+
 VARIABLES: dict[str, dict[str, Any]] = {
     variable["name"]: variable for variable in DASHBOARD["templating"]["list"]
 }
@@ -77,13 +80,20 @@ def rules() -> list[Expression]:
     return [Expression(rule.get("record") or rule["alert"], rule["expr"]) for rule in RULES]
 
 
+def annotations() -> list[Expression]:
+    return [
+        Expression(annotation["name"], annotation["expr"])
+        for annotation in DASHBOARD["annotations"]["list"]
+    ]
+
+
 def all_expressions() -> list[Expression]:
     queries = [
         Expression(f"${name}", variable["definition"])
         for name, variable in VARIABLES.items()
         if variable["type"] == "query"
     ]
-    return [*panels(), *rules(), *queries]
+    return [*panels(), *rules(), *annotations(), *queries]
 
 
 def _series(text: str) -> Iterator[tuple[str, set[str]]]:

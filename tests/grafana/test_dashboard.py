@@ -19,18 +19,21 @@ from tests.grafana.committed import (
     FOLDER,
     LABELS,
     PANELS,
+    RULES,
     TARGET,
+    TOP,
     VARIABLES,
     Expression,
     all_expressions,
     panels,
-    rules,
 )
 
-CHOOSE = {"job", "upstream", "model", "style"}
+CHOOSE = {"job", "instance", "upstream", "model", "style"}
 BUILT_IN = {"__rate_interval", "__range", "__all"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
+
+ROWS = [each for each in TOP if each["type"] == "row"]
 
 FAMILIES = {name for name in LABELS if not re.search(r"_(bucket|count|sum|total|info)$", name)}
 
@@ -54,12 +57,17 @@ class TestPanels:
 
     def test_titles_and_ids_are_unique(self) -> None:
         for key in ("id", "title"):
-            found = [panel[key] for panel in DASHBOARD["panels"]]
+            found = [panel[key] for panel in (*ROWS, *PANELS)]
             assert len(set(found)) == len(found)
 
-    def test_no_panel_overlaps_another(self) -> None:
+    def test_the_first_row_is_open_and_the_others_are_folded(self) -> None:
+        assert [row["collapsed"] for row in ROWS] == [False] + [True] * (len(ROWS) - 1)
+        assert all(bool(row["panels"]) == row["collapsed"] for row in ROWS)
+
+    @pytest.mark.parametrize("shown", [TOP, *(row["panels"] for row in ROWS[1:])])
+    def test_no_panel_overlaps_another(self, shown: list[dict[str, Any]]) -> None:
         occupied: set[tuple[int, int]] = set()
-        for panel in DASHBOARD["panels"]:
+        for panel in shown:
             at = panel["gridPos"]
             assert at["x"] + at["w"] <= 24
             cells = {
@@ -69,6 +77,19 @@ class TestPanels:
             }
             assert not cells & occupied
             occupied |= cells
+
+    def test_each_alert_has_a_panel_that_links_to_its_runbook(self) -> None:
+        alerts = {rule["alert"].lower() for rule in RULES if "alert" in rule}
+        linked = [link["url"].partition("#") for panel in PANELS for link in panel["links"]]
+        assert {page for page, _, _ in linked} == {"${runbooks}"}
+        assert {anchor for _, _, anchor in linked} == alerts
+
+    def test_the_distribution_of_every_delay_is_shown(self) -> None:
+        shown = [panel for panel in PANELS if panel["type"] == "heatmap"]
+        queries = [target["expr"] for panel in shown for target in panel["targets"]]
+        for delay in ("first_part", "first_answer", "held", "request", "upstream", "summarizer"):
+            assert any(f"abridge_{delay}_seconds_bucket" in query for query in queries)
+        assert all("by (le)" in query for query in queries)
 
     def test_panels_show_the_exemplars_of_their_metrics(self) -> None:
         pages = "\n".join(page.read_text() for page in FOLDER.parent.glob("docs/*.md"))
@@ -97,7 +118,7 @@ class TestVariables:
         """Otherwise a ratio would divide one style's tokens by those of all styles."""
         for expression in panels():
             metrics = [metric for metric, _ in expression.series()]
-            common = set.intersection(*(LABELS[metric] for metric in metrics)) | {"job"}
+            common = set.intersection(*(LABELS[metric] for metric in metrics)) | TARGET
             for _, labels in expression.series():
                 assert labels & CHOOSE == common & CHOOSE, expression
         stated = {f"abridge_{metric}" for metrics in FILTERS.values() for metric in metrics}
@@ -112,7 +133,7 @@ class TestMetrics:
             assert labels <= LABELS[metric] | TARGET
 
     def test_every_metric_is_queried(self) -> None:
-        queried = {metric for each in (*panels(), *rules()) for metric, _ in each.series()}
+        queried = {metric for each in all_expressions() for metric, _ in each.series()}
         families = {re.sub(r"_(bucket|count|sum|total|info)$", "", metric) for metric in queried}
         assert {name for name in FAMILIES if name not in families | queried} == set()
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.grafana.committed import RULES, VARIABLES, Expression, panels, rules
+from tests.grafana.committed import RULES, VARIABLES, Expression, annotations, panels, rules
 from tests.grafana.prometheus import (
     Prometheus,
     needs_prometheus,
@@ -72,12 +72,11 @@ async def _run(folder: Path) -> PrometheusReport:
             if number > 0 and not report.missing:  # a rate needs two
                 break
         report.rules = await _evaluated_rules(server)
-        for expression in (*panels(), *rules()):
+        for expression in (*panels(), *rules(), *annotations()):
             report.answers[expression.text] = await _ask(server, expression)
-        for name, variable in VARIABLES.items():
-            if variable["type"] == "query":
-                selected = fill_variables(variable["definition"])[len("label_values(") :]
-                report.values[name] = await server.values(name, selected.rpartition(", ")[0])
+        for name in filter(_is_query, VARIABLES):
+            selected = fill_variables(VARIABLES[name]["definition"])[len("label_values(") :]
+            report.values[name] = await server.values(name, selected.rpartition(", ")[0])
         report.exposed = (await server.client.get(played.metrics[0])).text
     return report
 
@@ -113,6 +112,10 @@ async def _evaluated_rules(server: Prometheus) -> list[dict[str, Any]]:
             await asyncio.sleep(0.1)
 
 
+def _is_query(name: str) -> bool:
+    return bool(VARIABLES[name]["type"] == "query")
+
+
 def fill_variables(text: str) -> str:
     """Return an expression as Grafana sends it with everything selected."""
     for name, variable in VARIABLES.items():
@@ -129,7 +132,9 @@ def test_every_expected_series_was_seen(report: PrometheusReport) -> None:
     assert not report.missing
 
 
-@pytest.mark.parametrize("expression", [*panels(), *rules()], ids=lambda each: each.place)
+@pytest.mark.parametrize(
+    "expression", [*panels(), *rules(), *annotations()], ids=lambda each: each.place
+)
 def test_an_expression_has_a_result(report: PrometheusReport, expression: Expression) -> None:
     answer = report.answers[expression.text]
     assert not isinstance(answer, str), answer
@@ -137,7 +142,7 @@ def test_an_expression_has_a_result(report: PrometheusReport, expression: Expres
     assert there != (expression.place in EMPTY), answer
 
 
-@pytest.mark.parametrize("name", [name for name in VARIABLES if name not in PRICES][1:])
+@pytest.mark.parametrize("name", [*filter(_is_query, VARIABLES)])
 def test_a_variable_has_values(report: PrometheusReport, name: str) -> None:
     assert report.values[name]
 

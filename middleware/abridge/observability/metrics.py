@@ -209,6 +209,9 @@ class Metrics:
     store_bytes = _gauge("Bytes of reasoning in the store.")
     workers = _gauge("Processes that serve requests.")
     build_info = _gauge("Always 1; the label says which version runs.", "version", mode="max")
+    start_time_seconds = _gauge(
+        "When the newest process began, in seconds since the epoch.", mode="max"
+    )
     memory_bytes = _gauge("Resident memory.")
     cpu_seconds = _counter("CPU time used.")
     loop_lag_seconds = _histogram("Delay of the event loop.", buckets=OVERHEAD_BUCKETS)

@@ -21,6 +21,7 @@ async def sample_process(metrics: Metrics, period: float = SAMPLE_SECONDS) -> No
     """Sample the process every `period` seconds, until cancelled."""
     metrics.workers.set(1)
     metrics.build_info.labels(__version__).set(1)
+    metrics.start_time_seconds.set_to_current_time()
     used = 0.0
     while True:
         previous, used = used, process_time()
