@@ -1,9 +1,9 @@
-"""Build the manifests in deploy/kubernetes, and read what their containers are given."""
+"""Build the manifests in deploy/, by kustomize and by Helm, and read what their containers are
+given."""
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -16,9 +16,17 @@ import yaml
 from abridge.config.loading import load_settings
 from abridge.config.settings import Settings
 from tests.deploy.dockerfile import ROOT, environment
+from tests.deploy.tools import program
 
 KUBERNETES = ROOT / "deploy" / "kubernetes"
-FORMS = ("sidecar", "standalone", "standalone/base")
+CHART = ROOT / "deploy" / "helm" / "abridge"
+FORMS = ("sidecar", "sidecar/base", "standalone", "standalone/base")
+
+RELEASES = {
+    "sidecar": ("model", f"--values={CHART / 'values-sidecar.yaml'}"),
+    "standalone": ("abridge",),
+}
+"""What Helm is told of each form: the release's name, and values."""
 
 Object = dict[str, Any]
 
@@ -31,13 +39,24 @@ SECRETS = {
 
 
 def kustomized(folder: Path) -> list[Object]:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("there is no kubectl to build the manifests with")
-    command = [kubectl, "kustomize", str(folder)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stderr
-    return list(yaml.safe_load_all(built.stdout))
+    return list(yaml.safe_load_all(run("kubectl", "kustomize", str(folder))))
+
+
+def helmed(form: str, *options: str) -> list[Object]:
+    """Return the objects of the chart, with a form's values and more options."""
+    name, *values = RELEASES[form]
+    command = ["template", f"--name-template={name}", str(CHART), *values, *options]
+    return [manifest for manifest in yaml.safe_load_all(run("helm", *command)) if manifest]
+
+
+def run(name: str, *arguments: str) -> str:
+    """Return what a program prints, or skip the test if there is none."""
+    found = program(name)
+    if found is None:
+        pytest.skip(f"there is no {name}: python -m tests.deploy.tools")
+    done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @cache

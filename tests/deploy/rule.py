@@ -1,13 +1,24 @@
-"""Print grafana/rules/abridge.yaml as a PrometheusRule of the Prometheus Operator:
-`python -m tests.deploy.rule > deploy/kubernetes/monitoring/prometheusrule.yaml`."""
+"""Print grafana/rules/abridge.yaml as a PrometheusRule of the Prometheus Operator, each alert with
+the address of its runbook:
+
+    python -m tests.deploy.rule https://git.example/abridge/docs/metrics.md \\
+        > deploy/kubernetes/monitoring/rules/prometheusrule.yaml
+
+With `--plain`, print it as the rules of a Prometheus without an operator.
+"""
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
+from collections.abc import Iterator
 
 from tests.deploy.dockerfile import ROOT
 
 RULES = ROOT / "grafana" / "rules" / "abridge.yaml"
+RUNBOOKS = "https://git.example/abridge/docs/metrics.md"
+"""A page with a heading for each alert; the address stands for yours."""
 
 HEAD = """\
 # Made of grafana/rules/abridge.yaml by `python -m tests.deploy.rule`; change it there.
@@ -23,11 +34,34 @@ spec:
 """
 
 
-def prometheus_rule() -> str:
-    groups = RULES.read_text().partition("\ngroups:")[2]
+def rules(runbooks: str) -> str:
+    """Return the rules, with a `runbook_url` for each alert."""
+    return "\n".join(_linked(RULES.read_text().splitlines(), runbooks)) + "\n"
+
+
+def prometheus_rule(runbooks: str = RUNBOOKS) -> str:
+    groups = rules(runbooks).partition("\ngroups:")[2]
     lines = f"groups:{groups}".splitlines()
     return HEAD + "\n".join(f"  {line}" if line else "" for line in lines) + "\n"
 
 
+def _linked(lines: list[str], runbooks: str) -> Iterator[str]:
+    anchor = ""
+    for line in lines:
+        if alert := re.match(r" *- alert: (\w+)", line):
+            anchor = alert[1].lower()
+        yield line
+        if place := re.match(r" *(?=runbook: )", line):
+            yield f'{place[0]}runbook_url: "{runbooks}#{anchor}"'
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Print the rules with links to runbooks.")
+    parser.add_argument("runbooks", nargs="?", default=RUNBOOKS, help="the page of the alerts")
+    parser.add_argument("--plain", action="store_true", help="for a Prometheus without an operator")
+    options = parser.parse_args()
+    sys.stdout.write((rules if options.plain else prometheus_rule)(options.runbooks))
+
+
 if __name__ == "__main__":
-    sys.stdout.write(prometheus_rule())
+    main()

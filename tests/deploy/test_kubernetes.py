@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,6 +23,7 @@ from abridge.server.serve import CANCEL_SECONDS
 from tests.deploy.dockerfile import image
 from tests.deploy.manifests import (
     FORMS,
+    KUBERNETES,
     Object,
     abridges,
     built,
@@ -30,9 +35,9 @@ from tests.deploy.manifests import (
     settings,
     variables,
 )
-from tests.deploy.rule import RULES, prometheus_rule
+from tests.deploy.rule import RULES, RUNBOOKS, prometheus_rule, rules
 
-OPERATORS = ("ServiceMonitor", "PrometheusRule")
+OPERATORS = ("ServiceMonitor", "PrometheusRule", "ExternalSecret")
 """Kinds that Kubernetes's own schemas do not describe."""
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -63,12 +68,12 @@ def test_each_object_matches_its_schema(form: list[Object], version: str) -> Non
             kubernetes_validate.validate(manifest, version, strict=True)
 
 
-def test_the_base_works_without_the_prometheus_operator(standalone: list[Object]) -> None:
-    assert {manifest["kind"] for manifest in standalone if manifest["kind"] in OPERATORS} == {
-        *OPERATORS
-    }
-    for plain in ("sidecar", "standalone/base"):
-        assert not [manifest for manifest in built(plain) if manifest["kind"] in OPERATORS]
+@pytest.mark.parametrize("watched", ["sidecar", "standalone"])
+def test_the_base_works_without_the_prometheus_operator(watched: str) -> None:
+    """With it, one component says who is scraped, and another what is recorded and alerted."""
+    kinds = [manifest["kind"] for manifest in built(watched)]
+    assert {"ServiceMonitor", "PrometheusRule"} <= {*kinds}
+    assert not {*OPERATORS} & {manifest["kind"] for manifest in built(f"{watched}/base")}
 
 
 def test_the_settings_load_without_warnings(
@@ -202,7 +207,7 @@ def test_no_secret_is_in_the_manifests_and_each_is_documented(form: list[Object]
     assert references
     for reference in references:
         assert reference["name"] == "abridge"
-        assert f"--from-literal={reference['key']}=" in readme or reference.get("optional")
+        assert f"\n{reference['key']}=" in readme or reference.get("optional")
 
 
 def test_the_network_policy_allows_exactly_the_addresses_in_the_settings(
@@ -211,7 +216,7 @@ def test_the_network_policy_allows_exactly_the_addresses_in_the_settings(
     policy = one(standalone, "NetworkPolicy", "abridge")["spec"]
     assert sorted(policy["policyTypes"]) == ["Egress", "Ingress"]
     places = {
-        (*_place(address), urlsplit(address).port)
+        (*_place(standalone, address), urlsplit(address).port)
         for address in _addresses(settings(standalone, tmp_path))
     }
     reachable = {
@@ -224,18 +229,65 @@ def test_the_network_policy_allows_exactly_the_addresses_in_the_settings(
 
 
 def test_only_abridge_can_reach_the_store(standalone: list[Object]) -> None:
-    (rule,) = one(standalone, "NetworkPolicy", "valkey")["spec"]["ingress"]
+    (rule,) = one(standalone, "NetworkPolicy", "abridge-valkey")["spec"]["ingress"]
     (source,) = rule["from"]
     assert _selected(standalone, source["podSelector"]["matchLabels"]) == [abridges(standalone)]
-    assert "egress" not in one(standalone, "NetworkPolicy", "valkey")["spec"]
+    assert "egress" not in one(standalone, "NetworkPolicy", "abridge-valkey")["spec"]
 
 
 def test_the_store_evicts_before_it_exceeds_its_memory_limit(standalone: list[Object]) -> None:
-    valkey = containers(one(standalone, "Deployment", "valkey"))["valkey"]
-    args = valkey["args"]
-    most = quantity(args[args.index("--maxmemory") + 1])
-    assert most * 1.5 <= quantity(valkey["resources"]["limits"]["memory"])
-    assert "allkeys-lru" in args
+    valkey = containers(one(standalone, "Deployment", "abridge-valkey"))["valkey"]
+    most = re.search(r"^maxmemory (\w+)$", valkey["command"][-1], re.MULTILINE)
+    assert most
+    assert quantity(most[1]) * 1.5 <= quantity(valkey["resources"]["limits"]["memory"])
+
+
+def test_no_secret_is_on_a_command_line(form: list[Object]) -> None:
+    """Where a list of processes would show it."""
+    for manifest in form:
+        if manifest["kind"] != "Deployment":
+            continue
+        for container in containers(manifest).values():
+            for word in [*container.get("command", []), *container.get("args", [])]:
+                assert "$(" not in word, word
+
+
+def test_no_probe_starts_a_python(form: list[Object]) -> None:
+    for container in containers(abridges(form)).values():
+        for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+            probe = container.get(name, {})
+            assert "python" not in str(probe.get("exec", ""))
+
+
+def test_the_model_servers_probe_tells_healthy_from_not(sidecar: list[Object]) -> None:
+    (vllm,) = pod(abridges(sidecar))["initContainers"]
+    command = vllm["startupProbe"]["exec"]["command"]
+    for status, healthy in ((b"200 OK", True), (b"503 Service Unavailable", False), (b"", False)):
+        with answering(status) as port:
+            words = [word.replace("8000", str(port)) for word in command]
+            done = subprocess.run(words, check=False, capture_output=True, timeout=20)
+        assert (done.returncode == 0) is healthy, (status, done.stderr)
+    done = subprocess.run(words, check=False, capture_output=True, timeout=20)
+    assert done.returncode, "nobody listens any more"
+
+
+@contextmanager
+def answering(status: bytes) -> Iterator[int]:
+    """Answer one request with this status, or close without an answer; yield the port."""
+
+    def answer() -> None:
+        with suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                asked = connection.recv(4096)
+                if status and asked.startswith(b"GET /health "):
+                    connection.sendall(b"HTTP/1.1 " + status + b"\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = Thread(target=answer)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join()
 
 
 def test_the_monitor_scrapes_the_metrics_port(standalone: list[Object]) -> None:
@@ -269,10 +321,10 @@ def test_two_namespaces_are_two_jobs(standalone: list[Object]) -> None:
     (relabelled,) = endpoint["relabelings"]
     assert relabelled["sourceLabels"] == ["__meta_kubernetes_namespace"]
     assert relabelled["targetLabel"] == "job"
-    rules = [
-        rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]
+    groups = yaml.safe_load(RULES.read_text())["groups"]
+    (down,) = [
+        rule for group in groups for rule in group["rules"] if rule.get("alert") == "AbridgeDown"
     ]
-    (down,) = [rule for rule in rules if rule.get("alert") == "AbridgeDown"]
     jobs = set(re.findall(r'job=~"(.*?)"', down["expr"]))
     assert len(jobs) == 1
     (job,) = jobs
@@ -281,11 +333,24 @@ def test_two_namespaces_are_two_jobs(standalone: list[Object]) -> None:
 
 
 def test_the_prometheusrule_matches_the_committed_rules(standalone: list[Object]) -> None:
-    committed = Path(__file__).parents[2] / "deploy/kubernetes/monitoring/prometheusrule.yaml"
+    committed = KUBERNETES / "monitoring" / "rules" / "prometheusrule.yaml"
     assert committed.read_text() == prometheus_rule(), "python -m tests.deploy.rule makes it anew"
     rule = one(standalone, "PrometheusRule")
     assert rule["apiVersion"] == "monitoring.coreos.com/v1"
     assert [group["name"] for group in rule["spec"]["groups"]]
+
+
+def test_each_alert_links_to_its_own_heading(standalone: list[Object]) -> None:
+    page = "https://wiki.example/abridge"
+    plain = yaml.safe_load(rules(page))["groups"]
+    for groups, runbooks in (
+        (one(standalone, "PrometheusRule")["spec"]["groups"], RUNBOOKS),
+        (plain, page),
+    ):
+        alerts = [rule for group in groups for rule in group["rules"] if "alert" in rule]
+        assert alerts
+        for alert in alerts:
+            assert alert["annotations"]["runbook_url"] == f"{runbooks}#{alert['alert'].lower()}"
 
 
 def test_the_dashboard_is_small_enough_for_kubectl_apply(standalone: list[Object]) -> None:
@@ -321,10 +386,13 @@ def _addresses(found: Settings) -> Iterator[str]:
     yield found.history.store
 
 
-def _place(address: str) -> tuple[str, str | None]:
-    """Return the service and, if it is another one, the namespace that a cluster address names."""
+def _place(objects: list[Object], address: str) -> tuple[str, str | None]:
+    """Return the pods that a cluster address leads to, and their namespace if it is another one."""
     name, _, rest = (urlsplit(address).hostname or "").partition(".")
-    return name, rest.partition(".")[0] or None
+    if rest:
+        return name, rest.partition(".")[0]
+    (selected,) = one(objects, "Service", name)["spec"]["selector"].values()
+    return selected, None
 
 
 def _allowed(destination: Object) -> tuple[str, str | None]:

@@ -15,19 +15,23 @@ from abridge.memory.keys import Keyring
 from abridge.memory.stores.redis_client import parse_address
 from tests.deploy.dockerfile import ROOT
 from tests.deploy.manifests import KUBERNETES, built, kustomized, one, secrets
+from tests.deploy.tools import program
 
 README = (ROOT / "deploy" / "README.md").read_text()
-CREATE = re.findall(r"^\$ (kubectl -n (\w+) create secret .*)$", README, re.MULTILINE)
+CREATE = re.findall(
+    r"^\$ (kubectl -n (\w+) create secret .*?<<END$.*?^END$)", README, re.MULTILINE | re.DOTALL
+)
 
 
 @pytest.mark.parametrize(("form", "namespace"), [("sidecar", "models"), ("standalone", "abridge")])
 def test_the_command_creates_the_secret_that_the_pods_read(form: str, namespace: str) -> None:
-    for tool in ("kubectl", "openssl"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"there is no {tool} to make a secret with")
+    kubectl = program("kubectl")
+    if kubectl is None or shutil.which("openssl") is None:
+        pytest.skip("there is no kubectl, or no openssl, to make a secret with")
     (command,) = [command for command, target in CREATE if target == namespace]
+    dry = command.replace("<<END", "--dry-run=client --output=yaml <<END")
     made = subprocess.run(
-        ["/bin/sh", "-c", f"{command} --dry-run=client --output=yaml"],
+        ["/bin/sh", "-c", dry.replace("kubectl", kubectl, 1)],
         capture_output=True,
         text=True,
         check=True,

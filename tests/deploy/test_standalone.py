@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,21 @@ THOUGHT = "The oven is free at noon, so the tart goes first. Then the chicken ta
 
 
 class Valkey(Server):
-    """A Valkey server with the manifest's arguments."""
+    """A Valkey server with the settings that the manifest's shell hands it."""
 
     def _settings(self) -> list[str]:
-        valkey = containers(one(built("standalone"), "Deployment", "valkey"))["valkey"]
-        program, *args = valkey["args"]
-        assert program == "valkey-server"
-        return [*super()._settings(), *(PASSWORD if "$(" in arg else arg for arg in args)]
+        valkey = containers(one(built("standalone"), "Deployment", "abridge-valkey"))["valkey"]
+        shell, flag, script = valkey["command"]
+        assert "exec valkey-server - <<END" in script
+        written = subprocess.run(
+            [shell, flag, script.replace("exec valkey-server -", "cat")],
+            env={"PATH": os.environ["PATH"], "VALKEY_PASSWORD": PASSWORD},
+            capture_output=True,
+            check=True,
+        )
+        file = Path(self._folder.name) / "valkey.conf"
+        file.write_bytes(written.stdout)
+        return [str(file), *super()._settings()]
 
 
 @pytest.fixture
@@ -48,7 +58,7 @@ def replica(config: Path, valkey: Server) -> Any:
     environ = variables(containers(deployment)["abridge"])
     store = environ["ABRIDGE_HISTORY__STORE"]
     assert PASSWORD in store
-    environ["ABRIDGE_HISTORY__STORE"] = store.replace("valkey:6379", valkey.address)
+    environ["ABRIDGE_HISTORY__STORE"] = store.replace("abridge-valkey:6379", valkey.address)
     return sidecar("--config", str(config), "--host", "127.0.0.1", "--admin-port", "0", **environ)
 
 
