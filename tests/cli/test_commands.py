@@ -171,6 +171,20 @@ def test_the_banner_names_unusual_settings(server: dict[str, Any], lines: list[s
     assert [line for line in output if line not in usual] == lines
 
 
+def test_the_demo_reports_a_port_in_use_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, output = invoke("demo", "--serve", "--port", str(port))
+    assert (code, output) == (
+        1,
+        [f"Error: cannot listen on 127.0.0.1:{port}: Address already in use"],
+    )
+
+
+def test_the_demo_has_no_port_unless_it_serves() -> None:
+    assert invoke("demo", "--port", "8400") == (2, ["Error: --port: needs --serve"])
+
+
 class TestHelp:
     @pytest.mark.parametrize("columns", [60, 80, 120])
     def test_the_overview_says_all_of_what_each_command_does(self, columns: int) -> None:

@@ -20,6 +20,7 @@ import pytest
 from abridge.demo.script import ANSWER, QUESTION
 from tests.support.checker import check_responses
 from tests.support.messages_checker import check_messages
+from tests.support.redis_server import free_port
 from tests.support.servers import HANG, soon
 from tests.support.sidecar import environment
 
@@ -174,6 +175,15 @@ class TestServing:
             process.send_signal(signal.SIGINT)
             _, errors = await soon(process.communicate())
             assert (process.returncode, errors) == (0, b"")
+
+    async def test_it_listens_on_the_port_that_is_asked_for(self) -> None:
+        port = free_port()
+        async with demo("--serve", "--port", str(port)) as process:
+            assert process.stdout is not None
+            printed = await soon(process.stdout.readuntil(b"\n# Anthropic("))
+            assert f"until ctrl-C, at http://127.0.0.1:{port}\n" in printed.decode()
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+                assert (await client.get("/v1/models")).status_code == 200
 
 
 class Terminal:

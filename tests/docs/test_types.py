@@ -91,7 +91,7 @@ def pyright(folder: Path) -> Iterator[tuple[str, int]]:
 
 def programs() -> Iterator[tuple[str, str]]:
     """Yield the Python programs of all pages, each with a name for its file."""
-    for page in sorted(ROOT.glob("docs/*.md")):
+    for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))):
         fences = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
         for number, program in enumerate(fences, 1):
             yield f"{page.stem.replace('-', '_')}_{number}.py", program

@@ -130,20 +130,30 @@ def profiles(name: str | None, *, as_json: bool) -> None:
 @click.option("--fast", is_flag=True, help="Run faster, as without a terminal.")
 @click.option("--serve", is_flag=True, help="Keep it running afterwards, so that you can try it.")
 @click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="With --serve, the port to listen on.  [any free one]",
+)
+@click.option(
     "--picture",
     type=click.File("w", encoding="utf-8", lazy=False, atomic=True),
     metavar="FILE",
     help="Record it as a moving picture, an SVG, instead of showing it.",
 )
-def demo(*, fast: bool, serve: bool, picture: TextIO | None) -> None:
+def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -> None:
     """Show live summaries of a scripted model's reasoning, without any AI.
 
     Needs no settings and no network.
     """
+    from abridge.cli.serving import open_listener
     from abridge.demo.show import run_demo
     from abridge.server.serve import run
 
-    run(run_demo(fast=fast, keep_serving=serve, picture=picture))
+    if port is not None and not serve:
+        raise InvalidInput("--port: needs --serve")
+    listener = open_listener("127.0.0.1", port or 0)
+    run(run_demo(listener, fast=fast, keep_serving=serve, picture=picture))
 
 
 def _load_settings(config: Path | None, flags: dict[str, Any]) -> Settings:

@@ -33,9 +33,9 @@ def run_server(settings: Settings) -> int:
 def _run(settings: Settings) -> int:
     exporting_spans(settings)  # to report a missing package once, here, and not from each worker
     server, app = settings.server, create_app(settings)
-    listener = _open_listener(server.host, server.port)
+    listener = open_listener(server.host, server.port)
     admin_listener = (
-        None if server.admin_port is None else _open_listener(server.host, server.admin_port)
+        None if server.admin_port is None else open_listener(server.host, server.admin_port)
     )
 
     def announce() -> None:
@@ -97,7 +97,7 @@ def _log_line(line: str) -> None:
     _log.info("%s", " ".join(line.split()))
 
 
-def _open_listener(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     try:
         return listen(host, port)
     except OSError as error:

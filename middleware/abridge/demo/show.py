@@ -1,8 +1,9 @@
 """Run the demo: the scripted model, Abridge in front of it, and a client that shows one response.
 
-Both are servers on loopback ports that the system chose, and everything on display comes from
-events received over HTTP, the bill at the end included. Abridge runs with its default settings, but
-for `api = "auto"`, since the model does not speak Messages; it cannot know that this is a demo.
+Both are servers on loopback ports that the system chose, unless `--port` says which, and everything
+on display comes from events received over HTTP, the bill at the end included. Abridge runs with its
+default settings, but for `api = "auto"`, since the model does not speak Messages; it cannot know
+that this is a demo.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
+from socket import socket
 from time import monotonic
 from typing import TextIO
 
@@ -95,18 +97,21 @@ _BILL_INDENT = len("  model      ")
 _HELD_SECONDS = re.compile(r"^abridge_held_seconds_sum\{.*\} (\S+)$", re.MULTILINE)
 
 
-async def run_demo(*, fast: bool, keep_serving: bool, picture: TextIO | None = None) -> None:
+async def run_demo(
+    listener: socket, *, fast: bool, keep_serving: bool, picture: TextIO | None = None
+) -> None:
     """Show a response, its usage and what to do next; with `keep_serving`, run until a signal.
 
-    With `picture`, record the response as an SVG instead, at the pace of a terminal.
+    Abridge listens on `listener`. With `picture`, record the response as an SVG instead, at the
+    pace of a terminal.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has a degree sign
     watched = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     pause = NORMAL_PAUSE if (watched or picture) and not fast else FAST_PAUSE
     async with (
-        _serve(scripted_model(pause)) as model,
-        _serve_abridge(model, page=keep_serving) as url,
+        _serve(scripted_model(pause), listen("127.0.0.1", 0)) as model,
+        _serve_abridge(model, listener, page=keep_serving) as url,
     ):
         _print_line(INTRODUCTION)
         await _show_response(url, _renderer(picture, watched=watched))
@@ -211,18 +216,18 @@ def _next_steps(url: str | None) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def _serve_abridge(model: str, *, page: bool) -> AsyncIterator[str]:
+async def _serve_abridge(model: str, listener: socket, *, page: bool) -> AsyncIterator[str]:
     upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", api="auto")
     settings = Settings(upstreams=(upstream,), server=ServerSettings(page=page))
     app = create_app(settings, registry=CollectorRegistry())
-    async with aclosing(app), _serve(BrowserGuard(app, settings.server)) as url:
+    async with aclosing(app), _serve(BrowserGuard(app, settings.server), listener) as url:
         yield url
 
 
 @asynccontextmanager
-async def _serve(app: ASGIApp) -> AsyncIterator[str]:
+async def _serve(app: ASGIApp, listener: socket) -> AsyncIterator[str]:
     """Serve an app and yield its URL; open connections are cut at the end."""
-    server, listener = HttpServer(app), listen("127.0.0.1", 0)
+    server = HttpServer(app)
     serving = asyncio.create_task(server.serve([listener]))
     try:
         yield listener_url(listener)
