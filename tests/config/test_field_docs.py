@@ -45,18 +45,25 @@ def test_each_key_is_described_by_the_text_beside_it(table: type[Table]) -> None
 def test_help_describes_each_key_and_its_unit() -> None:
     text = pydoc.plain(pydoc.render_doc(SummarySettings))
     assert "When to make a summary" in text
-    assert "grace, in seconds:\n |      How long the answer may wait for its summary." in text
-    assert "part_chars, in characters:" in text
+    assert "grace = 5.0, in seconds\n |      How long the answer may wait for its summary." in text
+    assert "part_chars = 1500, in characters" in text
 
 
 def test_the_last_unit_of_a_key_counts() -> None:
     doc = LimitSettings.__doc__ or ""
-    assert "upload_rate, in bytes a second:" in doc
-    assert "body, in bytes:" in doc
+    assert "upload_rate = 10240, in bytes a second" in doc
+    assert "body = 33554432, in bytes" in doc
 
 
 def test_an_optional_keys_unit_is_found() -> None:
-    assert "budget_max, in tokens:" in (UpstreamSettings.__doc__ or "")
+    assert "budget_max = None, in tokens" in (UpstreamSettings.__doc__ or "")
+
+
+def test_a_table_shows_what_was_set() -> None:
+    settings = Settings(summary={"default": "auto"}, upstreams=[{"name": "a"}])
+    assert repr(settings) == (
+        "Settings(upstreams=(UpstreamSettings(name='a'),), summary=SummarySettings(default='auto'))"
+    )
 
 
 def test_json_schema_describes_tables_and_keys() -> None:

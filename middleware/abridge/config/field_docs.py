@@ -42,8 +42,9 @@ def add_descriptions(schema: dict[str, Any], table: type[BaseModel]) -> None:
 
 
 def _describe(name: str, field: FieldInfo) -> str:
-    unit = unit_of(field)
-    head = f"{name}, in {unit}:" if unit else f"{name}:"
+    default, unit = field.get_default(call_default_factory=True), unit_of(field)
+    head = name if isinstance(default, BaseModel) else f"{name} = {default!r}"
+    head += f", in {unit}" if unit else ""
     return f"{head}\n{indent(field.description or '', '    ')}"
 
 

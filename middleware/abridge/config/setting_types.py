@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import GenericAlias
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -67,6 +68,10 @@ class Table(BaseModel):
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
         document(cls)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield what was set alone; the rest is as `help` says."""
+        return (pair for pair in super().__repr_args__() if pair[0] in self.model_fields_set)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -163,6 +168,7 @@ CHARACTERS, TOKENS = Unit("characters"), Unit("tokens")
 BYTES, BYTES_PER_SECOND = Unit("bytes"), Unit("bytes a second")
 
 
+@dataclass(frozen=True)
 class _AsBytes:
     """Has a number of bytes accepted in words, too: `"32MiB"`."""
 
@@ -172,6 +178,7 @@ class _AsBytes:
         return handler(ByteSize)
 
 
+@dataclass(frozen=True)
 class _AsTuple:
     """Has any sequence accepted, of which a tuple is made."""
 
