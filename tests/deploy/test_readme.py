@@ -72,10 +72,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-COMING = {
-    *("clients.md", "keys.md", "logs.md", "metrics.md", "settings.md", "troubleshooting.md"),
-    *("upgrading.md", "demo.svg", "examples/README.md"),
-}
+COMING = {"clients.md", "examples/README.md"}
 """Files that are linked before they are there."""
 
 
