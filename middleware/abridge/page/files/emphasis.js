@@ -15,7 +15,17 @@ const LETTER = /[\p{L}\p{N}]/u;
 /** @param {string} text @param {boolean} [linked] whether it is a link's label @returns {(Node | string)[]} */
 export function emphasized(text, depth = 0, linked = false) {
   if (depth > DEEPEST || text.length > LONGEST) return [text];
-  return new Line(text, depth, linked).nodes;
+  const line = new Line(text, depth, linked);
+  const marks = new RegExp(MARK);
+  const nodes = [];
+  let from = 0;
+  for (let found = marks.exec(text); found !== null; found = marks.exec(text)) {
+    const [end, node] = line.read(found[0], found.index) ?? [0, ""];
+    if (end === 0) continue;
+    nodes.push(text.slice(from, found.index), node);
+    from = marks.lastIndex = end;
+  }
+  return [...nodes, text.slice(from)].filter((node) => node !== "");
 }
 
 class Line {
@@ -24,37 +34,16 @@ class Line {
     this.#text = text;
     this.#depth = depth;
     this.#linked = linked;
-    let from = 0;
-    for (let found = this.#next(0); found !== null; found = this.#next(from)) {
-      const [start, end, node] = found;
-      if (start > from) this.nodes.push(text.slice(from, start));
-      this.nodes.push(node);
-      from = end;
-    }
-    if (from < text.length) this.nodes.push(text.slice(from));
   }
 
-  /** @type {(Node | string)[]} */
-  nodes = [];
   #text;
   #depth;
   #linked;
   /** Marks that are not closed any more from here on, so that none is searched for twice. @type {Set<string>} */
   #open = new Set();
 
-  /** The next mark that means something: its place, its end, and what it becomes. @param {number} from @returns {[number, number, Node | string] | null} */
-  #next(from) {
-    MARK.lastIndex = from;
-    for (let found = MARK.exec(this.#text); found !== null; found = MARK.exec(this.#text)) {
-      const [end, node] = this.#read(found[0], found.index) ?? [0, null];
-      if (node !== null) return [found.index, end, node];
-      MARK.lastIndex = found.index + found[0].length;
-    }
-    return null;
-  }
-
-  /** @param {string} mark @param {number} at @returns {[number, Node | string] | null} */
-  #read(mark, at) {
+  /** Where what a mark begins ends, and what it becomes; null where it means nothing. @param {string} mark @param {number} at @returns {[number, Node | string] | null} */
+  read(mark, at) {
     if (mark[0] === "\\") return [at + 2, mark[1]];
     if (mark[0] === "`") return this.#code(mark, at);
     if (mark.endsWith("[")) return this.#linked ? null : this.#link(at);

@@ -93,7 +93,7 @@ function turnDown(stage, refused) {
   stage.clear();
   unfold();
   refuse(`No answer came. ${refused.message}`, refused.elsewhere);
-  by("question").focus();
+  by("trouble").querySelector("button:not([hidden])").focus();
   exchanges.watch();
 }
 
