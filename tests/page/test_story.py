@@ -110,7 +110,8 @@ class TestQuestion:
             await tab.until("document.body.dataset.state === 'thinking'")
             gate.set()
             await tab.until(OVER)
-            assert abs(await tab.get(f"{ANSWER_TOP} - 24")) < 2
+            assert abs(await tab.get(f"{SUMMARY_TOP} - 24")) < 2
+            assert await top(tab, "#answer-box") < await tab.get("scrollY + innerHeight")
 
     async def test_whoever_scrolls_is_left_where_they_are(self, page: Open) -> None:
         gate = asyncio.Event()
@@ -125,7 +126,7 @@ class TestQuestion:
             assert await tab.get("scrollY") == 40
 
 
-ANSWER_TOP = "document.querySelector('#answer-box').getBoundingClientRect().top"
+SUMMARY_TOP = "document.querySelector('#summary-box').getBoundingClientRect().top"
 
 
 class TestFigures:

@@ -2,7 +2,7 @@
 /** Texts that grow: in a box that follows its end, and on a page that follows the answer. */
 
 const NEAR = 24; // pixels from the end of a box, whose reader then still reads along
-const MARGIN = 24; // pixels below the answer's end, and above its beginning
+const MARGIN = 24; // pixels above and below what is kept in sight
 
 /** A text in a box. */
 export class Flow {
@@ -49,22 +49,25 @@ export function fading(box) {
   new ResizeObserver(() => fade(box)).observe(box);
 }
 
-/** Keeps as much of an element in sight as its beginning allows, until its reader scrolls. */
+/** Keeps an element's end in sight, as long as another's beginning is, until the reader scrolls. */
 export class Sight {
-  /** @param {HTMLElement} element */
-  constructor(element) {
-    this.#element = element;
+  /** @param {HTMLElement} first @param {HTMLElement} last */
+  constructor(first, last) {
+    this.#first = first;
+    this.#last = last;
   }
 
-  #element;
+  #first;
+  #last;
   #at = NaN; // where the page was scrolled to, as far as it was left alone
   #left = false;
 
-  /** @param {boolean} shown whether there is anything to see of it */
+  /** @param {boolean} shown whether there is anything to follow */
   follow(shown) {
     this.#left ||= Math.abs(scrollY - this.#at) > 2;
     if (this.#left) return;
-    const { top, bottom } = this.#element.getBoundingClientRect();
+    const { top } = this.#first.getBoundingClientRect();
+    const { bottom } = this.#last.getBoundingClientRect();
     const more = Math.min(top - MARGIN, bottom + MARGIN - innerHeight);
     if (shown && more > 0) scrollBy({ top: more, behavior: "instant" });
     this.#at = scrollY;
