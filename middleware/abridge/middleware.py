@@ -24,6 +24,7 @@ from abridge.apis.summary_request import may_request_summary
 from abridge.client_keys.client_key import CLIENT_KEY
 from abridge.client_keys.models import (
     check_body,
+    check_endpoint,
     check_path,
     check_unread,
     chooses_models,
@@ -239,6 +240,8 @@ class AbridgeMiddleware:
         read_as = RESPONSES if response_path is not None else api
         if self._shared_paths and read_as is not None:
             self._check_shared_endpoint(read_as, scope)
+        if api is not None:
+            check_endpoint(scope, api.path, self._open_paths)
         if response_path is not None and await self._stored_responses.answer(
             response_path, scope, receive, send
         ):

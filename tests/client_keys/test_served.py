@@ -338,6 +338,25 @@ class TestModels:
         assert answer.json()["error"]["code"] == "model_not_allowed"
         assert len(served.upstream.requests) == 1
 
+    @pytest.mark.parametrize(
+        ("path", "status"),
+        [
+            ("/v1/chat/completions", 200),
+            ("/chat/completions", 200),
+            ("/openai/deployments/m-1/chat/completions", 403),
+            ("/engines/m-1/chat/completions", 403),
+            ("/v1/x/..%2Fchat/completions", 403),
+            ("/openai/deployments/m-1/embeddings", 403),
+            ("/v1/models/m-1/embeddings", 403),
+        ],
+    )
+    async def test_nor_does_any_path(self, tmp_path: Path, path: str, status: int) -> None:
+        async with sidecar(tmp_path) as served:
+            key = served.add("alice", models=("x-*",))
+            answer = await served.post(path, {"model": "x-1", "messages": MESSAGES}, key)
+        assert answer.status_code == status
+        assert len(served.upstream.requests) == (status == 200)
+
     async def test_what_cannot_be_read_is_refused(self, tmp_path: Path) -> None:
         async with sidecar(tmp_path, limits={"body": 1000, "bodies": 4000}) as served:
             key = served.add("alice", models=("x-*",))

@@ -12,14 +12,19 @@ from typing import Any
 from starlette.types import Scope
 
 from abridge.apis.json import as_object, parse_object, string
+from abridge.apis.paths import OpenPaths
 from abridge.client_keys.client_key import ClientKey, client_key, has_budget
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
+from abridge.http.asgi import request_paths
 
 MODEL = "model"
 
 ALTERNATIVES = ("models", "fallbacks")
 """Fields in which OpenRouter and LiteLLM take other models to ask where one cannot answer."""
+
+NAMING_SEGMENTS = frozenset({"deployments", "engines"})
+"""Segments of a path after which Azure and LiteLLM take a model, whatever the body says."""
 
 WITHOUT_MODEL = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 """Methods of requests that ask no model."""
@@ -32,14 +37,18 @@ def must_read(scope: Scope) -> bool:
 
 def chooses_models(scope: Scope) -> bool:
     """Return whether a request came with a key that is for some models only."""
+    return _choosing_key(scope) is not None
+
+
+def _choosing_key(scope: Scope) -> ClientKey | None:
     key = client_key(scope)
-    return key is not None and key.chooses_models
+    return key if key is not None and key.chooses_models else None
 
 
 def check_path(scope: Scope, model: str | None, *, is_stored_response: bool) -> None:
     """Check a request whose body is not read; `model` is in its path. Raises RequestError."""
-    key = client_key(scope)
-    if key is None or not key.chooses_models:
+    key = _choosing_key(scope)
+    if key is None:
         return
     if model is not None:
         _check_model(key, model)
@@ -47,16 +56,29 @@ def check_path(scope: Scope, model: str | None, *, is_stored_response: bool) -> 
         raise _unreadable(key)
 
 
+def check_endpoint(scope: Scope, endpoint: str, open_paths: OpenPaths) -> None:
+    """Check that all servers read a path as that of an API's endpoint, and none finds another model
+    in it than in the body. Raises RequestError."""
+    key = _choosing_key(scope)
+    if key is not None and not open_paths.lead_to(endpoint, *request_paths(scope)):
+        raise _unreadable(key)
+
+
 def check_body(scope: Scope, body: Json) -> None:
     """Check every model that a request's body names. Raises RequestError."""
-    key = client_key(scope)
-    if key is not None and key.chooses_models:
+    key = _choosing_key(scope)
+    if key is not None:
         for name in _named_models(key, body):
             _check_model(key, name)
 
 
 def check_unread(scope: Scope, body: bytes | None) -> None:
     """Check a request of which nothing else is read. Raises RequestError."""
+    key = _choosing_key(scope)
+    if key is None:
+        return
+    if any(NAMING_SEGMENTS.intersection(path.split("/")) for path in request_paths(scope)):
+        raise _unreadable(key)
     check_body(scope, (parse_object(body) if body is not None else None) or {})
 
 
