@@ -146,6 +146,24 @@ class TestReaching:
         assert "".join(faults).startswith(expected)
         assert "geheim" not in str(findings)
 
+    @pytest.mark.parametrize(
+        ("content", "grade", "text"),
+        [
+            ("", "note", "server.keys_file: {path} has no keys yet"),
+            ("{}", "fault", "server.keys_file: {path}: line 1: name: is missing"),
+        ],
+    )
+    async def test_what_is_wrong_with_the_file_of_keys_is_said(
+        self, content: str, grade: str, text: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "keys"
+        path.touch(0o600)
+        path.write_text(content)
+        settings = {"server": {"keys_file": str(path)}, "upstream": {"credential": "none"}}
+        findings = await findings_for(Server(models=MODELS), settings)
+        (said,) = [each.text for each in findings if each.grade == grade]
+        assert said.startswith(text.format(path=path))
+
     async def test_a_missing_extra_is_a_fault(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, "abridge.observability.tracing.export", raising=False)
         monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)

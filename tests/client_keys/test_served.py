@@ -280,7 +280,7 @@ class TestClients:
                 with pytest.raises(openai.RateLimitError) as caught:
                     await client.with_options(max_retries=5).chat.completions.create(**CHAT)
             async with served.anthropic(key) as claude:
-                with pytest.raises(anthropic.RateLimitError):
+                with pytest.raises(anthropic.RateLimitError, match="billing_error"):
                     await claude.with_options(max_retries=5).messages.create(**CHAT, max_tokens=9)
         assert first.usage is not None
         assert first.usage.total_tokens == SPENT
