@@ -47,7 +47,7 @@ def test_it_runs_as_a_module() -> None:
         ((*UPSTREAM, "--expose", "summary"), "summarizer.kind", "must be model"),
         ((*UPSTREAM, "--profile", "nobody"), "upstreams[0].profile", "vllm"),
         ((*UPSTREAM, "--workers", "two"), "server.workers", "'two'"),
-        ((*UPSTREAM, "--workers", "2"), "server.workers", "redis://"),
+        ((*UPSTREAM, "--workers", "2", "--expose", "none"), "server.workers", "redis://"),
         (("--profile", "vllm"), "--profile", "--upstream"),
         ((*UPSTREAM, *MODEL[:2]), "summarizer", "needs model"),
         ((*UPSTREAM, *MODEL[2:]), "summarizer", "needs base_url"),
@@ -158,7 +158,7 @@ def test_the_banner_names_a_review() -> None:
     ("server", "lines"),
     [
         ({}, []),
-        ({"workers": 4}, ["  workers     4 processes"]),
+        ({"workers": 4}, ["  workers     4 processes; limits hold for each"]),
         ({"page": True}, ["  page        http://here:1/abridge"]),
     ],
 )

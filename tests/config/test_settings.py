@@ -233,16 +233,11 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         ),
         ({"server": {"workers": 0}}, "server.workers: got 0; "),
         (
-            {"server": {"workers": 2}},
-            "server.workers: several processes cannot share history.store = 'memory'; ",
-        ),
-        (
             {
                 "server": {"workers": 2},
-                "history": {"store": "none"},
-                "upstreams": [{"name": "a"}, {"name": "b", "history": {"store": "memory"}}],
+                "upstreams": [{"name": "a"}, {"name": "b", "reasoning": {"expose": "none"}}],
             },
-            "server.workers: several processes cannot share history.store = 'memory'; ",
+            "server.workers: 2 processes share no memory, ",
         ),
         (
             {"server": {"workers": 2, "page": True}, "history": {"store": "none"}},
@@ -460,7 +455,7 @@ class TestCredentials:
         ({"summary": {"grace": -1}}, "summary.grace: got -1; "),
         ({"upstreams": [{"base_url": "nowhere"}]}, "upstreams[0].base_url: must be an http"),
         ({"sumary": {}}, "sumary: there is no such setting"),
-        ({"server": {"workers": 2}}, "server.workers: several processes cannot share"),
+        ({"server": {"workers": 2, "page": True}}, "server.workers: must be 1 with server.page"),
     ],
 )
 def test_settings_made_in_code_fail_with_the_command_lines_line(
@@ -549,3 +544,11 @@ class TestNamesAndLimits:
         assert settings.fallback_of(spare) is None
         assert spare.renames.to_upstream("claude-opus") == "anthropic/claude-opus"
         assert spare.renames.to_upstream("gpt") == "openai/gpt-oss-120b"
+
+
+def test_what_each_process_keeps_for_itself_is_not_used() -> None:
+    tables = {"server": {"workers": 2}, "upstreams": [{"name": "a"}, {"name": "b"}]}
+    for route in Settings.model_validate(tables).routes:
+        assert route.history.store == "none"
+    alone = Settings.model_validate({**tables, "server": {"workers": 1}})
+    assert {route.history.store for route in alone.routes} == {"memory"}

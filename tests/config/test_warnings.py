@@ -77,6 +77,12 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({**HIDING, "history": {**KEYS, "anonymous": False}}, {}, ["history.anonymous"]),
         ({**HIDING, "server": {"host": "::"}, "history": {**KEYS, "anonymous": True}}, {}, []),
         ({"server": {"workers": 2}, "history": {"store": "none"}}, {}, ["server.workers"]),
+        ({"server": {"workers": 2}}, {}, ["server.workers", "server.workers"]),
+        (
+            {"server": {"workers": 2}},
+            {"profile": "deepseek"},
+            ["history.store", "server.workers", "server.workers"],
+        ),
         ({"server": {"workers": 2}, "history": {"store": "none", "keep": "none"}}, {}, []),
         ({"server": {"workers": 2}, "history": {**KEYS, "store": "redis://r"}}, {}, []),
         ({"server": {"page": True}}, {}, []),

@@ -175,13 +175,14 @@ class TestProcessorUse:
         assert processor_use(None) is None
 
 
-async def test_health_and_readiness_are_on_both_ports() -> None:
+async def test_on_defaults_they_say_what_is_not_shared_and_have_health_on_both_ports() -> None:
     async with (
         serve(thinker()) as upstream,
-        sidecar(*flags(upstream, 2), **NOTHING_KEPT) as running,
+        sidecar(*flags(upstream, 2)) as running,
         client() as session,
     ):
         assert "2 processes" in running.banner[1]
+        await running.until("server.workers: 2 processes cannot share history.store")
         assert len(running.workers) == 2
         for base in (f"{running.url}/abridge", running.admin):
             assert (await session.get(f"{base}/healthz")).text == "ok\n"

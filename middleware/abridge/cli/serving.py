@@ -61,7 +61,7 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
     server = settings.server
     yield f"abridge {__version__} listens on {url}"
     if server.workers > 1:
-        yield f"  workers     {server.workers} processes"
+        yield f"  workers     {server.workers} processes; limits hold for each"
     for upstream in settings.upstreams:
         models = ", ".join(upstream.models)
         profile = f"profile {upstream.profile}"

@@ -171,13 +171,20 @@ class Settings(Table):
             _override(self.summary, upstream.summary, f"{key}.summary"),
             _override(self.reasoning, upstream.reasoning, f"{key}.reasoning"),
             _override(self.usage, upstream.usage, f"{key}.usage"),
-            _override(self.history, upstream.history, f"{key}.history"),
+            self._shareable(_override(self.history, upstream.history, f"{key}.history")),
             upstream.takes_client_credential(
                 is_only=len(self.upstreams) <= 1 and self.server.keys_file is None
             ),
             ModelRenames.parse(upstream.rename),
             upstream.effort_limits,
         )
+
+    def _shareable(self, history: HistorySettings) -> HistorySettings:
+        """Return the memory that all processes have: a store in each would hold a conversation only
+        for as long as its requests happen to reach the same one."""
+        if self.server.workers > 1 and history.store == "memory":
+            return history.model_copy(update={"store": "none"})
+        return history
 
     def _check_fallback(self, upstream: UpstreamSettings, names: list[str]) -> None:
         key = f"upstreams: fallback of {upstream.name!r}"
@@ -189,14 +196,7 @@ class Settings(Table):
             raise ValueError(f"{key}: needs upstreams with a base_url")
 
     def _check_workers(self) -> None:
-        if self.server.workers == 1:
-            return
-        if any(route.history.store == "memory" for route in self._routes):
-            raise ValueError(
-                "server.workers: several processes cannot share history.store = 'memory'; set "
-                "that to an address such as redis://127.0.0.1:6379/0, or to none"
-            )
-        if self.server.page:
+        if self.server.workers > 1 and self.server.page:
             raise ValueError(
                 "server.workers: must be 1 with server.page, which shows a single process"
             )
@@ -205,6 +205,13 @@ class Settings(Table):
         sealed = history.seal_keys_env and self.chat.envelope != "none"
         keeps_reasoning = history.store != "none" or sealed or history.keep == "none"
         if expose in ("summary", "none") and not keeps_reasoning:
+            if self.server.workers > 1:
+                raise ValueError(
+                    f"server.workers: {self.server.workers} processes share no memory, and would "
+                    f"lose the reasoning that reasoning.expose = {expose!r} hides; set "
+                    "history.store to an address such as redis://127.0.0.1:6379/0, or set "
+                    "history.seal_keys_env and a chat.envelope"
+                )
             raise ValueError(
                 f"history.store: 'none' would lose the reasoning that reasoning.expose = "
                 f"{expose!r} hides; set it to memory, or set history.seal_keys_env and a "

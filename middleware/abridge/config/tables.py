@@ -63,7 +63,8 @@ class ServerSettings(Table):
     on both. Not set: there is no such port."""
     workers: PositiveInt = 1
     """The number of processes that serve, for more traffic than one core can handle. With several,
-    `history.store` must be an address that they share, or none, and there is no page."""
+    limits hold for each, `history.store` is an address that they share or else `none`, and there is
+    no page."""
     page: bool = False
     """Whether to serve the page at `/abridge`, which shows recent exchanges, without their content,
     to anyone who can reach the port."""

@@ -144,6 +144,17 @@ def _warn_open_page(settings: Settings) -> Iterator[str]:
         yield f"server.page: shows everybody's exchanges to anyone who can reach {server.host}"
 
 
+def _warn_unshared_memory(settings: Settings) -> Iterator[str]:
+    general = settings.history.store
+    stores = [one.history.get("store", general) for one in settings.upstreams] or [general]
+    if settings.server.workers > 1 and "memory" in stores:
+        yield (
+            f"server.workers: {settings.server.workers} processes cannot share history.store = "
+            "'memory', so it is 'none': no reasoning is restored and no response is stored; to "
+            "have both, set it to an address such as redis://127.0.0.1:6379/0"
+        )
+
+
 def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
     histories = [route.history for route in settings.routes]
     unshared = settings.server.workers > 1 and not any(history.is_shared for history in histories)
@@ -183,6 +194,7 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_lost_reasoning,
     _warn_lost_hidden_reasoning,
     _warn_open_page,
+    _warn_unshared_memory,
     _warn_unknown_summaries,
     _warn_revealing_fallback,
     _warn_uncounted_keys,
