@@ -100,6 +100,12 @@ async def test_previous_response_id_counts_as_a_later_turn() -> None:
     assert await answer(RESPONSES, body) == LATER_ANSWER
 
 
+async def test_no_previous_response_is_the_first_turn() -> None:
+    """Some clients say so by a null."""
+    body = {"model": "scripted", "input": QUESTION, "previous_response_id": None}
+    assert await answer(RESPONSES, body) == ANSWER
+
+
 async def test_content_may_come_in_parts() -> None:
     parts = [{"type": "input_text", "text": QUESTION}]
     body = {"model": "scripted", "input": [{"role": "user", "content": parts}]}

@@ -66,7 +66,8 @@ def scripted_turn(body: Json) -> ScriptedTurn:
     """Return the scripted turn for a request on one of its APIs."""
     messages = list(_messages(body))
     input_chars = sum(len(text) for _, text in messages)
-    if "previous_response_id" in body or any(role == "assistant" for role, _ in messages):
+    continues = body.get("previous_response_id") is not None
+    if continues or any(role == "assistant" for role, _ in messages):
         return ScriptedTurn(input_chars, LATER_THINKING, LATER_ANSWER)
     if any(text.strip() == QUESTION for _, text in messages):
         return ScriptedTurn(input_chars, THINKING, ANSWER)
