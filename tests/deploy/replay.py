@@ -7,6 +7,7 @@ only, found healthy by its own health check, and ended. It must not have written
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -152,12 +153,33 @@ def contained(command: list[str]) -> list[str] | None:
     return [*inside, *command] if tried.returncode == 0 else None
 
 
+INSTALLED = "import importlib.metadata as m; print(*(d.name for d in m.distributions()))"
+
+
+def itemize(replay: Replay, listing: list[str], options: dict[str, Any]) -> None:
+    """Check that the bill of materials has each distribution of the environment, and no other."""
+    bill = json.loads(Path(replay.here("/opt/abridge/sbom.cdx.json")).read_text())
+    itself = bill["metadata"]["component"]["name"]
+    found = {itself, *(component["name"] for component in bill["components"])}
+    listed = subprocess.run(listing, check=True, capture_output=True, text=True, **options)
+    installed = set(listed.stdout.split())
+    names = [{_canonical(name) for name in each} for each in (found, installed)]
+    assert names[0] == names[1], names[0] ^ names[1]
+    assert all(component["purl"].startswith("pkg:pypi/") for component in bill["components"])
+    print(f"   {len(found)} distributions, as the bill of materials says", flush=True)
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def check(replay: Replay) -> None:
-    """Check that the image's command works and that it holds no build tools."""
+    """Check that the image's command works, what it holds, and that no build tools are in it."""
     options = {"env": replay.environment, "cwd": "/", **identity()}
     for words in (["--version"], ["demo", "--fast"]):
         subprocess.run([*replay.entrypoint, *words], check=True, **options)
     python = Path(replay.entrypoint[0]).with_name("python")
+    itemize(replay, [str(python), "-c", INSTALLED], options)
     for builder in ("pip", "setuptools", "hatchling"):
         looked = [python, "-c", f"import importlib.util as u; exit(not u.find_spec('{builder}'))"]
         assert subprocess.run(looked, check=False, **options).returncode == 1, builder
