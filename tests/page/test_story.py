@@ -75,6 +75,16 @@ class TestSummary:
             assert await top(tab, "#raw") > await top(tab, "#summary-box")
             assert await top(tab, "#answer-box") > beside
 
+    async def test_it_does_not_cover_what_stands_below_when_scrolled(self, page: Open) -> None:
+        async with page(Model(Answer(gated(asyncio.Event(), answer=LONG)))) as tab:
+            await tab.size(1440, 900)
+            await ask_question(tab)
+            await tab.until("document.body.dataset.state === 'thinking'")
+            await tab.get("document.querySelector('#raw').open = true")
+            await tab.get("document.querySelector('.exchanges').scrollIntoView()")
+            bottom = "document.querySelector('#raw').getBoundingClientRect().bottom"
+            assert await tab.get(f"{bottom} + scrollY") <= await top(tab, ".receipt")
+
     async def test_edges_fade_where_a_text_is_clipped(self, page: Open) -> None:
         async with page(Model(Answer(gated(asyncio.Event(), thought=THOUGHT * 30)))) as tab:
             await ask_question(tab)
@@ -186,7 +196,7 @@ class TestFigures:
             Model(Answer(gated(asyncio.Event(), thought=THOUGHT * 8))), Scripted(TITLE)
         ) as tab:
             await ask_question(tab)
-            await tab.until("document.querySelector('#now .part')")
+            await tab.until("document.querySelector('#now .part').ariaLabel.includes('Adding up')")
             assert await tab.get("document.querySelectorAll('.receipt .legend li').length") == 5
             sizes = await tab.get(
                 "Array.from(document.querySelectorAll('#now .part'), (bar) => "
@@ -195,9 +205,9 @@ class TestFigures:
             assert all(width >= 8 and height >= 12 for width, height in sizes)
             await tab.get("document.querySelector('#now .timeline').focus()")
             await tab.press("ArrowRight")
-            assert (await tab.text("#now .tip")).startswith("Thinking, 0.")
+            assert (await tab.text("#now .tip")).startswith("Thinking, ")
             await tab.press("ArrowRight")
-            assert (await tab.text("#now .tip")).startswith("Part 1: Adding up, 0.")
+            assert (await tab.text("#now .tip")).startswith("Part 1: Adding up, ")
             focused = "document.activeElement.ariaLabel"
             await tab.get("new Promise((done) => setTimeout(done, 600))")  # it is redrawn meanwhile
             assert (await tab.get(focused)).startswith("Part 1: Adding up")

@@ -147,13 +147,19 @@ function barsOf({ thinking, answer, held, parts, calls }, now, titles) {
   /** @type {Bar[]} */
   const bars = [];
   const add = (/** @type {keyof typeof KINDS} */ kind, /** @type {number} */ from, /** @type {number} */ to, /** @type {string} */ name, more = "") =>
-    bars.push({ kind: kind + more, from, to, words: `${name}, ${inSeconds(from)} to ${inSeconds(to)}` });
+    bars.push({ kind: kind + more, from, to, words: `${name}, ${span(from, to)}` });
   if (thinking) add("thinking", ...thinking, "Thinking", turns);
   if (thinking && held) add("held", thinking[1], thinking[1] + held, "Answer held for its summary", turns);
   if (answer) add("answer", ...answer, "Answer", turns);
   calls.forEach((call, index) => add("call", call.began, call.ended ?? now, `Call ${index + 1} to the summarizer`));
   parts.forEach((part, index) => add("part", part.began, part.ended ?? now, [`Part ${index + 1}`, titles[index]].filter(Boolean).join(": ")));
   return bars;
+}
+
+/** @param {number} from @param {number} to */
+function span(from, to) {
+  const [began, ended] = [from, to].map(inSeconds);
+  return began === ended ? `at ${began}` : `${began} to ${ended}`;
 }
 
 /** @param {Mark[]} parts */
