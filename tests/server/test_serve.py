@@ -11,7 +11,15 @@ import pytest
 
 from tests.support.checker import check_responses
 from tests.support.servers import HANG, connect, serve, soon, until
-from tests.support.sidecar import HANG_UP, client, sidecar, status, streaming, until_status
+from tests.support.sidecar import (
+    HANG_UP,
+    IN_TERMINAL,
+    client,
+    sidecar,
+    status,
+    streaming,
+    until_status,
+)
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
@@ -121,15 +129,27 @@ class TestStart:
 
 
 class TestEnd:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, HANG_UP])
-    async def test_an_idle_server_exits_at_once_with_code_0(self, number: signal.Signals) -> None:
+    @pytest.mark.parametrize(
+        ("number", "prefix"),
+        [(signal.SIGTERM, ()), (signal.SIGINT, ()), (HANG_UP, IN_TERMINAL)],
+    )
+    async def test_an_idle_server_exits_at_once_with_code_0(
+        self, number: signal.Signals, prefix: tuple[str, ...]
+    ) -> None:
         flags = ("--upstream", "http://127.0.0.1:9/v1", *BOTH)
-        async with sidecar(*flags, **DRAIN) as running, client() as session:
+        async with sidecar(*flags, **DRAIN, prefix=prefix) as running, client() as session:
             await session.get(f"{running.admin}/healthz")
             running.signal(number)
             assert await running.end() == 0
             assert number.name in running.output
             assert "Traceback" not in running.output
+
+    async def test_without_a_terminal_sighup_changes_nothing_and_says_so(self) -> None:
+        flags = ("--upstream", "http://127.0.0.1:9/v1", *BOTH)
+        async with sidecar(*flags) as running, client() as session:
+            running.signal(HANG_UP)
+            await running.until("SIGHUP: settings are read at the start alone; restart")
+            assert await status(session, f"{running.url}/abridge/readyz") == 200
 
     async def test_during_the_drain_delay_it_is_unready_but_accepts(self) -> None:
         async with (

@@ -24,6 +24,7 @@ from tests.support.redis_server import Server
 from tests.support.servers import serve, soon, until
 from tests.support.sidecar import (
     HANG_UP,
+    IN_TERMINAL,
     Sidecar,
     client,
     environment,
@@ -273,19 +274,36 @@ def found(folder: Path, pattern: str) -> list[Path]:
 
 
 class TestEnd:
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, HANG_UP])
-    async def test_idle_ones_leave_at_once_and_well(self, number: signal.Signals) -> None:
-        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
+    @pytest.mark.parametrize(
+        ("number", "prefix"),
+        [(signal.SIGTERM, ()), (signal.SIGINT, ()), (HANG_UP, IN_TERMINAL)],
+    )
+    async def test_idle_ones_leave_at_once_and_well(
+        self, number: signal.Signals, prefix: tuple[str, ...]
+    ) -> None:
+        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG, prefix=prefix) as running:
             running.signal(number)
             assert await running.end() == 0
             assert running.output.count("not ready any more") == 2
             assert "Traceback" not in running.output
 
+    async def test_without_a_terminal_sighup_is_refused_once_and_ends_none(self) -> None:
+        async with sidecar(*flags("http://127.0.0.1:9", 2)) as running, client() as session:
+            workers = running.workers
+            running.interrupt(HANG_UP)
+            await running.until("SIGHUP: settings are read at the start alone; restart")
+            assert await status(session, f"{running.url}/abridge/readyz") == 200
+            assert running.workers == workers
+            running.signal()
+            assert await running.end() == 0
+            assert running.output.count("SIGHUP") == 1
+
     @pytest.mark.parametrize("number", [signal.SIGINT, HANG_UP])
     async def test_what_a_terminal_sends_counts_once(self, number: signal.Signals) -> None:
+        delay = {"ABRIDGE_SERVER__DRAIN_DELAY": "600"}
         async with (
             serve(stuck()) as upstream,
-            sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
+            sidecar(*flags(upstream, 2), **LONG, **delay, prefix=IN_TERMINAL) as running,
             client() as session,
             streaming(session, running.url, REQUEST) as reading,
         ):

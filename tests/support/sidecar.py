@@ -25,6 +25,19 @@ START = 60.0  # seconds; enough for several processes on a busy machine
 HANG_UP = getattr(signal, "SIGHUP", signal.SIGTERM)
 """What a terminal sends at its end, on POSIX."""
 
+IN_TERMINAL = (
+    sys.executable,
+    "-c",
+    """
+import fcntl, os, sys, termios
+terminal, ours = os.openpty()
+os.set_inheritable(terminal, True)  # it closes as the process ends
+fcntl.ioctl(ours, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+""",
+)
+"""Prefix of a command that is to run in a terminal of its own."""
+
 SOURCE = str(Path(abridge.__file__).parents[1])
 
 

@@ -38,7 +38,8 @@ from abridge.demo.picture import PictureRenderer
 from abridge.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
 from abridge.demo.script import QUESTION
 from abridge.server.browser_guard import BrowserGuard
-from abridge.server.serve import HttpServer, catch_signals, listen, listener_url
+from abridge.server.serve import HttpServer, listen, listener_url
+from abridge.server.signals import catch_signals
 
 NORMAL_PAUSE, FAST_PAUSE = 0.0065, 0.001
 """Seconds after each word: to be watched, and as fast as is useful."""

@@ -1,7 +1,7 @@
 """Run the sidecar's servers, and shut them down in steps.
 
-Theory of operation. uvicorn serves on sockets opened here, and leaves signals to this module. The
-first SIGTERM, SIGINT or SIGHUP makes the app not ready. It still accepts requests for the drain
+Theory of operation. uvicorn serves on sockets opened here, and leaves signals to `signals.py`.
+The first that ends the process makes the app not ready. It still accepts requests for the drain
 delay, so that load balancers can notice. Then the listener closes, and running requests may finish
 within the drain time. Requests that still run after that are cancelled, and tell their clients so.
 Connections that are still open even then are aborted. Each further signal ends the current step
@@ -17,7 +17,6 @@ import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
 from typing import Any, TypeVar, cast
 
 import uvicorn
@@ -35,6 +34,7 @@ from abridge.server.garbage import collect_garbage, freeze_objects
 from abridge.server.http_protocol import CountRefusal, HttpProtocol, protocol_factory
 from abridge.server.open_files import fit_open_files
 from abridge.server.process_metrics import sample_process
+from abridge.server.signals import SignalQueue, catch_signals
 from abridge.server.websocket_protocol import WebSocketProtocol, websocket_factory
 
 CANCEL_SECONDS = 3.0
@@ -50,18 +50,6 @@ MAX_INT = 2**31 - 1
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-
-class SignalQueue(asyncio.Queue[int]):
-    """The signals received, of those that end the process."""
-
-    first_at: float | None = None
-    """The time of the first one, on the loop's clock."""
-
-    def put_signal(self, number: int) -> None:
-        if self.first_at is None:
-            self.first_at = asyncio.get_running_loop().time()
-        self.put_nowait(number)
 
 
 class HttpServer(uvicorn.Server):
@@ -150,29 +138,6 @@ def drop_unread(listener: socket.socket, seconds: float) -> None:
 def listener_url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def ending_signals() -> Iterator[signal.Signals]:
-    """Yield the signals at which the process shuts down. SIGHUP is left out under `nohup`."""
-    yield from (signal.SIGINT, signal.SIGTERM)
-    hang_up = getattr(signal, "SIGHUP", None)  # POSIX's
-    if hang_up is not None and signal.getsignal(hang_up) != signal.SIG_IGN:
-        yield hang_up
-
-
-@contextmanager
-def catch_signals() -> Iterator[SignalQueue]:
-    loop, queue = asyncio.get_running_loop(), SignalQueue()
-
-    def on_signal(number: int, _: FrameType | None) -> None:
-        loop.call_soon_threadsafe(queue.put_signal, number)
-
-    previous = {number: signal.signal(number, on_signal) for number in ending_signals()}
-    try:
-        yield queue
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 async def serve(

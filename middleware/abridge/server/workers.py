@@ -41,13 +41,11 @@ from abridge.server.browser_guard import BrowserGuard
 from abridge.server.metrics_files import write_files_before_mapping
 from abridge.server.serve import (
     HttpServer,
-    SignalQueue,
-    catch_signals,
-    ending_signals,
     run,
     serve,
     wait_for_last_scrape,
 )
+from abridge.server.signals import SignalQueue, block_terminal_signals, catch_signals
 
 START_TIMEOUT = 60.0
 """Seconds within which a worker must start."""
@@ -198,8 +196,7 @@ class WorkerSupervisor(Multiprocess):
 
     def run(self) -> None:
         resource_tracker.ensure_running()  # starting it later would unblock SIGINT
-        from_terminal = set(ending_signals()) - {signal.SIGTERM}
-        signal.pthread_sigmask(signal.SIG_BLOCK, from_terminal)  # inherited by workers
+        block_terminal_signals()
         super().run()
 
     def stop_workers(self) -> None:
