@@ -31,7 +31,7 @@ class AbridgeError(Exception):
 
 
 class SettingsError(AbridgeError):
-    """The settings are wrong. The message is one line that names the key."""
+    """The settings are wrong. The message is a line for each mistake, which names the key."""
 
 
 class RequestError(AbridgeError):

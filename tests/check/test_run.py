@@ -128,7 +128,7 @@ class TestReaching:
     @pytest.mark.parametrize(
         ("keys", "store", "expected"),
         [
-            (None, "memory", "history.seal_keys_env: must name"),
+            (None, "memory", "history.seal_keys_env: the variable KEYS"),
             ("k:short", "memory", "history.seal_keys_env: key 1 is no base64"),
             (f"k:{'A' * 43}=", "redis://h:geheim/0", "history.store: takes an address"),
             (f"k:{'A' * 43}=", "redis://nobody:1/0", ""),
@@ -528,7 +528,7 @@ class TestTheReview:
             Server(models=MODELS), {"review": {"kind": "moderations", "api_key_env": "NOT_SET"}}
         )
         assert findings[-1].grade == "fault"
-        assert findings[-1].text.startswith("review.api_key_env: must name")
+        assert findings[-1].text.startswith("review.api_key_env: the variable NOT_SET")
 
     async def test_a_verdict_is_ok(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARD_KEY", "geheim")
@@ -603,5 +603,6 @@ async def test_a_fault_is_exit_code_1(tmp_path: Path) -> None:
     output, _ = await process.communicate()
     assert (process.returncode, output) == (
         1,
-        b"fault settings: server.prot: there is no such setting\n",
+        f"fault settings: {file}:2: server.prot: there is no such setting; did you mean "
+        "server.port?\n".encode(),
     )

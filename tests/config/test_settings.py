@@ -83,7 +83,7 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
     [
         (
             {"summary": {"grace": "soon"}},
-            "summary.grace: got 'soon'; Input should be a valid number",
+            "summary.grace: got 'soon'; must be a number of seconds",
         ),
         ({"summary": {"grace": -1}}, "summary.grace: got -1; "),
         ({"summary": {"default": "loud"}}, "summary.default: got 'loud'; "),
@@ -141,16 +141,16 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         ),
         (
             {"upstreams": [{"summary": {"default": "auto", "allow": []}}]},
-            "summary.default: 'auto' is not one of summary.allow",
+            "upstreams[0].summary.default: 'auto' is not one of upstreams[0].summary.allow",
         ),
         (
             {"upstreams": [{"profile": "nobody"}]},
             "upstreams[0].profile: got 'nobody'; must be one of",
         ),
-        ({"upstreams": [{"name": "a"}, {"name": "a"}]}, "upstreams: two are named 'a'"),
+        ({"upstreams": [{"name": "a"}, {"name": "a"}]}, "upstreams[1].name: two are named 'a'"),
         (
             {"upstreams": [{"name": "a"}, {"name": "b", "summary": {"grace": "x"}}]},
-            "upstreams[1].summary.grace: got 'x'; ",
+            "upstreams[1].summary.grace (of 'b'): got 'x'; ",
         ),
         ({"upstreams": [{"history": {"nope": 1}}]}, "upstreams[0].history.nope: there is no such"),
         ({"summarizer": {"kind": "model"}}, "summarizer: kind = 'model' needs base_url"),
@@ -169,11 +169,14 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         *(
             (
                 {"review": {"kind": "moderations", "base_url": "http://x/v1"}, **tables},
-                "summary.on_failure: 'extract' steps in where a review finds no time",
+                f"{key}: 'extract' steps in where a review finds no time",
             )
-            for tables in (
-                {"summary": {"on_failure": "extract"}},
-                {"upstreams": [{"summary": {"on_failure": "extract"}}]},
+            for key, tables in (
+                ("summary.on_failure", {"summary": {"on_failure": "extract"}}),
+                (
+                    "upstreams[0].summary.on_failure",
+                    {"upstreams": [{"summary": {"on_failure": "extract"}}]},
+                ),
             )
         ),
         (
@@ -217,7 +220,7 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         ),
         (
             {"upstreams": [{"history": {"store": "redis://x"}}]},
-            "history.store: an address needs history.seal_keys_env",
+            "upstreams[0].history.store: an address needs history.seal_keys_env",
         ),
         (
             {"upstreams": [{"history": {"seal_keys_env": "K"}}]},
@@ -287,7 +290,8 @@ def test_an_upstreams_exposure_is_validated_like_the_general_one() -> None:
 
 
 def test_an_unknown_variable_is_refused() -> None:
-    assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == "summary.graze: there is no such setting"
+    line = "ABRIDGE_SUMMARY__GRAZE: there is no such setting; did you mean ABRIDGE_SUMMARY__GRACE?"
+    assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == line
     assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is not valid JSON")
 
 

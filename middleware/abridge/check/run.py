@@ -120,7 +120,8 @@ class Check:
         url, setting = upstream.base_url or "", "--key-env"
         variable = self.key_env if route.client_credential else None
         if upstream.api_key_env is not None:
-            variable, setting = upstream.api_key_env, "upstreams[].api_key_env"
+            variable = upstream.api_key_env
+            setting = f"upstreams[].api_key_env (of {upstream.name!r})"
 
         def make_header(key: bytes) -> Header:
             return credential_header(

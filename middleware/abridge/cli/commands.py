@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 import click
 
 from abridge import __version__
 from abridge.cli.keys import keys
-from abridge.cli.options import Overview, nest_options, one_of, with_setting_options
-from abridge.config.loading import load_settings
+from abridge.cli.options import (
+    Overview,
+    flag_names,
+    nest_options,
+    one_of,
+    with_setting_options,
+)
+from abridge.config.loading import SettingSources, check_secrets
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.providers.catalog import PROFILES
@@ -24,9 +30,13 @@ if TYPE_CHECKING:
 
 
 class InvalidInput(click.ClickException):
-    """Invalid settings or arguments."""
+    """Invalid settings or arguments, a line for each mistake."""
 
     exit_code = 2
+
+    def show(self, file: IO[str] | None = None) -> None:
+        for line in self.message.splitlines():
+            click.echo(f"Error: {line}", file=file, err=file is None)
 
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -51,9 +61,15 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     from abridge.cli.serving import run_server
 
     try:
-        code = run_server(_load_settings(config, nest_options(upstream, flags)))
+        sources = _find_sources(config, upstream, flags)
+        settings = _load_settings(sources)
     except SettingsError as error:
         raise InvalidInput(str(error)) from None
+    try:
+        check_secrets(settings)
+        code = run_server(settings)
+    except SettingsError as error:
+        raise InvalidInput(sources.locate(str(error))) from None
     raise SystemExit(code)
 
 
@@ -84,9 +100,10 @@ def check(
     from abridge.check.run import Check
 
     try:
-        settings = _load_settings(config, nest_options(upstream, flags))
+        settings = _load_settings(_find_sources(config, upstream, flags))
     except SettingsError as error:
-        click.echo(Finding("settings", str(error), "fault"))
+        for line in str(error).splitlines():
+            click.echo(Finding("settings", line, "fault"))
         raise SystemExit(1) from None
     for line in effective_toml(settings):
         click.echo(line)
@@ -156,11 +173,22 @@ def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -
     run(run_demo(listener, fast=fast, keep_serving=serve, picture=picture))
 
 
-def _load_settings(config: Path | None, flags: dict[str, Any]) -> Settings:
-    settings = load_settings(config, flags=flags)
+def _find_sources(
+    config: Path | None, upstream: str | None, flags: dict[str, str | None]
+) -> SettingSources:
+    """Raises SettingsError."""
+    command = click.get_current_context().command
+    return SettingSources(
+        config, flags=nest_options(upstream, flags), flag_names=flag_names(command)
+    )
+
+
+def _load_settings(sources: SettingSources) -> Settings:
+    """Raises SettingsError."""
+    settings = sources.load()
     if not settings.upstreams:
         raise SettingsError(
             "upstreams: none is set; set at least one, with --upstream http://127.0.0.1:8000/v1 "
-            "or in the file"
+            "or in the file, as [[upstreams]] with base_url"
         )
     return settings

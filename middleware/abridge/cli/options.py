@@ -144,6 +144,14 @@ def with_setting_options(command: Command) -> Command:
 
 UPSTREAM_OPTIONS = ("profile", "api")
 
+UPSTREAM_KEYS = {
+    "upstreams": "--upstream",
+    "upstreams[0]": "--upstream",
+    "upstreams[0].base_url": "--upstream",
+    **{f"upstreams[0].{name}": f"--{name}" for name in UPSTREAM_OPTIONS},
+}
+"""The flags that set keys of the upstream."""
+
 
 def nest_options(upstream: str | None, options: dict[str, str | None]) -> dict[str, Any]:
     """Return the options that were given, nested like the settings. Raises SettingsError."""
@@ -163,3 +171,9 @@ def nest_options(upstream: str | None, options: dict[str, str | None]) -> dict[s
         name = next(iter(upstream_table))
         raise SettingsError(f"--{name}: needs --upstream; in a file, it is set for each upstream")
     return tables
+
+
+def flag_names(command: click.Command) -> dict[str, str]:
+    """Return a command's flags by the settings that they set."""
+    named = {(option.name or "").replace("__", "."): option.opts[0] for option in command.params}
+    return {**{key: flag for key, flag in named.items() if "." in key}, **UPSTREAM_KEYS}

@@ -1,30 +1,100 @@
 """Load settings, and what they name: secrets and optional packages.
 
-Settings come from defaults, then a TOML file, then the environment, then flags; the last wins.
-Every key is also a variable `ABRIDGE_SECTION__KEY`, and `ABRIDGE_UPSTREAMS` is the list of
-upstreams; lists and tables are written as JSON. Other variables with the prefix are ignored: a
-Kubernetes Service called `abridge` puts `ABRIDGE_PORT` and the like into every pod.
+Settings come from defaults, then a TOML file, then the environment, then flags; the last wins. What
+is wrong in any of them is said at once, one line each, with where it was set.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from abridge.config.setting_types import explain_error
 from abridge.config.settings import Settings
+from abridge.config.sources import (
+    Source,
+    read_environment,
+    read_file,
+    read_flags,
+    spell_key,
+    stray_variables,
+)
 from abridge.errors import SettingsError
 
-ENV_PREFIX = "ABRIDGE_"
+if TYPE_CHECKING:
+    from abridge.config.mistakes import Mistake
 
-UPSTREAMS_VARIABLE = "ABRIDGE_UPSTREAMS"
+
+_VARIABLE_NAME = re.compile(r"[A-Z]{1,12}|[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
+"""What is surely the name of a variable, and no key that was put in its place."""
+
+
+class SettingSources:
+    """A file, the environment and flags, from which settings are loaded.
+
+    `flags` are nested like the file, and `flag_names` are the flags' own by the keys that they set.
+    """
+
+    def __init__(
+        self,
+        file: Path | None = None,
+        environ: Mapping[str, str] = os.environ,
+        flags: Mapping[str, Any] | None = None,
+        flag_names: Mapping[str, str] | None = None,
+    ) -> None:
+        self._sources = (
+            read_file(file) if file else Source(),
+            read_environment(environ),
+            read_flags(flags or {}, flag_names or {}),
+        )
+        self._strays = stray_variables(environ)
+        self._merged = reduce(_merge, (source.values for source in self._sources))
+
+    def load(self) -> Settings:
+        """Raises SettingsError, with a line for each mistake."""
+        lines = [line for source in self._sources for line in source.mistakes]
+        lines += self._explain_strays()
+        try:
+            settings = Settings.model_validate(self._merged)
+        except ValidationError as error:
+            from abridge.config.mistakes import find_all_mistakes  # noqa: PLC0415 -- seldom needed
+
+            found = find_all_mistakes(error, Settings, self._merged)
+            if lines:  # part of the settings is missing, which may be why others contradict
+                found = [mistake for mistake in found if not mistake.is_contradiction]
+            lines += [self._say(mistake) for mistake in found]
+        if lines:
+            raise SettingsError("\n".join(lines))
+        return settings
+
+    def _explain_strays(self) -> list[str]:
+        if not self._strays:
+            return []
+        from abridge.config.mistakes import explain_strays  # noqa: PLC0415 -- seldom needed
+
+        return list(explain_strays(self._strays, Settings, self._merged))
+
+    def locate(self, message: str) -> str:
+        """Return the lines of an error with where the key is set with which each begins."""
+        from abridge.config.mistakes import Mistake, split_key  # noqa: PLC0415 -- seldom needed
+
+        return "\n".join(self._say(Mistake(*split_key(line))) for line in message.splitlines())
+
+    def _say(self, mistake: Mistake) -> str:
+        path, name = mistake.path, ""
+        if path[:1] == ("upstreams",) and len(path) > 1 and path[2:] != ("name",):
+            name = _upstream_name(self._merged, path[1])
+        for end in range(len(path), 0, -1):
+            for source in reversed(self._sources):
+                if source.sets(path[:end]):
+                    return mistake.tell(source.describe(path, name), source.spell)
+        return mistake.tell(f"{spell_key(path)}{name}")
 
 
 def load_settings(
@@ -33,14 +103,7 @@ def load_settings(
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Merge all sources into settings; `flags` is nested like the file. Raises SettingsError."""
-    layers = [_read_file(file) if file else {}, _read_environment(environ), flags or {}]
-    merged: dict[str, Any] = {}
-    for layer in layers:
-        merged = _merge(merged, layer)
-    try:
-        return Settings.model_validate(merged)
-    except ValidationError as error:
-        raise SettingsError(explain_error(error)) from None
+    return SettingSources(file, environ, flags).load()
 
 
 def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ) -> str:
@@ -58,10 +121,30 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
             raise SettingsError(f"{key}: cannot read the file: {error.strerror}") from None
         except UnicodeDecodeError:
             raise SettingsError(f"{key}: cannot read the file: it is not text") from None
+    if _VARIABLE_NAME.fullmatch(variable):
+        raise SettingsError(
+            f"{key}: the variable {variable}, which it names, is not set, nor is {variable}_FILE, "
+            "which would name a file with the key"
+        )
     raise SettingsError(
-        f"{key}: must name an environment variable that holds the key, or that, with _FILE "
-        "appended, names a file; neither is set"
+        f"{key}: must name an environment variable that holds the key, such as MODEL_API_KEY, and "
+        "must not be the key itself"
     )
+
+
+def check_secrets(settings: Settings, environ: Mapping[str, str] = os.environ) -> None:
+    """Raise SettingsError, with a line for each API key that the settings name and none has."""
+    named = {f"upstreams[{i}]": row.api_key_env for i, row in enumerate(settings.upstreams)}
+    named |= {"summarizer": settings.summarizer.api_key_env, "review": settings.review.api_key_env}
+    lines = []
+    for table, variable in named.items():
+        try:
+            if variable is not None:
+                read_secret(variable, f"{table}.api_key_env", environ)
+        except SettingsError as error:
+            lines.append(str(error))
+    if lines:
+        raise SettingsError("\n".join(lines))
 
 
 @contextmanager
@@ -90,44 +173,21 @@ def _check_secret(value: str, source: str) -> str:
     return value
 
 
-def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise SettingsError(f"{path}: is not valid TOML: {error}") from None
-
-
-def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, text in sorted(environ.items(), key=lambda item: item[0].lower()):  # outer first
-        if name.startswith(ENV_PREFIX) and ("__" in name or name == UPSTREAMS_VARIABLE):
-            *tables, key = name.removeprefix(ENV_PREFIX).lower().split("__")
-            table = found
-            for part in tables:
-                table = table.setdefault(part, {})
-                if not isinstance(table, dict):
-                    raise SettingsError(f"{name}: another variable sets {part} to a single value")
-            table[key] = _parse_value(name, text)
-    return found
-
-
-def _parse_value(name: str, text: str) -> Any:
-    if not text.lstrip().startswith(("[", "{")):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise SettingsError(f"{name}: is not valid JSON, which a list or table must be") from None
-
-
-def _merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     merged = dict(lower)
     for key, value in upper.items():
         current = merged.get(key)
-        if isinstance(value, Mapping) and isinstance(current, Mapping):
+        if isinstance(value, dict) and isinstance(current, dict):
             merged[key] = _merge(current, value)
         else:
             merged[key] = value
     return merged
+
+
+def _upstream_name(merged: dict[str, Any], index: str | int) -> str:
+    """Return the name of an upstream as the messages have it, nothing if it has none."""
+    try:
+        name = merged["upstreams"][index]["name"]
+    except (IndexError, KeyError, TypeError):
+        return ""
+    return f" (of {name!r:.80})"

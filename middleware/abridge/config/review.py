@@ -11,7 +11,7 @@ from abridge.config.setting_types import BaseUrl, PositiveSeconds, Table
 MODERATIONS_PATH = "/moderations"
 
 EXTRACT_UNREVIEWED = (
-    "summary.on_failure: 'extract' steps in where a review finds no time, and would show what none "
+    "'extract' steps in where a review finds no time, and would show what none "
     "has seen; must be omit or fail"
 )
 

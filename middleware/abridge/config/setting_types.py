@@ -24,6 +24,7 @@ from pydantic import (
     field_validator,
 )
 from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 from yarl import URL
 
 from abridge.apis.registry import APIS
@@ -38,6 +39,10 @@ STORE_SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """A header name as RFC 9110, section 5.6.2, defines it."""
 
+
+SIZE = 'must be a number of bytes, such as 1048576 or "32MiB"'
+
+_SIZE = re.compile(r"\s*\d+(\.\d+)?\s*[A-Za-z]*\s*", re.ASCII)
 
 T = TypeVar("T")
 
@@ -60,7 +65,7 @@ class Table(BaseModel):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SettingsError(explain_error(error)) from None
+            raise SettingsError(explain_error(error, type(self))) from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # not within tables
 
@@ -98,9 +103,9 @@ def _check_base_url(url: str) -> str:
     if not _has_host(url) or not rest.isprintable() or " " in rest:
         raise ValueError("must be an address with a valid host name or IP address")
     url = url.rstrip("/")
-    for api in APIS:
-        if url.endswith(api.path):
-            raise ValueError(f"must be the address without {api.path}, which is added to it")
+    for path in (*(api.path for api in APIS), "/models"):
+        if url.endswith(path):
+            raise ValueError(f"must be the address without {path}, which is added to it")
     return url
 
 
@@ -141,6 +146,23 @@ def _check_path_glob(value: str) -> str:
     return value
 
 
+def _check_model_glob(value: str) -> str:
+    if not value or value != value.strip():
+        raise ValueError("must be a model's name, or a glob of such, without spaces around it")
+    if "," in value:
+        raise ValueError('must be one glob; several are a list, such as ["gpt-*", "o3*"]')
+    if "[" in value and "]" not in value.partition("[")[2]:
+        raise ValueError("must be a glob whose [ is closed by a ]")
+    return value
+
+
+def _check_size(value: Any) -> Any:
+    """Check a size in words: pydantic reads its beginning alone."""
+    if isinstance(value, str) and not _SIZE.fullmatch(value):
+        raise ValueError(SIZE)
+    return value
+
+
 def _check_header_glob(value: str) -> str:
     name = value.strip().lower()
     if not _HEADER_NAME.fullmatch(name):
@@ -161,6 +183,8 @@ StoreAddress = Annotated[str, AfterValidator(_check_store_address)]
 
 PathGlob = Annotated[str, AfterValidator(_check_path_glob)]
 
+ModelGlob = Annotated[str, AfterValidator(_check_model_glob)]
+
 HeaderGlob = Annotated[str, AfterValidator(_check_header_glob)]
 
 CHARACTERS, TOKENS = Unit("characters"), Unit("tokens")
@@ -175,7 +199,7 @@ class _AsBytes:
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return handler(ByteSize)
+        return no_info_before_validator_function(_check_size, handler(ByteSize))
 
 
 @dataclass(frozen=True)
@@ -201,21 +225,11 @@ Characters = Annotated[PositiveInt, CHARACTERS]
 Tokens = Annotated[PositiveInt, TOKENS]
 
 
-def explain_error(error: ValidationError) -> str:
-    """Describe an error in one line: the key, the value it got, the values it takes.
+def explain_error(
+    error: ValidationError, table: type[BaseModel], path: tuple[str | int, ...] = ()
+) -> str:
+    """Return a line for each mistake in a table: the key, the value it got, the values it takes.
+    `path` is the table's own."""
+    from abridge.config.mistakes import explain  # noqa: PLC0415 -- seldom needed
 
-    The values of unknown keys are not repeated, nor are addresses under any key: either may hold a
-    secret.
-    """
-    first = error.errors()[0]
-    key_path = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
-    )
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "extra_forbidden":
-        return f"{key_path[1:]}: there is no such setting"
-    address = key_path.endswith((".base_url", ".store")) or "://" in str(first["input"])
-    is_private = address or isinstance(first["input"], dict)
-    if not key_path or is_private or first["type"] == "missing":
-        return f"{key_path[1:]}: {message}".removeprefix(": ")
-    return f"{key_path[1:]}: got {first['input']!r:.80}; {message}"
+    return explain(error, table, path)

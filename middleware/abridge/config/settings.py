@@ -5,6 +5,7 @@ Settings that contradict each other are rejected at startup, not at run time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -127,16 +128,19 @@ class Settings(Table):
 
     @model_validator(mode="after")
     def _resolve_routes(self) -> Settings:
-        names = [upstream.name for upstream in self.upstreams]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"upstreams: two are named {name!r}; each needs a name of its own")
-        upstreams = self.upstreams or (UpstreamSettings(),)
-        self._routes = tuple(self._make_route(*indexed) for indexed in enumerate(upstreams))
-        for route in self._routes:
-            self._check_route(route)
-            self._check_fallback(route.upstream, names)
-        self._check_workers()
+        wrong = list(self._find_wrong_names())
+        routes = []
+        for index, upstream in enumerate(self.upstreams or (UpstreamSettings(),)):
+            try:
+                routes.append(self._make_route(index, upstream))
+            except ValueError as error:
+                wrong += str(error).splitlines()
+        self._routes = tuple(routes)
+        if not wrong:
+            wrong = [line for place in enumerate(routes) for line in self._contradictions(*place)]
+            wrong += self._find_wrong_workers()
+        if wrong:
+            raise ValueError("\n".join(dict.fromkeys(wrong)))
         return self
 
     def find_route(self, model: str | None) -> Route | None:
@@ -164,14 +168,14 @@ class Settings(Table):
         return self._routes
 
     def _make_route(self, index: int, upstream: UpstreamSettings) -> Route:
-        key = f"upstreams[{index}]"
-        _reject_general_keys(upstream, key)
+        path = ("upstreams", index)
+        _reject_general_keys(upstream, f"upstreams[{index}]")
         return Route(
             upstream,
-            _override(self.summary, upstream.summary, f"{key}.summary"),
-            _override(self.reasoning, upstream.reasoning, f"{key}.reasoning"),
-            _override(self.usage, upstream.usage, f"{key}.usage"),
-            self._shareable(_override(self.history, upstream.history, f"{key}.history")),
+            _override(self.summary, upstream.summary, (*path, "summary")),
+            _override(self.reasoning, upstream.reasoning, (*path, "reasoning")),
+            _override(self.usage, upstream.usage, (*path, "usage")),
+            self._shareable(_override(self.history, upstream.history, (*path, "history"))),
             upstream.takes_client_credential(
                 is_only=len(self.upstreams) <= 1 and self.server.keys_file is None
             ),
@@ -186,63 +190,80 @@ class Settings(Table):
             return history.model_copy(update={"store": "none"})
         return history
 
-    def _check_fallback(self, upstream: UpstreamSettings, names: list[str]) -> None:
-        key = f"upstreams: fallback of {upstream.name!r}"
-        if upstream.fallback is None:
-            return
-        if upstream.fallback not in names or upstream.fallback == upstream.name:
-            raise ValueError(f"{key}: must name another upstream, not {upstream.fallback!r}")
-        if any(entry.base_url is None for entry in self.upstreams):
-            raise ValueError(f"{key}: needs upstreams with a base_url")
+    def _find_wrong_names(self) -> Iterator[str]:
+        """Yield a line for each name that another upstream has, or that none has."""
+        names = [upstream.name for upstream in self.upstreams]
+        for index, upstream in enumerate(self.upstreams):
+            if upstream.name in names[:index]:
+                yield (
+                    f"upstreams[{index}].name: two are named {upstream.name!r}; each needs a name "
+                    "of its own"
+                )
+            key, spare = f"upstreams[{index}].fallback", upstream.fallback
+            if spare is not None and (spare not in names or spare == upstream.name):
+                yield f"{key}: must name another upstream, not {spare!r}"
+            elif spare is not None and any(entry.base_url is None for entry in self.upstreams):
+                yield f"{key}: needs upstreams with a base_url"
 
-    def _check_workers(self) -> None:
+    def _find_wrong_workers(self) -> Iterator[str]:
         if self.server.workers > 1 and self.server.page:
-            raise ValueError(
-                "server.workers: must be 1 with server.page, which shows a single process"
-            )
+            yield "server.workers: must be 1 with server.page, which shows a single process"
 
-    def _check_history(self, history: HistorySettings, expose: Exposure) -> None:
+    def _contradictions(self, index: int, route: Route) -> Iterator[str]:
+        """Yield a line for each setting of a route that another contradicts."""
+
+        def key(table: str, name: str) -> str:
+            is_own = name in getattr(route.upstream, table)
+            return f"upstreams[{index}].{table}.{name}" if is_own else f"{table}.{name}"
+
+        summary, expose = route.summary, route.reasoning.expose
+        hiding = f"{key('reasoning', 'expose')} = {expose!r}"
+        if summary.default != "off" and summary.default not in summary.allow:
+            allow = key("summary", "allow")
+            yield f"{key('summary', 'default')}: {summary.default!r} is not one of {allow}"
+        if expose == "summary" and self.summarizer.kind == "extractive":
+            yield (
+                f"summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "
+                f"{hiding} hides; must be model, upstream or object"
+            )
+        if summary.on_failure == "extract":
+            on_failure = key("summary", "on_failure")
+            if expose == "summary":
+                yield (
+                    f"{on_failure}: 'extract' copies sentences of the raw reasoning, which "
+                    f"{hiding} hides; must be omit or fail"
+                )
+            if self.review.kind != "none":
+                yield f"{on_failure}: {EXTRACT_UNREVIEWED}"
+        yield from self._history_contradictions(
+            route.history, expose, hiding, key("history", "store")
+        )
+        fields = self.chat.summary_field, self.chat.raw_field
+        if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):
+            yield "chat.raw_field: must differ from chat.summary_field"
+
+    def _history_contradictions(
+        self, history: HistorySettings, expose: Exposure, hiding: str, key: str
+    ) -> Iterator[str]:
         sealed = history.seal_keys_env and self.chat.envelope != "none"
         keeps_reasoning = history.store != "none" or sealed or history.keep == "none"
         if expose in ("summary", "none") and not keeps_reasoning:
             if self.server.workers > 1:
-                raise ValueError(
+                yield (
                     f"server.workers: {self.server.workers} processes share no memory, and would "
-                    f"lose the reasoning that reasoning.expose = {expose!r} hides; set "
-                    "history.store to an address such as redis://127.0.0.1:6379/0, or set "
-                    "history.seal_keys_env and a chat.envelope"
+                    f"lose the reasoning that {hiding} hides; set history.store to an address such "
+                    "as redis://127.0.0.1:6379/0, or set history.seal_keys_env and a chat.envelope"
                 )
-            raise ValueError(
-                f"history.store: 'none' would lose the reasoning that reasoning.expose = "
-                f"{expose!r} hides; set it to memory, or set history.seal_keys_env and a "
-                "chat.envelope"
+                return
+            yield (
+                f"{key}: 'none' would lose the reasoning that {hiding} hides; set it to memory, or "
+                "set history.seal_keys_env and a chat.envelope"
             )
         if history.is_shared and not history.seal_keys_env:
-            raise ValueError(
-                "history.store: an address needs history.seal_keys_env, since reasoning leaves "
-                "the process only sealed"
+            yield (
+                f"{key}: an address needs history.seal_keys_env, since reasoning leaves the "
+                "process only sealed"
             )
-
-    def _check_route(self, route: Route) -> None:
-        default, expose = route.summary.default, route.reasoning.expose
-        if default != "off" and default not in route.summary.allow:
-            raise ValueError(f"summary.default: {default!r} is not one of summary.allow")
-        if expose == "summary" and self.summarizer.kind == "extractive":
-            raise ValueError(
-                "summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "
-                "reasoning.expose = 'summary' hides; must be model, upstream or object"
-            )
-        if expose == "summary" and route.summary.on_failure == "extract":
-            raise ValueError(
-                "summary.on_failure: 'extract' copies sentences of the raw reasoning, which "
-                "reasoning.expose = 'summary' hides; must be omit or fail"
-            )
-        if self.review.kind != "none" and route.summary.on_failure == "extract":
-            raise ValueError(EXTRACT_UNREVIEWED)
-        self._check_history(route.history, expose)
-        fields = self.chat.summary_field, self.chat.raw_field
-        if fields[0] == fields[1] != "auto" and expose in ("auto", "both"):
-            raise ValueError("chat.raw_field: must differ from chat.summary_field")
 
 
 def _reject_general_keys(upstream: UpstreamSettings, key: str) -> None:
@@ -251,9 +272,9 @@ def _reject_general_keys(upstream: UpstreamSettings, key: str) -> None:
             raise ValueError(f"{key}.{table}.{name}: can be set only in the general table")
 
 
-def _override(general: T, overrides: dict[str, Any], key: str) -> T:
+def _override(general: T, overrides: dict[str, Any], path: tuple[str | int, ...]) -> T:
     """Return the general table with an upstream's own keys laid over it."""
     try:
         return type(general).model_validate({**general.model_dump(), **overrides})
     except ValidationError as error:
-        raise ValueError(f"{key}.{explain_error(error)}") from None
+        raise ValueError(explain_error(error, type(general), path)) from None

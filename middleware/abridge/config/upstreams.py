@@ -13,6 +13,7 @@ from abridge.config.setting_types import (
     TOKENS,
     BaseUrl,
     HeaderGlob,
+    ModelGlob,
     PathGlob,
     ProfileName,
     Several,
@@ -30,7 +31,7 @@ class UpstreamSettings(Table):
     base_url: BaseUrl | None = None
     """Its address, up to where `/chat/completions` and the like follow. The proxy needs one;
     mounted around an application, there is none."""
-    models: Annotated[Several[str], Field(min_length=1)] = ("*",)
+    models: Annotated[Several[ModelGlob], Field(min_length=1)] = ("*",)
     """Globs of model names. A request goes to the first upstream of which one matches, and to the
     first of all if it names no model. If there is only one upstream, it gets every request."""
     rename: dict[str, str] = Field(default_factory=dict)

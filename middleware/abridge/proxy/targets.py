@@ -199,5 +199,6 @@ def _credential_header(upstream: UpstreamSettings) -> Header | None:
     """Return the header with the upstream's own key, if the settings name one."""
     if upstream.api_key_env is None:
         return None
-    key = read_secret(upstream.api_key_env, "upstreams[].api_key_env").encode()
+    setting = f"upstreams[].api_key_env (of {upstream.name!r})"
+    key = read_secret(upstream.api_key_env, setting).encode()
     return credential_header(key, PROFILES[upstream.profile], UPSTREAM_APIS.get(upstream.api))

@@ -56,7 +56,7 @@ def select_reviewer(
             "each other; set it to none, or hand none over"
         )
     if any(route.summary.on_failure == "extract" for route in settings.routes):
-        raise SettingsError(EXTRACT_UNREVIEWED)
+        raise SettingsError(f"summary.on_failure: {EXTRACT_UNREVIEWED}")
     return Reviewer(override)
 
 
