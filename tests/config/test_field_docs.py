@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from abridge.config.setting_types import Table
-from abridge.config.settings import LimitSettings, Settings, SummarySettings
+from abridge.config.settings import Settings
+from abridge.config.tables import LimitSettings, SummarySettings
 from abridge.config.upstreams import UpstreamSettings
 
 TABLES = [table for table in Table.__subclasses__() if table.__module__.startswith("abridge.")]

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from abridge.config.exposure import open_paths
 from abridge.config.loading import load_settings, read_secret
 from abridge.config.review import ReviewSettings
-from abridge.config.settings import Settings, SummarySettings
+from abridge.config.settings import Settings
+from abridge.config.tables import SummarySettings
 from abridge.errors import SettingsError
 
 U = "http://u.test/v1"

@@ -8,7 +8,8 @@ from typing import get_args
 
 import pytest
 
-from abridge.config.settings import PromptSettings, Settings
+from abridge.config.settings import Settings
+from abridge.config.tables import PromptSettings
 from abridge.core.plan import SummaryPlan
 from abridge.core.styles import STYLES, SummaryStyle, title_of
 

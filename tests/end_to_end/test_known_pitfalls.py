@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from abridge.config.settings import PromptSettings
+from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.summarizers.model.prompts import build_prompt
 from tests.support.asgi import Call, call

@@ -7,7 +7,7 @@ from itertools import count, pairwise
 
 import pytest
 
-from abridge.config.settings import PromptSettings
+from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
 from abridge.summarizers.extractive.extract import extract

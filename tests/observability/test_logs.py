@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.config.settings import LogSettings
+from abridge.config.tables import LogSettings
 from abridge.errors import SummarizerError
 from abridge.observability.logs import TEXT_FORMAT, JsonFormatter, _all_fields, set_up_logging
 from abridge.observability.record import SHUTTING_DOWN, Record

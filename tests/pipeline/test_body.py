@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.types import Message, Receive
 
-from abridge.config.settings import UPLOAD_GRACE, LimitSettings
+from abridge.config.tables import UPLOAD_GRACE, LimitSettings
 from abridge.errors import RequestError
 from abridge.pipeline.body import BufferedBody, MemoryBudget, buffer_body
 from tests.support.clock import Clock, clock

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.config.settings import KEEP_ALIVE_SECONDS, LimitSettings
+from abridge.config.tables import KEEP_ALIVE_SECONDS, LimitSettings
 from abridge.server.serve import HttpServer, listen, listener_url
 from tests.support.servers import Peer, soon
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from abridge.config.settings import ServerSettings
+from abridge.config.tables import ServerSettings
 from abridge.server.browser_guard import BrowserGuard
 from tests.support.asgi import Call, call
 from tests.support.servers import serve

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from abridge.config.settings import LimitSettings
+from abridge.config.tables import LimitSettings
 from abridge.server.open_files import fit_open_files
 
 resource = pytest.importorskip("resource", reason="only POSIX bounds open files")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens

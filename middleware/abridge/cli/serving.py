@@ -13,7 +13,8 @@ import click
 from abridge import __version__
 from abridge.app import create_app
 from abridge.client_keys.file import keys_notes
-from abridge.config.settings import Settings, SummarizerSettings
+from abridge.config.settings import Settings
+from abridge.config.tables import SummarizerSettings
 from abridge.config.warnings import settings_warnings
 from abridge.observability.logs import set_up_logging
 from abridge.observability.tracing import exporting_spans

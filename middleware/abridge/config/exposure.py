@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from abridge.apis.display import Exposure
 from abridge.apis.paths import SHARED_PATHS, OpenPaths
 from abridge.apis.registry import UPSTREAM_APIS
-from abridge.config.settings import ChatSettings, Route, Settings
+from abridge.config.settings import Route, Settings
+from abridge.config.tables import ChatSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile

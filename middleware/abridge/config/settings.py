@@ -18,14 +18,11 @@ from abridge.apis.model_names import ModelRenames
 from abridge.config.review import EXTRACT_UNREVIEWED, ReviewSettings
 from abridge.config.setting_types import Table, explain_error
 from abridge.config.tables import (
-    KEEP_ALIVE_SECONDS,
-    UPLOAD_GRACE,
     AttributionSettings,
     ChatSettings,
     HistorySettings,
     LimitSettings,
     LogSettings,
-    PromptSettings,
     ReasoningSettings,
     ServerSettings,
     SummarizerSettings,
@@ -37,27 +34,6 @@ from abridge.config.upstreams import UpstreamSettings
 
 if TYPE_CHECKING:
     from abridge.config.setting_dicts import SettingsDict
-
-__all__ = [
-    "FAILS_OVER",
-    "KEEP_ALIVE_SECONDS",
-    "ROUTE",
-    "UPLOAD_GRACE",
-    "AttributionSettings",
-    "ChatSettings",
-    "HistorySettings",
-    "LimitSettings",
-    "LogSettings",
-    "PromptSettings",
-    "ReasoningSettings",
-    "Route",
-    "ServerSettings",
-    "Settings",
-    "SummarizerSettings",
-    "SummarySettings",
-    "TracingSettings",
-    "UsageSettings",
-]
 
 ROUTE = "abridge.route"
 """The scope key under which the middleware passes the `Route` it chose to the proxy."""

@@ -28,7 +28,8 @@ from starlette.types import ASGIApp
 from abridge.apis import sse
 from abridge.apis.json import loads
 from abridge.app import create_app
-from abridge.config.settings import ServerSettings, Settings
+from abridge.config.settings import Settings
+from abridge.config.tables import ServerSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE

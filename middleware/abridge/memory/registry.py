@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from abridge.config.loading import read_secret, require_extra
 from abridge.config.setting_types import STORE_SCHEMES
-from abridge.config.settings import HistorySettings, Route, Settings
+from abridge.config.settings import Route, Settings
+from abridge.config.tables import HistorySettings
 from abridge.errors import SettingsError
 from abridge.memory.keys import Keyring
 from abridge.memory.opened_blobs import OpenedBlobs

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.json import contains
 from abridge.apis.openai import MINT_MARK
-from abridge.config.settings import HistorySettings, Route
+from abridge.config.settings import Route
+from abridge.config.tables import HistorySettings
 from abridge.core.conversation import PrefixDigest, Turn
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.opened_blobs import OpenedBlobs

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from abridge.apis.json import dumps
-from abridge.config.settings import LogSettings
+from abridge.config.tables import LogSettings
 from abridge.observability.record import Record
 
 TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope
 
-from abridge.config.settings import LimitSettings
+from abridge.config.tables import LimitSettings
 from abridge.errors import RequestError
 from abridge.http.asgi import call_on_leave, content_length
 from abridge.http.client_shares import ClientShares

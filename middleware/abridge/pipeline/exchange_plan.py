@@ -9,7 +9,8 @@ from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
-from abridge.config.settings import Route, Settings, SummarySettings
+from abridge.config.settings import Route, Settings
+from abridge.config.tables import SummarySettings
 from abridge.core.plan import Fallback, SummaryPlan
 from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE

@@ -22,7 +22,8 @@ from abridge.apis.summary_request import (
     requested_style,
 )
 from abridge.caches import CONTENT_TYPES, cached
-from abridge.config.settings import FAILS_OVER, ROUTE, LimitSettings, Route
+from abridge.config.settings import FAILS_OVER, ROUTE, Route
+from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError

@@ -29,7 +29,7 @@ from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
 from abridge.apis.user_text import last_user_text
 from abridge.client_keys.client_key import has_budget
 from abridge.config.exposure import hides_raw, shared_paths
-from abridge.config.settings import LimitSettings
+from abridge.config.tables import LimitSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json, Turn
 from abridge.core.language import AUTO, REASONING, detect_language

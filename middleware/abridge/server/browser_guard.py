@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.caches import CONTENT_TYPES, cached
-from abridge.config.settings import ServerSettings
+from abridge.config.tables import ServerSettings
 from abridge.errors import RequestError
 from abridge.http.asgi import answering_upgrade, request_paths
 from abridge.http.hosts import is_allowed_host

@@ -37,7 +37,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
-from abridge.config.settings import KEEP_ALIVE_SECONDS, LimitSettings
+from abridge.config.tables import KEEP_ALIVE_SECONDS, LimitSettings
 from abridge.errors import RequestError
 from abridge.http.client_shares import ClientShares, client_name
 from abridge.http.flag import Flag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from abridge.config.settings import LimitSettings
+from abridge.config.tables import LimitSettings
 
 FILES_FOR_EACH = 2
 """Files for each client's connection: itself, and one to upstream."""

@@ -23,7 +23,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from abridge.app import Abridge
-from abridge.config.settings import KEEP_ALIVE_SECONDS, LimitSettings, ServerSettings, Settings
+from abridge.config.settings import Settings
+from abridge.config.tables import KEEP_ALIVE_SECONDS, LimitSettings, ServerSettings
 from abridge.observability.admin import AdminEndpoints
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import SHUTTING_DOWN

@@ -17,7 +17,7 @@ from typing import Any, cast
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
-from abridge.config.settings import LimitSettings
+from abridge.config.tables import LimitSettings
 from abridge.http.client_shares import ClientShares, client_name
 from abridge.server.http_protocol import DISCARD_SECONDS, CountRefusal, reset
 from abridge.server.refusals import error_response, invalid

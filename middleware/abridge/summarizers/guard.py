@@ -21,7 +21,7 @@ from traceback import format_exception_only, format_tb
 
 from prometheus_client import CollectorRegistry
 
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.core.effects import OVERLOADED
 from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Scope
 
 from abridge.apis.api import Api
 from abridge.config.loading import read_secret
-from abridge.config.settings import LimitSettings, SummarizerSettings
+from abridge.config.tables import LimitSettings, SummarizerSettings
 from abridge.core.usage import EXTRACTIVE
 from abridge.errors import SettingsError
 from abridge.http.transport import Transport

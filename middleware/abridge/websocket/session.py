@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
-from abridge.config.settings import LimitSettings
+from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.http.client_shares import ClientShares, client_of

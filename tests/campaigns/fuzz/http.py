@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from abridge.config.settings import LimitSettings
+from abridge.config.tables import LimitSettings
 from abridge.server.http_protocol import protocol_factory
 from tests.campaigns.fuzz.case import Case, Json, latin
 from tests.campaigns.fuzz.mutations import cut, harm_bytes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.config.settings import PromptSettings
+from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, SummaryStyle

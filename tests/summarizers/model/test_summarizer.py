@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError

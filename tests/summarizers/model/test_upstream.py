@@ -12,7 +12,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.providers.catalog import PROFILES

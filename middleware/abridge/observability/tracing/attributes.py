@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.observability.logs import record_fields

@@ -10,7 +10,7 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.tags import TagSplitter
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.core.conversation import Json
 from abridge.providers.claude import find_capabilities
 from abridge.providers.profile import Profile

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from abridge.config.settings import PromptSettings
+from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, TITLE

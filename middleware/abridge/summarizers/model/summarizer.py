@@ -15,7 +15,7 @@ import httpx
 
 from abridge.apis.credentials import credential_header
 from abridge.apis.json import dumps
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.core.conversation import Json
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage

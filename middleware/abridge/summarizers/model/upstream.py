@@ -13,7 +13,7 @@ from urllib.parse import quote
 from starlette.types import ASGIApp
 
 from abridge.apis.api import Api
-from abridge.config.settings import SummarizerSettings
+from abridge.config.tables import SummarizerSettings
 from abridge.http.app_transport import AppTransport
 from abridge.http.asgi import quote_non_ascii
 from abridge.providers.profile import Profile
