@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from time import monotonic
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import choose_encoder
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
+
+SCRAPES_NOTED = 5
+
+LEAST_SCRAPES = 3
+"""Fewer do not tell an interval: somebody has had a look."""
 
 
 class Health:
@@ -22,8 +30,8 @@ class Health:
 class AdminEndpoints(Router):
     """An app with the admin endpoints alone.
 
-    It remembers the counters of the last scrape, so that a shutdown can wait until all that was
-    counted has been scraped.
+    It remembers the counters of the last scrape and when the last few came, so that a shutdown can
+    wait until all that was counted has been scraped.
     """
 
     def __init__(
@@ -33,6 +41,7 @@ class AdminEndpoints(Router):
         registry: CollectorRegistry,
         *,
         metrics_elsewhere: bool = False,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """With `metrics_elsewhere`, the path of the metrics says that another port has them."""
         self._health = health
@@ -40,6 +49,8 @@ class AdminEndpoints(Router):
         self._encode: Callable[[CollectorRegistry], bytes] = generate_latest
         self._last_counters: frozenset[bytes] | None = None
         self._scraped = asyncio.Event()
+        self._clock = clock
+        self._scraped_at: deque[float] = deque(maxlen=SCRAPES_NOTED)
         super().__init__(
             [
                 Route(f"{prefix}/healthz", self._healthz),
@@ -57,6 +68,13 @@ class AdminEndpoints(Router):
         return self._last_counters is None or self._last_counters == _parse_counters(
             self._encode(self._registry)
         )
+
+    @property
+    def scrape_due_in(self) -> float | None:
+        """Seconds within which another scrape should come. None if none did at an interval, or not
+        for long."""
+        due_in = scrape_due_at(self._scraped_at) - self._clock()
+        return due_in if due_in > 0 else None
 
     async def wait_for_scrape(self) -> None:
         """Wait for the next scrape."""
@@ -79,8 +97,17 @@ class AdminEndpoints(Router):
         # in a thread: it can take long enough to delay streams
         exposition = await asyncio.to_thread(self._encode, self._registry)
         self._last_counters = _parse_counters(exposition)
+        self._scraped_at.append(self._clock())
         self._scraped.set()
         return Response(exposition, media_type=content_type)
+
+
+def scrape_due_at(times: Sequence[float]) -> float:
+    """Return the time until which the next of some scrapes should come: twice the longest pause
+    between them, after the last. 0 if they are too few to tell."""
+    if len(times) < LEAST_SCRAPES:
+        return 0
+    return times[-1] + 2 * max(later - earlier for earlier, later in pairwise(times))
 
 
 def _parse_counters(exposition: bytes) -> frozenset[bytes]:

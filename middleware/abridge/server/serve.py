@@ -5,8 +5,8 @@ The first that ends the process makes the app not ready. It still accepts reques
 delay, so that load balancers can notice. Then the listener closes, and running requests may finish
 within the drain time. Requests that still run after that are cancelled, and tell their clients so.
 Connections that are still open even then are aborted. Each further signal ends the current step
-early. The admin listener stays until all this is over; if metrics are scraped there, it stays until
-the last scrape, within what is left of the drain time.
+early. The admin listener stays until all this is over; if metrics are scraped there at an
+interval, it stays until the last scrape, within what is left of the drain time.
 """
 
 from __future__ import annotations
@@ -231,16 +231,19 @@ async def _wait_or_signal(seconds: float, signals: SignalQueue) -> None:
 async def wait_for_last_scrape(
     admin: AdminEndpoints, settings: ServerSettings, signals: SignalQueue
 ) -> None:
-    """Wait for one more scrape, if metrics were scraped before and have changed since.
+    """Wait for one more scrape, if metrics were scraped at an interval and have changed since.
 
-    Waits for the rest of the drain time at most, or until another signal comes.
+    Waits until the scrape is overdue or the drain time over, or until another signal comes.
     """
     if admin.all_scraped or signals.first_at is None:
         return
-    _log.info("waiting for the last metrics to be collected")
+    if (due_in := admin.scrape_due_in) is None:
+        _log.info("not waiting for the last metrics to be collected: no scrape is due")
+        return
     end = signals.first_at + settings.drain_delay + settings.drain
+    remaining = min(due_in, max(0.0, end - asyncio.get_running_loop().time()))
+    _log.info("waiting up to %.1f s for the last metrics to be collected", remaining)
     waiting = {asyncio.create_task(admin.wait_for_scrape()), asyncio.create_task(signals.get())}
-    remaining = max(0.0, end - asyncio.get_running_loop().time())
     await asyncio.wait(waiting, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
         task.cancel()
