@@ -17,7 +17,7 @@ PATTERNS = (
 PAGES = [page for pattern in PATTERNS for page in sorted(ROOT.glob(pattern))]
 
 ADDRESS, MODEL = "http://127.0.0.1:8400", "your-model"
-"""What every page writes where readers put their own."""
+"""What the pages write where readers put their own."""
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _NEEDS = re.compile(r"<!-- needs (pip|npm): (.+) -->\s*$")
@@ -81,3 +81,8 @@ def assert_printed(output: str, printed: str) -> None:
         found = printed.find(piece, place)
         assert found >= 0, f"{piece!r} is not in what follows\n{printed[place:]}"
         place = found + len(piece)
+
+
+def with_readers_own(text: str, address: str) -> str:
+    """Put a reader's own address and model in, here those of `abridge demo --serve`."""
+    return text.replace(ADDRESS, address).replace(MODEL, "scripted")

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -27,7 +26,7 @@ import pytest
 
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, LATER_ANSWER, NOTE
-from tests.docs.pages import ADDRESS, MODEL, ROOT, Block, assert_printed, blocks_of
+from tests.docs.pages import ROOT, Block, assert_printed, blocks_of, with_readers_own
 from tests.page.chromium import chromium, new_tab
 from tests.support.servers import HANG, serve, unused_address
 from tests.support.sidecar import environment, sidecar
@@ -49,29 +48,6 @@ QUESTION = "How many primes are below 100?"
 TITLES = ("**Serving roast chicken**", "**Considering the gratin**", "**Examining the tart**")
 END = ANSWER.splitlines()[-1]
 FOR_THIS_TEST = {"NO_PROXY": "127.0.0.1", "HTTPS_PROXY": unused_address()}  # other traffic fails
-
-
-@pytest.fixture(scope="module")
-def demo() -> Iterator[str]:
-    """Run `abridge demo --serve`; return its address."""
-    running = subprocess.Popen(
-        (sys.executable, "-m", "abridge", "demo", "--serve"),
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    assert running.stdout is not None
-    try:
-        line = next(line for line in running.stdout if line.startswith("It keeps running"))
-        yield line.split()[-1]
-    finally:
-        running.send_signal(signal.SIGINT)
-        running.communicate(timeout=HANG)
-
-
-def with_readers_own(text: str, address: str) -> str:
-    """Put in what a reader puts in."""
-    return text.replace(ADDRESS, address).replace(MODEL, "scripted")
 
 
 def run(
