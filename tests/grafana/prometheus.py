@@ -63,10 +63,13 @@ class Prometheus:
 
 
 @asynccontextmanager
-async def prometheus(folder: Path, targets: Iterable[str]) -> AsyncIterator[Prometheus]:
-    """Run a Prometheus that scrapes `targets`, addresses of metrics, as a job named abridge."""
+async def prometheus(
+    folder: Path, targets: Iterable[str], **more: Any
+) -> AsyncIterator[Prometheus]:
+    """Run a Prometheus that scrapes `targets`, addresses of metrics, as a job named abridge; `more`
+    are other settings of it."""
     settings, log = folder / "prometheus.yml", folder / "prometheus.log"
-    settings.write_text(json.dumps(_settings(targets)))  # JSON is YAML
+    settings.write_text(json.dumps(_settings(targets) | more))  # JSON is YAML
     flags = (f"--config.file={settings}", f"--storage.tsdb.path={folder / 'data'}")
     for _ in range(ATTEMPTS):  # somebody else may take the port first
         address = f"127.0.0.1:{free_port()}"
