@@ -92,7 +92,11 @@ class Abridge:
             await self._run_lifespan(scope, receive, send)
         elif not decoded_path(scope).startswith(PATH_PREFIX):
             await self._middleware(scope, receive, send)
-        elif self._keys is None or decoded_path(scope) in OPEN_PATHS:
+        elif (
+            self._keys is None
+            or scope["type"] == "websocket"  # which the page has none of
+            or decoded_path(scope) in OPEN_PATHS
+        ):
             await self._router(scope, receive, send)
         else:
             await self._serve_page(self._keys, scope, receive, send)

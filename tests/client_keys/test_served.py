@@ -17,6 +17,7 @@ import httpx
 import openai
 import pytest
 from prometheus_client import CollectorRegistry
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from abridge.app import Abridge, create_app
@@ -174,6 +175,17 @@ class TestWithoutAKey:
         assert b"invalid_api_key" in caught.value.response.body
         assert served.sample("refusals_total", code="invalid_api_key") == 1
 
+    @pytest.mark.parametrize("path", ["/abridge", "/abridge/exchanges", "/v1/realtime"])
+    async def test_no_other_path_has_a_websocket(self, tmp_path: Path, path: str) -> None:
+        """Abridge's own server says so over HTTP, others by closing."""
+        async with sidecar(tmp_path, server={"page": True}) as served, serve(served.app) as other:
+            for address, status in ((served.url, 401), (other, 403)):
+                with pytest.raises(InvalidStatus) as caught:
+                    async with connect(f"{address.replace('http', 'ws')}{path}", proxy=None):
+                        pass
+                assert caught.value.response.status_code == status
+        assert served.upstream.requests == []
+
 
 class TestClients:
     async def test_a_key_is_answered_and_stays_here(self, tmp_path: Path) -> None:
@@ -260,8 +272,8 @@ class TestClients:
                     await client.messages.create(**CHAT, max_tokens=9)
 
             began = time.monotonic()
-            connect: Any = served.openai if kind == "openai" else served.anthropic
-            async with connect(key) as client:
+            client_of: Any = served.openai if kind == "openai" else served.anthropic
+            async with client_of(key) as client:
                 asking = asyncio.create_task(ask(client.with_options(max_retries=1)))
                 await until(refused)
                 clock[0] = 1.0
