@@ -119,4 +119,5 @@ def test_serve_refuses_a_broken_file(path: Path) -> None:
     words = ["serve", "--upstream", "http://127.0.0.1:9/v1", "--port", "0"]
     result = CliRunner().invoke(main, words, env={"ABRIDGE_SERVER__KEYS_FILE": str(path)})
     assert result.exit_code == 2
-    assert result.stderr == f"Error: server.keys_file: {path}: line 1: name: is missing\n"
+    variable = "ABRIDGE_SERVER__KEYS_FILE"
+    assert result.stderr == f"Error: {variable}: {path}: line 1: name: is missing\n"

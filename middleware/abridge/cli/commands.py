@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from abridge import __version__
 from abridge.cli.keys import keys
 from abridge.cli.options import (
+    InvalidInput,
     Overview,
     flag_names,
     nest_options,
@@ -27,17 +28,6 @@ from abridge.providers.catalog import PROFILES
 
 if TYPE_CHECKING:
     from abridge.check.run import Check
-
-
-class InvalidInput(click.ClickException):
-    """Invalid settings or arguments, a line for each mistake."""
-
-    exit_code = 2
-
-    def show(self, file: IO[str] | None = None) -> None:
-        for line in self.message.splitlines():
-            click.echo(f"Error: {line}", file=file, err=file is None)
-
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from abridge.cli.options import Overview
+from abridge.cli.options import InvalidInput, Overview
 from abridge.client_keys.client_key import (
     ClientKey,
     digest,
@@ -20,12 +20,6 @@ from abridge.client_keys.client_key import (
 from abridge.client_keys.file import add_key, load_keys, revoke_key
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
-
-
-class InvalidKey(click.ClickException):
-    """Invalid arguments, or a file that cannot be used."""
-
-    exit_code = 2
 
 
 def with_file_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -105,9 +99,9 @@ def add(
         path = _keys_file(file, config)
         add_key(path, made)
     except ValidationError as error:
-        raise InvalidKey(explain_key(error)) from None
+        raise InvalidInput(explain_key(error)) from None
     except SettingsError as error:
-        raise InvalidKey(str(error)) from None
+        raise InvalidInput(str(error)) from None
     click.echo(f"{name}: added to {path}; this is the only time its key is shown", err=True)
     click.echo(key)
 
@@ -119,7 +113,7 @@ def list_keys(file: Path | None, config: Path | None) -> None:
     try:
         known = load_keys(_keys_file(file, config)).keys.values()
     except SettingsError as error:
-        raise InvalidKey(str(error)) from None
+        raise InvalidInput(str(error)) from None
     for line in key_table(known, datetime.now(UTC).timestamp()):
         click.echo(line)
 
@@ -133,7 +127,7 @@ def revoke(name: str, file: Path | None, config: Path | None) -> None:
         path = _keys_file(file, config)
         revoke_key(path, name)
     except SettingsError as error:
-        raise InvalidKey(str(error)) from None
+        raise InvalidInput(str(error)) from None
     click.echo(f"{name}: revoked in {path}", err=True)
 
 
@@ -167,13 +161,13 @@ def _keys_file(file: Path | None, config: Path | None) -> Path:
 
 
 def _parse_expiry(text: str | None) -> datetime | None:
-    """Parse a day or time, which is UTC unless it says otherwise, or days. Raises InvalidKey."""
+    """Parse a day or time, which is UTC unless it says otherwise, or days. Raises InvalidInput."""
     if text is None:
         return None
     try:
         return parse_expiry(text, datetime.now(UTC))
     except (ValueError, OverflowError):
-        raise InvalidKey(
+        raise InvalidInput(
             f"--expires: got {text!r:.80}; must be a day such as 2027-01-31, a time such as "
             "2027-01-31T12:00:00Z, or a number of days such as 90d"
         ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 import click
 from pydantic import BaseModel
@@ -18,6 +18,16 @@ from abridge.config.upstreams import UpstreamSettings
 from abridge.core.styles import STYLES
 from abridge.errors import SettingsError
 from abridge.providers.catalog import PROFILES
+
+
+class InvalidInput(click.ClickException):
+    """Invalid settings or arguments, a line for each mistake."""
+
+    exit_code = 2
+
+    def show(self, file: IO[str] | None = None) -> None:
+        for line in self.message.splitlines():
+            click.echo(f"Error: {line}", file=file, err=file is None)
 
 
 class Overview(click.Group):
