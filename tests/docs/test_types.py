@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 import abridge
-
-ROOT = Path(__file__).parents[2]
+from tests.docs.pages import PAGES, blocks_of
 
 PACKAGES = Path(abridge.__file__).parents[1]
 
@@ -90,11 +89,11 @@ def pyright(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def programs() -> Iterator[tuple[str, str]]:
-    """Yield the Python programs of all pages, each with a name for its file."""
-    for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))):
-        fences = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-        for number, program in enumerate(fences, 1):
-            yield f"{page.stem.replace('-', '_')}_{number}.py", program
+    """Yield the documentation's programs that use Abridge, each with a name for its file."""
+    for page in PAGES:
+        for block in blocks_of(page):
+            if block.language == "python" and "from abridge import" in block.text:
+                yield f"{page.stem.lower().replace('-', '_')}_{block.line}.py", block.text
 
 
 @pytest.mark.parametrize("checker", [mypy, pyright])
@@ -102,6 +101,7 @@ def test_type_checkers_accept_the_documentations_programs_and_no_wrong_setting(
     checker: Checker, tmp_path: Path
 ) -> None:
     files = {**dict(programs()), "forms.py": FORMS, "mistakes.py": MISTAKES}
+    assert len(files) > 5
     for name, program in files.items():
         (tmp_path / name).write_text(program)
     mistaken = {
