@@ -41,6 +41,7 @@ async def test_metrics_are_collected_outside_the_event_loop() -> None:
         ([10], 0),
         ([10, 25], 0),
         ([10, 25, 40], 70),
+        ([10, 11, 12], 22),
         ([10, 12, 25, 27, 40], 66),  # two who scrape alike
     ],
 )

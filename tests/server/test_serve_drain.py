@@ -10,6 +10,7 @@ from itertools import chain, repeat
 import httpx
 import pytest
 
+from abridge.observability.admin import LEAST_SCRAPES
 from tests.support.checker import check_responses
 from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.servers import HANG, serve, soon, until
@@ -66,9 +67,7 @@ class Scraper:
 
 
 async def scrape_at_an_interval(session: httpx.AsyncClient, running: Sidecar) -> None:
-    """Scrape every few seconds, so that the next scrape is not overdue soon."""
-    for pause in (0, 4, 1):
-        await asyncio.sleep(pause)
+    for _ in range(LEAST_SCRAPES):
         await scrape(session, running.metrics)
 
 

@@ -19,6 +19,9 @@ SCRAPES_NOTED = 5
 LEAST_SCRAPES = 3
 """Fewer do not tell an interval: somebody has had a look."""
 
+SHORTEST_WAIT = 10.0
+"""Seconds after a scrape before the next is overdue, however short the interval."""
+
 
 class Health:
     """Readiness of the server."""
@@ -107,7 +110,8 @@ def scrape_due_at(times: Sequence[float]) -> float:
     between them, after the last. 0 if they are too few to tell."""
     if len(times) < LEAST_SCRAPES:
         return 0
-    return times[-1] + 2 * max(later - earlier for earlier, later in pairwise(times))
+    longest = max(later - earlier for earlier, later in pairwise(times))
+    return times[-1] + max(2 * longest, SHORTEST_WAIT)
 
 
 def _parse_counters(exposition: bytes) -> frozenset[bytes]:
