@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,6 +84,7 @@ async def test_a_summarized_stream(lines: Lines) -> None:
     assert fields == {
         "level": "info",
         "logger": "abridge.requests",
+        "pid": os.getpid(),
         "message": "request",
         "id": "r-1",
         "method": "POST",

@@ -151,6 +151,19 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
         assert all(isinstance(reading.exception(), httpx.HTTPError) for reading in readings)
 
 
+async def test_json_lines_carry_the_process_and_the_workers_number() -> None:
+    flags = ("--upstream", "http://127.0.0.1:9/v1", "--workers", "2", "--log-format", "json")
+    async with sidecar(*flags) as running:
+        workers = running.workers
+        running.signal()
+        assert await running.end() == 0
+    lines = [json.loads(line) for line in running.output.splitlines()]
+    assert {line["pid"] for line in lines if "worker" not in line} <= {running.process.pid}
+    drained = {line["pid"]: line["worker"] for line in lines if "not ready" in line["message"]}
+    assert drained.keys() == set(workers)
+    assert sorted(drained.values()) == [1, 2]
+
+
 async def test_a_frozen_worker_is_replaced() -> None:
     async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
         frozen, other = running.workers

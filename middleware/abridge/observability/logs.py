@@ -96,13 +96,20 @@ def _format_value(value: Any) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a line as one object: `time`, `level`, `logger`, `message`, a request's fields."""
+    """Formats a line as one object: `time`, `level`, `logger`, `pid`, the number of the worker if
+    there are several, `message`, a request's fields."""
+
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self._worker = {} if worker is None else {"worker": worker}
 
     def format(self, record: logging.LogRecord) -> str:
         values: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
+            "pid": record.process,
+            **self._worker,
         }
         request = getattr(record, FIELDS_ATTRIBUTE, None)
         values |= {"message": "request", **request} if request else {"message": record.getMessage()}
@@ -111,11 +118,12 @@ class JsonFormatter(logging.Formatter):
         return dumps(values).decode()
 
 
-def set_up_logging(settings: LogSettings) -> None:
-    """Log to standard error. `abridge serve` calls this."""
+def set_up_logging(settings: LogSettings, worker: int | None = None) -> None:
+    """Log to standard error. `abridge serve` calls this, and each of several workers with its
+    number."""
     handler = logging.StreamHandler()
     handler.setFormatter(
-        JsonFormatter() if settings.format == "json" else logging.Formatter(TEXT_FORMAT)
+        JsonFormatter(worker) if settings.format == "json" else logging.Formatter(TEXT_FORMAT)
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("abridge").setLevel(logging.INFO)

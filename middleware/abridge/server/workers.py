@@ -25,6 +25,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import cast
 
 import uvicorn
 from prometheus_client.multiprocess import mark_process_dead
@@ -101,13 +102,14 @@ def delete_gauges(pid: int | None) -> None:
 class WorkerServer(uvicorn.Server):
     """Stands in for uvicorn's server in a worker: builds the app and serves it."""
 
-    def __init__(self, config: uvicorn.Config, settings: Settings) -> None:
+    def __init__(self, config: uvicorn.Config, settings: Settings, number: int) -> None:
         super().__init__(config)
         self._settings = settings
+        self._number = number
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         (listener,) = sockets or []
-        set_up_logging(self._settings.log)
+        set_up_logging(self._settings.log, self._number)
         write_files_before_mapping()
         try:
             app = create_app(self._settings)
@@ -122,10 +124,15 @@ class WorkerServer(uvicorn.Server):
 
 class WorkerProcess(Process):
     def __init__(
-        self, config: uvicorn.Config, sockets: list[socket.socket], settings: Settings
+        self,
+        config: uvicorn.Config,
+        sockets: list[socket.socket],
+        settings: Settings,
+        number: int,
     ) -> None:
         super().__init__(config, sockets)
-        self._server = WorkerServer(config, settings)
+        self.number = number
+        self._server = WorkerServer(config, settings, number)
 
     def always_pong(self) -> None:
         """Answer pings, in the worker; stop the worker when the supervisor is gone.
@@ -209,7 +216,7 @@ class WorkerSupervisor(Multiprocess):
                 worker.terminate()
 
     def init_processes(self) -> None:
-        for worker in [self._start_worker() for _ in range(self.processes_num)]:
+        for worker in [self._start_worker(1 + index) for index in range(self.processes_num)]:
             self._wait_until_ready(worker)
         with self._lock:
             if not self.should_exit.is_set():
@@ -221,7 +228,7 @@ class WorkerSupervisor(Multiprocess):
                 continue
             worker.kill()
             self._remove_worker(worker)
-            replacement = self._start_worker()
+            replacement = self._start_worker(cast(WorkerProcess, worker).number)
             if self._wait_until_ready(replacement):
                 _log.error("worker %s died; %s is in its place", worker.pid, replacement.pid)
 
@@ -238,8 +245,9 @@ class WorkerSupervisor(Multiprocess):
                         _log.error("worker %s ended with %s", worker.pid, worker.exitcode)
                         self.exit_code = self.exit_code or 1
 
-    def _start_worker(self) -> WorkerProcess:
-        worker = WorkerProcess(self.config, self.sockets, self._settings)
+    def _start_worker(self, number: int) -> WorkerProcess:
+        """Start a worker; one that replaces another has its number."""
+        worker = WorkerProcess(self.config, self.sockets, self._settings, number)
         with self._lock:
             if not self.should_exit.is_set():
                 worker.start()
