@@ -107,7 +107,10 @@ def test_each_surprise_names_its_key(
 def test_of_several_upstreams_each_says_whether_it_gets_the_clients_credential(
     first: dict[str, Any], second: dict[str, Any], keys: list[str]
 ) -> None:
-    entries = [{"name": "a", "base_url": U, **first}, {"name": "b", "base_url": U, **second}]
+    entries = [
+        {"name": "a", "base_url": U, "models": ["a*"], **first},
+        {"name": "b", "base_url": U, **second},
+    ]
     lines = settings_warnings(Settings.model_validate({"upstreams": entries}))
     assert [line.partition(":")[0] for line in lines] == keys
 
@@ -125,3 +128,32 @@ def test_a_fallback_that_shows_what_is_hidden_is_told(
     settings = {"upstreams": [{"base_url": U, **entry} for entry in entries], **MEMORY}
     lines = list(settings_warnings(Settings.model_validate(settings)))
     assert any(line.startswith("upstreams[].fallback: 'a' hides") for line in lines) is warns
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "unreachable"),
+    [
+        (["*"], ["*"], ["*"]),
+        (["*"], ["gpt-*", "o3"], ["gpt-*", "o3"]),
+        (["gpt-*"], ["gpt-5*", "o3"], ["gpt-5*"]),
+        (["gpt-*"], ["gpt-[45]", "gpt-?"], ["gpt-[45]", "gpt-?"]),
+        (["gpt-5*"], ["gpt-*"], []),
+        (["*a*"], ["x[ab]y"], []),
+        (["gpt-?"], ["gpt-*", "gpt-5", "gpt-?"], ["gpt-?"]),
+        (["gpt-5"], ["GPT-5"], []),
+    ],
+)
+def test_globs_that_an_earlier_upstream_leaves_nothing_are_told(
+    first: list[str], second: list[str], unreachable: list[str]
+) -> None:
+    entries = [
+        {"name": "a", "base_url": U, "credential": "none", "models": first},
+        {"name": "b", "base_url": U, "credential": "none", "models": second},
+    ]
+    lines = list(settings_warnings(Settings.model_validate({"upstreams": entries})))
+    start = "upstreams[1].models: "
+    assert [
+        line.removeprefix(start).partition(" of upstream 'b' matches no")[0] for line in lines
+    ] == [repr(glob) for glob in unreachable]
+    entries[0]["fallback"] = "b"
+    assert list(settings_warnings(Settings.model_validate({"upstreams": entries}))) == []

@@ -21,6 +21,7 @@ from abridge.cli.options import (
     one_of,
     with_setting_options,
 )
+from abridge.config.addresses import find_own_addresses
 from abridge.config.loading import SettingSources, check_secrets
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
@@ -181,4 +182,6 @@ def _load_settings(sources: SettingSources) -> Settings:
             "upstreams: none is set; set at least one, with --upstream http://127.0.0.1:8000/v1 "
             "or in the file, as [[upstreams]] with base_url"
         )
+    if own := list(find_own_addresses(settings)):
+        raise SettingsError(sources.locate("\n".join(own)))
     return settings

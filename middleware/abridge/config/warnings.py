@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
+from abridge.config.addresses import find_unversioned
 from abridge.config.exposure import hides_raw, shows_both_without_store
 from abridge.config.settings import Settings
 from abridge.core.language import AUTO, REASONING
 from abridge.http.hosts import is_loopback_name
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import is_reasoning_model
+
+_ONE_OF_SEVERAL = re.compile(r"\[.[^]]*\]|\?")
+"""What stands for one of several characters in a glob."""
 
 
 def settings_warnings(settings: Settings) -> Iterator[str]:
@@ -185,6 +191,29 @@ def _warn_revealing_fallback(settings: Settings) -> Iterator[str]:
             )
 
 
+def _warn_unreachable_upstream(settings: Settings) -> Iterator[str]:
+    """Warn of globs that match nothing which an earlier upstream's do not match as well."""
+    earlier: list[tuple[str, str]] = []  # globs, each with its upstream's name
+    spares = {upstream.fallback for upstream in settings.upstreams}
+    for index, upstream in enumerate(settings.upstreams):
+        for glob in upstream.models if upstream.name not in spares else ():
+            name = next((name for known, name in earlier if _covers(known, glob)), None)
+            if name is not None:
+                yield (
+                    f"upstreams[{index}].models: {glob!r} of upstream {upstream.name!r} matches no "
+                    f"model that upstream {name!r} before it does not take; put {upstream.name!r} "
+                    f"first, or give {name!r} other models"
+                )
+        earlier += [(glob, upstream.name) for glob in upstream.models]
+
+
+def _covers(glob: str, other: str) -> bool:
+    """Return whether a glob surely matches all that another does."""
+    if set(glob) & set("?["):
+        return glob == other
+    return fnmatchcase(_ONE_OF_SEVERAL.sub("\0", other), glob)
+
+
 WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_thinking_summarizer,
     _warn_copied_language,
@@ -198,4 +227,6 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_unknown_summaries,
     _warn_revealing_fallback,
     _warn_uncounted_keys,
+    find_unversioned,
+    _warn_unreachable_upstream,
 )

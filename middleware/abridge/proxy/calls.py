@@ -15,11 +15,12 @@ from typing import NamedTuple
 import httpx
 from starlette.types import Scope
 
+from abridge.config.addresses import suggest_version
 from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.http.asgi import get_header
 from abridge.http.transport import Response, Transport, send_by
 from abridge.observability.metrics import Metrics
-from abridge.proxy.targets import UpstreamTarget
+from abridge.proxy.targets import LoopError, UpstreamTarget
 
 
 class Failure(NamedTuple):
@@ -53,6 +54,7 @@ MALFORMED_MESSAGE = "The request cannot be forwarded as it is."
 FAILURE_TABLE = (
     TIMEOUT,
     UNREACHABLE,
+    Failure(LoopError, 508, "upstream_loop", "The upstream leads back to Abridge itself."),
     Failure(httpx.LocalProtocolError, 400, "malformed", MALFORMED_MESSAGE),
     Failure(httpx.InvalidURL, 400, "malformed", MALFORMED_MESSAGE),
     BROKEN,
@@ -63,6 +65,9 @@ TRANSPORT_ERRORS = (httpx.TransportError, httpx.InvalidURL)
 
 CONNECTION_ERRORS = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
 """Those of a connection that was not made, or that broke before the response began."""
+
+FIRST_ANSWERS = 3
+"""If so many of an upstream's first answers are 404, its address is probably wrong."""
 
 BUSY_STATUSES = frozenset({429, 503, 529})
 """Statuses of an upstream that cannot answer now (529: Anthropic's `overloaded_error`)."""
@@ -79,6 +84,8 @@ class UpstreamCaller:
             transport.send if isinstance(transport, Transport) else partial(send_by, transport)
         )
         self._metrics = metrics
+        self._not_found: dict[str, int] = {}  # of upstreams, how many answers were 404 alone
+        self._found: set[str] = set()  # upstreams that answered otherwise, or were reported
 
     async def call(
         self, target: UpstreamTarget, scope: Scope, body: bytes | httpx.AsyncByteStream
@@ -92,7 +99,18 @@ class UpstreamCaller:
             raise
         self._metrics.upstream_seconds.labels(target.name).observe(monotonic() - started)
         self._metrics.upstream_responses.labels(target.name, response.status).inc()
+        if target.name not in self._found and scope["method"] == "POST":
+            self._note_answer(target, response.status)
         return response
+
+    def _note_answer(self, target: UpstreamTarget, status: int) -> None:
+        """Say once of an upstream that its first answers were 404 alone."""
+        count = self._not_found[target.name] = self._not_found.get(target.name, 0) + 1
+        if status == 404 and count < FIRST_ANSWERS:
+            return
+        self._found.add(target.name)
+        if status == 404:
+            log_not_found(target)
 
     async def call_or_fail_over(
         self, target: UpstreamTarget, scope: Scope, body: bytes
@@ -123,6 +141,19 @@ class UpstreamCaller:
 def classify_failure(error: Exception) -> Failure:
     """Classify one of `TRANSPORT_ERRORS`."""
     return next(failure for failure in FAILURE_TABLE if isinstance(error, failure.error_type))
+
+
+def log_not_found(target: UpstreamTarget) -> None:
+    """Say what is probably wrong with the address of an upstream."""
+    base_url = target.origin + target.base_path.decode()
+    with_version = suggest_version(base_url)
+    advice = "check base_url and the names of models; `abridge check` looks for the API"
+    if with_version is not None:
+        advice = f"set base_url to {with_version} if it has its API there"
+    _log.warning(
+        "upstream %s: has answered 404 to each of its first %d requests, at %s: %s",
+        *(target.name, FIRST_ANSWERS, base_url, advice),
+    )
 
 
 def log_failure(error: Exception, target: UpstreamTarget) -> None:

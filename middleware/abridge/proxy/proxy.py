@@ -40,7 +40,7 @@ from abridge.proxy.calls import (
 )
 from abridge.proxy.errors import error_response, retry_later_response
 from abridge.proxy.models import is_models_request, join_models
-from abridge.proxy.targets import UpstreamTarget, end_to_end_headers
+from abridge.proxy.targets import UpstreamTarget, end_to_end_headers, make_instance
 
 NOTICE_SECONDS = 1.0
 """Seconds for a request that a stopping server cancels to send its error response."""
@@ -71,8 +71,10 @@ class Proxy:
         limits = settings.limits
         self._metrics = metrics_for(registry)
         self._metrics.requests_in_flight_limit.inc(limits.in_flight)
+        instance = make_instance()
         self._targets = {
-            route.upstream.name: UpstreamTarget.from_route(route) for route in settings.routes
+            route.upstream.name: UpstreamTarget.from_route(route, instance)
+            for route in settings.routes
         }
         self._default = settings.routes[0]
         transport = transport or Transport(

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
+from secrets import token_hex
 
 import httpx
 from starlette.types import Scope
@@ -24,7 +25,7 @@ from abridge.config.loading import read_secret
 from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
-from abridge.http.asgi import encoded_path
+from abridge.http.asgi import encoded_path, get_header
 from abridge.http.transport import Request, body_length
 from abridge.providers.catalog import PROFILES
 
@@ -75,6 +76,27 @@ FORWARDED_PREFIXES = (b"openai-", b"anthropic-", b"x-stainless-", b"x-openai-", 
 """Prefixes of further ones."""
 
 
+VIA = b"x-abridge-via"
+"""The request header with the ids of the proxies of Abridge's that a request passed."""
+
+MAX_PROXIES = 8
+"""How many of them a request passes at most."""
+
+MAX_VIA = MAX_PROXIES * 18
+"""The bytes that are read of the header: an id has 16."""
+
+_INSTANCE = re.compile(rb"\b[0-9a-f]{16}\b")
+
+
+class LoopError(httpx.LocalProtocolError):
+    """A request came back to the proxy that sent it."""
+
+
+def make_instance() -> bytes:
+    """Return an id for a proxy."""
+    return token_hex(8).encode()
+
+
 def end_to_end_headers(
     headers: Iterable[Header], dropped: frozenset[bytes] = HOP_BY_HOP
 ) -> list[Header]:
@@ -115,9 +137,10 @@ class UpstreamTarget:
     dropped_names: frozenset[bytes]  # of those that no setting adds
     header_globs: re.Pattern[str]  # match the headers that its settings add to those
     renames: ModelRenames
+    instance: bytes  # the id of the proxy that sends its requests
 
     @classmethod
-    def from_route(cls, route: Route) -> UpstreamTarget:
+    def from_route(cls, route: Route, instance: bytes) -> UpstreamTarget:
         """Raises SettingsError."""
         upstream = route.upstream
         if upstream.base_url is None:
@@ -137,13 +160,14 @@ class UpstreamTarget:
             HOP_BY_HOP | (DECIDED - names),
             re.compile("|".join(map(translate, upstream.forward_headers)) or NOTHING),
             route.renames,
+            instance,
         )
 
     def build_request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> Request:
         """Return the request to send for a client's request.
 
-        Raises httpx.InvalidURL, and httpx.LocalProtocolError if it does not say where its body
-        ends.
+        Raises httpx.InvalidURL, httpx.LocalProtocolError if it does not say where its body ends,
+        and LoopError if it came from the same proxy.
         """
         target, query = self._path(scope), scope.get("query_string", b"")
         if query:
@@ -170,6 +194,7 @@ class UpstreamTarget:
             if header[0] in names or self._adds(header[0])
         ]
         forwarded.insert(0, (b"host", self.host))
+        forwarded.append((VIA, self._extend_via(get_header(headers, VIA))))
         if self.credential is not None:
             forwarded.append(self.credential)
         declared = [header for header in headers if header[0] == b"content-length"]
@@ -179,6 +204,15 @@ class UpstreamTarget:
             return forwarded, len(body)
         framing = declared or [(b"transfer-encoding", b"chunked")]
         return forwarded + framing, body_length(framing)
+
+    def _extend_via(self, passed: bytes) -> bytes:
+        """Return the ids of the proxies that a request passed, and this one's. Raises LoopError."""
+        if not passed:
+            return self.instance
+        ids = _INSTANCE.findall(passed[:MAX_VIA])
+        if self.instance in ids or len(ids) >= MAX_PROXIES:
+            raise LoopError("base_url leads back to Abridge itself")
+        return b", ".join([*ids, self.instance])
 
     def _adds(self, name: bytes) -> bool:
         """Return whether a prefix or the settings add a header, by its name in lower case."""
