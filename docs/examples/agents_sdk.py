@@ -23,15 +23,14 @@ async def main() -> None:
     """Ask once, and print the summary and the answer as they arrive."""
     run = Runner.run_streamed(agent, "How many primes are below 100?")
     async for event in run.stream_events():
-        if event.type != "raw_response_event":
-            continue
-        if event.data.type == "response.reasoning_summary_part.done":
-            print("\n")
-        elif event.data.type in (
-            "response.reasoning_summary_text.delta",
-            "response.output_text.delta",
-        ):
-            print(event.data.delta, end="", flush=True)
+        if event.type == "raw_response_event":
+            data = event.data
+            if data.type == "response.reasoning_summary_text.delta":
+                print(data.delta, end="", flush=True)
+            elif data.type == "response.reasoning_summary_part.done":
+                print("\n")
+            elif data.type == "response.output_text.delta":
+                print(data.delta, end="", flush=True)
     print()
 
 

@@ -4,11 +4,12 @@ pip install langchain-openai && python langchain_chat.py
 """
 
 from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
 
 model = ChatOpenAI(
     model="your-model",
     base_url="http://127.0.0.1:8400/v1",
-    api_key="none",
+    api_key=SecretStr("none"),
     use_responses_api=True,
     reasoning={"summary": "auto"},
 )
