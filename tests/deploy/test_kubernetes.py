@@ -20,7 +20,7 @@ from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.config.warnings import settings_warnings
 from abridge.server.serve import CANCEL_SECONDS
-from tests.deploy.dockerfile import image
+from tests.deploy.dockerfile import ROOT, image
 from tests.deploy.manifests import (
     FORMS,
     KUBERNETES,
@@ -41,6 +41,8 @@ OPERATORS = ("ServiceMonitor", "PrometheusRule", "ExternalSecret")
 """Kinds that Kubernetes's own schemas do not describe."""
 
 KiB, MiB = 1 << 10, 1 << 20
+METRICS = ROOT / "docs" / "metrics.md"
+"""The page that runbooks are on."""
 
 
 @pytest.fixture(params=FORMS)
@@ -351,6 +353,7 @@ def test_each_alert_links_to_its_own_heading(standalone: list[Object]) -> None:
         assert alerts
         for alert in alerts:
             assert alert["annotations"]["runbook_url"] == f"{runbooks}#{alert['alert'].lower()}"
+            assert f"\n### {alert['alert']}\n" in METRICS.read_text()
 
 
 def test_the_dashboard_is_small_enough_for_kubectl_apply(standalone: list[Object]) -> None:
