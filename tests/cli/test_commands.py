@@ -195,7 +195,7 @@ class TestHelp:
             assert " ".join([name, *paragraph.split()]) in words
 
     @pytest.mark.parametrize("columns", [60, 80, 120])
-    @pytest.mark.parametrize("command", ["", *main.commands])
+    @pytest.mark.parametrize("command", ["", *main.commands, "keys add", "keys list"])
     def test_no_line_is_wider_than_the_terminal(self, command: str, columns: int) -> None:
         words = [*command.split(), "--help"]
         output = CliRunner().invoke(main, words, terminal_width=columns).output
