@@ -61,6 +61,17 @@ async def findings_for(app: ASGIApp, settings: Any = None, **check: Any) -> list
         return [finding async for finding in checking.findings()]
 
 
+class At:
+    """A server that answers by the whole path."""
+
+    def __init__(self, answers: dict[str, Answer], elsewhere: Answer) -> None:
+        self._apps = {path: Upstream(answer) for path, answer in answers.items()}
+        self._elsewhere = Upstream(elsewhere)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._apps.get(scope["path"], self._elsewhere)(scope, receive, send)
+
+
 def about(findings: list[Finding], subject: str) -> Finding:
     return next(finding for finding in findings if finding.subject.endswith(subject))
 
@@ -216,8 +227,55 @@ class TestReaching:
         finding = about(await findings_for(server, {"upstream": upstream}), "default")
         assert finding.grade == grade
         assert words in finding.text
-        (received,) = server.apps["models"].requests
-        assert received.header("authorization") == ("Bearer geheim" if keyed else None)
+        for received in server.apps["models"].requests:
+            assert received.header("authorization") == ("Bearer geheim" if keyed else None)
+
+    @pytest.mark.parametrize(
+        ("path", "listed_at", "found"),
+        [
+            ("", "/v1", "/v1"),
+            ("/api", "/v1", "/v1"),
+            ("/openai", "/openai/v1", "/openai/v1"),
+            ("/v1", "", ""),
+            ("", "/v1beta", "/v1beta"),
+            ("/v1", "/v1", None),
+            ("", "/v2", None),
+        ],
+    )
+    @pytest.mark.parametrize("elsewhere", [Answer.json({}, 404), Answer.json({"error": "None"})])
+    async def test_an_address_beside_the_api_is_a_fault_that_names_the_right_one(
+        self, path: str, listed_at: str, found: str | None, elsewhere: Answer
+    ) -> None:
+        async with serve(At({f"{listed_at}/models": MODELS}, elsewhere)) as url:
+            settings = {"upstreams": [{"base_url": url + path}]}
+            findings = [each async for each in Check(Settings.model_validate(settings)).findings()]
+        upstream = about(findings, "upstream default")
+        assert (upstream.grade == "fault") is (found is not None)
+        if found is not None:
+            assert upstream.text == (
+                f"{url}{path} answers, but has no API there; {url}{found} has one: set base_url to "
+                "that"
+            )
+
+    async def test_without_a_list_of_models_it_is_found_by_a_probe(self) -> None:
+        chat = Answer(chat_stream(THOUGHT))
+        async with serve(At({"/v1/chat/completions": chat}, Answer.json({}, 404))) as url:
+            settings = Settings.model_validate({"upstreams": [{"base_url": url}]})
+            checking = Check(settings, probing=True, model="m")
+            findings = [each async for each in checking.findings()]
+        faults = [each.text for each in findings if each.grade == "fault"]
+        assert (
+            f"{url} answers, but has no API there; {url}/v1 has one: set base_url to that" in faults
+        )
+
+    @pytest.mark.parametrize("path", ["", "/v1", "/llm/v1"])
+    async def test_an_upstream_that_is_an_abridge_is_told(self, path: str) -> None:
+        health = Answer([b"ok\n"], headers={"content-type": "text/plain"})
+        at = {f"{path}/models": MODELS, f"{path.removesuffix('/v1')}/abridge/healthz": health}
+        async with serve(At(at, Answer.json({}, 404))) as url:
+            settings = {"upstreams": [{"base_url": url + path}]}
+            findings = [each async for each in Check(Settings.model_validate(settings)).findings()]
+        assert [each.grade for each in findings if "is an Abridge, too" in each.text] == ["note"]
 
     async def test_a_missing_key_is_a_fault(self) -> None:
         findings = await findings_for(

@@ -318,6 +318,10 @@ def test_upstreams_cannot_be_set_by_a_variable_for_each_key(tmp_path: Path) -> N
         (("--upstream", "localhost:1"), "--upstream: must be an http or https address"),
         (("--profile", "vllm"), "--profile: needs --upstream"),
         (
+            ("--upstream", "http://localhost:9/v1", "--port", "9"),
+            "--upstream: is where Abridge itself listens, at 127.0.0.1:9; must be the model server",
+        ),
+        (
             ("--upstream", "http://127.0.0.1:9/v1", "--api", "anthropic"),
             "--api: got 'anthropic'; must be 'same', ",
         ),

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 import click
@@ -15,6 +15,7 @@ import httpx
 from abridge.apis.credentials import Header, bearer_header
 from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import dumps, objects, parse_object, string
+from abridge.config.addresses import other_addresses, without_version
 from abridge.config.loading import read_secret
 from abridge.core.conversation import Json
 from abridge.http.asgi import Inflater, can_inflate
@@ -23,6 +24,8 @@ Grade = Literal["ok", "note", "fault"]
 
 COLOURS: dict[Grade, str] = {"ok": "green", "note": "yellow", "fault": "red"}
 
+
+HEALTH_PATH = "/abridge/healthz"
 
 MAX_LISTED_MODELS = 3
 """Model names printed."""
@@ -144,17 +147,58 @@ class ReachResult:
 
 
 async def reach(target: CheckTarget, subject: str) -> ReachResult:
-    """Request the list of models: nothing is cheaper, and nearly every server has one."""
+    """Request the list of models: nothing is cheaper, and nearly every server has one.
+
+    Where there is none, look for one at the addresses that may have been meant.
+    """
     url = target.base_url
     try:
-        async with target.send_request("/models") as response:
-            body = b"".join([chunk async for chunk in read_chunks(response)])
+        status, body = await _get(target, "/models")
     except httpx.TransportError as error:
         finding = Finding(subject, f"{url} {describe_error(error)}", "fault")
         return ReachResult(finding, answers=False)
-    if response.status_code == 200:
+    lists_models = status == 200 and _has_models(body)
+    if status in (200, 404) and not lists_models:
+        for other in other_addresses(url):
+            if await _is_api(replace(target, base_url=other)):
+                return ReachResult(wrong_address(subject, url, other))
+    if status == 200:
         return _models_result(subject, url, body)
-    return ReachResult(_status_finding(subject, target, response.status_code))
+    return ReachResult(_status_finding(subject, target, status))
+
+
+def wrong_address(subject: str, url: str, other: str) -> Finding:
+    text = f"{url} answers, but has no API there; {other} has one: set base_url to that"
+    return Finding(subject, text, "fault")
+
+
+async def is_abridge(target: CheckTarget) -> bool:
+    """Return whether an Abridge answers at an address."""
+    mounted = CheckTarget(without_version(target.base_url), target.transport)
+    try:
+        return await _get(mounted, HEALTH_PATH) == (200, b"ok\n")
+    except httpx.TransportError:
+        return False
+
+
+async def _is_api(target: CheckTarget) -> bool:
+    """Return whether there are models at an address, or whether it asks for a key to list them."""
+    try:
+        status, body = await _get(target, "/models")
+    except httpx.TransportError:
+        return False
+    return status in (401, 403) or (status == 200 and _has_models(body))
+
+
+async def _get(target: CheckTarget, path: str) -> tuple[int, bytes]:
+    """Return status and body. Raises httpx.TransportError."""
+    async with target.send_request(path) as response:
+        body = b"".join([chunk async for chunk in read_chunks(response)])
+    return response.status_code, body
+
+
+def _has_models(body: bytes) -> bool:
+    return isinstance(as_openais(parse_object(body) or {}).get("data"), list)
 
 
 def _models_result(subject: str, url: str, body: bytes) -> ReachResult:

@@ -14,11 +14,12 @@ from abridge.apis.credentials import Header, credential_header
 from abridge.apis.model_names import MATCHED
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.check.probe import Probe, compare_apis, suggest_discovery
-from abridge.check.reach import CheckTarget, Finding, ReachResult, reach
+from abridge.check.reach import CheckTarget, Finding, ReachResult, is_abridge, reach, wrong_address
 from abridge.check.review import probe_review, reach_review
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
 from abridge.client_keys.door import open_keys
 from abridge.client_keys.file import keys_notes
+from abridge.config.addresses import other_addresses
 from abridge.config.settings import Route, Settings
 from abridge.config.warnings import settings_warnings
 from abridge.errors import SettingsError
@@ -27,6 +28,10 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.memory.stores.store import observe_nothing
 from abridge.observability.tracing import exporting_spans
 from abridge.providers.catalog import PROFILES
+
+IS_ABRIDGE = (
+    "is an Abridge, too; requests that lead back to the one that sent them are answered 508"
+)
 
 RESPONSE_TIMEOUT = 30.0
 """Seconds without a response before giving up; the settings may lower it."""
@@ -87,6 +92,8 @@ class Check:
         if names_model and reached.answers and not reached.is_reachable:
             reached = replace(reached, finding=replace(reached.finding, grade="note"))
         yield reached.finding
+        if reached.answers and await is_abridge(target):
+            yield Finding(subject, IS_ABRIDGE, "note")
         for finding in _describe_names(route, reached, subject):
             yield finding
         if self.probing and reached.is_reachable:
@@ -111,9 +118,22 @@ class Check:
             better = suggest_discovery(reports, subject)
         if better is not None:
             yield better
+        if all(report.is_missing for report in reports):
+            other = await self._find_other_address(probe, apis[0])
+            if other is not None:
+                yield wrong_address(subject, target.base_url, other)
         if all(report.finding.grade != "ok" for report in reports):
             which = "no API streams" if len(apis) > 1 else "it does not stream"
             yield Finding(subject, f"{which} an answer of {model}", "fault")
+
+    async def _find_other_address(self, probe: Probe, api: UpstreamApi) -> str | None:
+        """Return an address at which an upstream has an API that it has not where it was asked."""
+        for url in other_addresses(probe.target.base_url):
+            moved = replace(probe, target=replace(probe.target, base_url=url))
+            report = await moved.ask(api)
+            if report.finding.grade == "ok":
+                return url
+        return None
 
     def _target_for(self, route: Route, transport: httpx.AsyncBaseTransport) -> CheckTarget:
         upstream = route.upstream

@@ -31,12 +31,17 @@ def suggest_version(base_url: str, api: str = "same") -> str | None:
 def other_addresses(base_url: str) -> list[str]:
     """Return where the API may be, if it is not at this address: with a version, without it, or
     below another path."""
+    mounted = without_version(base_url)
+    origin = urlunsplit(urlsplit(base_url)._replace(path=""))
+    versioned = [base_url + version for version in VERSIONS] if mounted == base_url else [mounted]
+    others = dict.fromkeys([*versioned, origin + VERSIONS[0]])
+    return [address for address in others if address != base_url]
+
+
+def without_version(base_url: str) -> str:
+    """Return an address up to the version."""
     parts = urlsplit(base_url)
-    paths = [f"{parts.path}{version}" for version in VERSIONS if not _VERSION.search(parts.path)]
-    paths += [_VERSION.split(parts.path)[0], *VERSIONS[:1]]
-    return [
-        urlunsplit(parts._replace(path=path)) for path in dict.fromkeys(paths) if path != parts.path
-    ]
+    return urlunsplit(parts._replace(path=_VERSION.split(parts.path)[0]))
 
 
 def find_unversioned(settings: Settings) -> Iterator[str]:
