@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.deploy.manifests import (
     run,
     settings,
 )
+from tests.deploy.rule import RUNBOOKS
 from tests.deploy.test_kubernetes import OPERATORS
 
 HELMS = {
@@ -145,6 +147,25 @@ def overlay_of(folder: Any, *components: str) -> Any:
     content = {"resources": ["../kubernetes/standalone"], "components": list(components)}
     (mine / "kustomization.yaml").write_text(yaml.safe_dump({"namespace": "abridge", **content}))
     return mine
+
+
+@pytest.mark.parametrize(
+    "value", ["autoscalling.enabled=false", "ingress.hots=a", "image.digest=latest", "replicas=no"]
+)
+def test_a_value_that_is_mistaken_is_refused(value: str) -> None:
+    with pytest.raises(AssertionError, match=re.escape(value.partition("=")[0].split(".")[0])):
+        helmed("standalone", f"--set={value}")
+
+
+def test_the_runbooks_page_is_that_of_alerts_and_dashboard() -> None:
+    page = "https://wiki.example/abridge"
+    made = helmed("standalone", f"--set=monitoring.runbooks={page}")
+    dashboard = one(made, "ConfigMap", "abridge-dashboard")["data"]["abridge.json"]
+    rule = json.dumps(one(made, "PrometheusRule"))
+    for text in (dashboard, rule):
+        assert page in text
+        assert RUNBOOKS not in text
+    assert "runbook_url" not in json.dumps(helmed("standalone", "--set=monitoring.runbooks="))
 
 
 def test_an_image_by_its_digest_and_more_of_the_pods_own() -> None:

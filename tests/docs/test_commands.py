@@ -211,7 +211,7 @@ PROGRAMS: dict[str, Callable[[Command, list[str], Path, str], None]] = {
         (
             *(".", "cd", "echo", "git", "pytest", "uv"),
             *("claude", "codex"),
-            *("buildah", "docker", "helm", "kubectl", "kustomize", "systemctl"),
+            *("buildah", "docker", "helm", "kubectl", "kustomize", "sudo", "systemctl"),
         ),
         check_nothing,
     ),
