@@ -68,6 +68,33 @@ def test_an_invalid_variable_is_reported_in_one_line() -> None:
     assert output[0].startswith("Error: ABRIDGE_SUMMARY__GRACE: got 'soon'; ")
 
 
+def test_a_proxy_that_cannot_be_is_reported_in_one_line() -> None:
+    for name in ("https_proxy", "HTTPS_PROXY"):
+        code, output = invoke(
+            *("serve", "--upstream", "https://model.test/v1"),
+            **{"https_proxy": "", "NO_PROXY": "", name: "socks5://anna:secret@proxy.test"},
+        )
+        assert (code, len(output)) == (2, 1)
+        assert output[0].startswith("Error: HTTPS_PROXY: must be an address")
+
+
+def test_the_start_says_which_proxy_is_used_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://anna:secret@proxy.test:3128")
+    monkeypatch.setenv("no_proxy", "direct.test")
+    tables = {
+        "upstreams": [
+            {"name": "a", "base_url": "https://model.test/v1", "models": ["a"]},
+            {"name": "b", "base_url": "https://direct.test/v1", "models": ["b"]},
+        ],
+        "review": {"kind": "moderations", "base_url": "https://guard.test/v1"},
+    }
+    lines = startup_lines(Settings.model_validate(tables), "http://here:1", None)
+    assert [line for line in lines if "proxy" in line] == [
+        "  proxy       http://proxy.test:3128, to model.test",
+        "  proxy       http://proxy.test:3128, to guard.test",
+    ]
+
+
 def test_a_missing_secret_is_reported_in_one_line() -> None:
     code, output = invoke("serve", *UPSTREAM, *MODEL, ABRIDGE_SUMMARIZER__API_KEY_ENV="NOT_SET")
     assert (code, len(output)) == (2, 1)

@@ -119,7 +119,7 @@ async def test_a_compressed_body_stays_compressed(transport: Transport) -> None:
     assert response.headers["content-encoding"] == "gzip"
 
 
-async def test_the_environment_names_no_proxy_and_no_credential(
+async def test_the_environment_names_no_proxy_for_loopback_and_no_credential(
     transport: Transport, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
+from urllib.parse import urlsplit
 
 import click
 
@@ -16,6 +17,8 @@ from abridge.client_keys.file import keys_notes
 from abridge.config.settings import Settings
 from abridge.config.tables import SummarizerSettings
 from abridge.config.warnings import settings_warnings
+from abridge.errors import SettingsError
+from abridge.http.forward_proxy import find_proxy
 from abridge.observability.logs import set_up_logging
 from abridge.observability.tracing import exporting_spans
 from abridge.server.serve import listen, listener_url, run
@@ -33,6 +36,7 @@ def run_server(settings: Settings) -> int:
 
 def _run(settings: Settings) -> int:
     exporting_spans(settings)  # to report a missing package once, here, and not from each worker
+    list(_proxy_lines(settings))  # to report a wrong variable now
     server, app = settings.server, create_app(settings)
     listener = open_listener(server.host, server.port)
     admin_listener = (
@@ -71,6 +75,7 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
         text = f"{upstream.name}: {upstream.base_url}, models {models}, {profile}{api}{spare}"
         yield f"  upstream    {text}"
     yield f"  summarizer  {_describe_summarizer(settings.summarizer)}"
+    yield from _proxy_lines(settings)
     review = settings.review
     if review.kind != "none":
         flagged = "stop at" if review.on_flag == "stop" else review.on_flag
@@ -83,6 +88,19 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
     if server.page:
         yield f"  page        {url}/abridge"
     yield f"  metrics     {admin or url + '/abridge'}/metrics"
+
+
+def _proxy_lines(settings: Settings) -> Iterator[str]:
+    """Yield a line for each address that is reached by a proxy. Raises SettingsError."""
+    addresses = [upstream.base_url for upstream in settings.upstreams]
+    addresses += [settings.summarizer.base_url, settings.review.base_url]
+    for address in dict.fromkeys(filter(None, addresses)):
+        try:
+            proxy = find_proxy(address)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
+        if proxy is not None:
+            yield f"  proxy       {proxy.url}, to {urlsplit(address).hostname}"
 
 
 def _describe_summarizer(settings: SummarizerSettings) -> str:

@@ -15,8 +15,10 @@ from typing import cast
 import httpx
 from aiohttp import (
     ClientConnectionResetError,
+    ClientConnectorError,
     ClientError,
     ClientOSError,
+    ClientProxyConnectionError,
     ClientRequest,
     ClientTimeout,
     SocketTimeoutError,
@@ -28,8 +30,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.tracing import Trace
 from yarl import URL
 
+from abridge.http.forward_proxy import ForwardProxy
 from abridge.http.timers import LAST_LOOK
 
 KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close idle connections after five
@@ -54,13 +58,16 @@ class ConnectionPool(TCPConnector):
         self._factory = partial(cast("type[ResponseHandler]", UpstreamConnection), self._loop)
         self._connect_requests: dict[str, ClientRequest] = {}
 
-    async def acquire(self, origin: str, *, fresh: bool) -> UpstreamConnection:
-        """Connect to an origin. Raises httpx.ConnectError or httpx.ConnectTimeout.
+    async def acquire(
+        self, origin: str, proxy: ForwardProxy | None, *, fresh: bool
+    ) -> UpstreamConnection:
+        """Connect to an origin, by a proxy if there is one: to one of HTTPS, through a tunnel.
 
+        Raises httpx.ConnectError or httpx.ConnectTimeout.
         With `fresh`, the origin's idle connections are closed: one of them was found dead.
         """
         try:
-            request = self._connect_request(origin)
+            request = self._connect_request(origin, proxy)
             if fresh:
                 self._close_idle(request)
             connection = await self.connect(request, [], self._connect_timeout)
@@ -76,10 +83,29 @@ class ConnectionPool(TCPConnector):
         for idle, _ in self._conns.pop(request.connection_key, ()):
             idle.close()
 
-    def _connect_request(self, origin: str) -> ClientRequest:
+    async def _create_direct_connection(
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: ClientTimeout,  # noqa: ASYNC109 -- as aiohttp has it
+        *,
+        client_error: type[Exception] = ClientConnectorError,
+    ) -> tuple[asyncio.Transport, ResponseHandler]:
+        made = await super()._create_direct_connection(
+            req, traces, timeout, client_error=client_error
+        )
+        if client_error is ClientProxyConnectionError:
+            cast(UpstreamConnection, made[1]).await_tunnel()
+        return made
+
+    def _connect_request(self, origin: str, proxy: ForwardProxy | None) -> ClientRequest:
         """Return the request by which aiohttp identifies an origin; made once for each."""
         if (request := self._connect_requests.get(origin)) is None:
             request = ClientRequest("GET", URL(origin), loop=self._loop)
+            if proxy is not None:
+                # aiohttp would add Host itself, and with it change what connections are kept under.
+                headers = {"Host": request.headers["Host"], **proxy.headers}
+                request.update_proxy(URL(proxy.url), None, headers)
             self._connect_requests[origin] = request
         return request
 
@@ -90,6 +116,7 @@ class UpstreamConnection(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._connection: Connection | None = None
+        self._is_awaiting_tunnel = False
         self._use_count = 0
         self._upload: asyncio.Task[None] | None = None
         self.body = EMPTY_PAYLOAD
@@ -100,8 +127,13 @@ class UpstreamConnection(ResponseHandler):
         self.has_received = False  # True once a byte of the response has come
         self.failure: httpx.TransportError | None = None  # why the response will be incomplete
 
+    def await_tunnel(self) -> None:
+        """Accept a proxy's answer, which comes before the connection is in use."""
+        self._is_awaiting_tunnel = True
+
     def start_use(self, connection: Connection) -> None:
         self._connection = connection
+        self._is_awaiting_tunnel = False
         self._use_count += 1
         self._upload = None
         self.body = EMPTY_PAYLOAD
@@ -263,7 +295,8 @@ class UpstreamConnection(ResponseHandler):
             self._set_timer(now + LAST_LOOK)
 
     def data_received(self, data: bytes) -> None:
-        if self._connection is None:  # unsolicited data must not answer the next request
+        # Unsolicited data must not answer the next request.
+        if self._connection is None and not self._is_awaiting_tunnel:
             self._abort_transport()
             return
         self.has_received = True

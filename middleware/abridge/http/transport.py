@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
@@ -26,6 +26,7 @@ from urllib.parse import quote
 import httpx
 
 from abridge.http.asgi import PATH_SAFE, quote_non_ascii
+from abridge.http.forward_proxy import ForwardProxy, find_proxy
 
 if TYPE_CHECKING:
     from abridge.http.connections import ConnectionPool, UpstreamConnection
@@ -75,7 +76,7 @@ class Transport(httpx.AsyncBaseTransport):
 
     Times are in seconds: `connect` limits connecting, `headers` the silence before a response's
     headers, `idle` the silence while a chunk of its body is awaited. A request's own timeouts are
-    ignored.
+    ignored. Requests go by the proxy that the environment names, if it does.
     `tls` replaces the default context, which verifies against the system's roots.
 
     A request's headers must frame its body, by Content-Length or as chunks. The extension `target`
@@ -91,6 +92,7 @@ class Transport(httpx.AsyncBaseTransport):
         self._headers_timeout = headers
         self._idle_timeout = idle
         self._pools: dict[asyncio.AbstractEventLoop, ConnectionPool] = {}
+        self._proxies: dict[str, ForwardProxy | None] = {}  # by origin, of which settings name few
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await self.send(Request.from_httpx(request))
@@ -98,28 +100,40 @@ class Transport(httpx.AsyncBaseTransport):
 
     async def send(self, request: Request) -> Response:
         """Return the response as soon as its headers are in; what httpx's objects cost is saved."""
-        data = _format(request)
-        connection = await self._acquire(request.origin)
+        proxy = self._find_proxy(request.origin)
+        data = _format(request if proxy is None else _via(proxy, request))
+        connection = await self._acquire(request.origin, proxy)
         try:
             return await self._send(connection, request, data)
         except (httpx.ReadError, httpx.RemoteProtocolError):
             is_sent_once = not isinstance(request.body, bytes)
             if connection.has_received or not connection.is_reused or is_sent_once:
                 raise
-        return await self._send(await self._acquire(request.origin, fresh=True), request, data)
+        connection = await self._acquire(request.origin, proxy, fresh=True)
+        return await self._send(connection, request, data)
 
     async def aclose(self) -> None:
         """Close the running loop's connections; a later request opens new ones."""
         if (pool := self._pools.pop(asyncio.get_running_loop(), None)) is not None:
             await pool.close()
 
-    async def _acquire(self, origin: str, *, fresh: bool = False) -> UpstreamConnection:
+    def _find_proxy(self, origin: str) -> ForwardProxy | None:
+        if origin not in self._proxies:
+            try:
+                self._proxies[origin] = find_proxy(origin)
+            except ValueError as error:
+                raise httpx.ConnectError(str(error)) from None
+        return self._proxies[origin]
+
+    async def _acquire(
+        self, origin: str, proxy: ForwardProxy | None, *, fresh: bool = False
+    ) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         if (pool := self._pools.get(loop)) is None:
             for closed in [known for known in self._pools if known.is_closed()]:
                 await self._pools.pop(closed).close()
             pool = self._pools.setdefault(loop, self._new_pool())
-        return await pool.acquire(origin, fresh=fresh)
+        return await pool.acquire(origin, proxy, fresh=fresh)
 
     async def _send(
         self, connection: UpstreamConnection, request: Request, data: bytes
@@ -154,6 +168,18 @@ async def send_by(transport: httpx.AsyncBaseTransport, request: Request) -> Resp
     )
     stream = cast(httpx.AsyncByteStream, response.stream)
     return Response(response.status_code, response.headers.raw, stream)
+
+
+def _via(proxy: ForwardProxy, request: Request) -> Request:
+    """Return a request as a proxy is sent it; through a tunnel it goes as it is."""
+    if request.origin.startswith("https:"):
+        return request
+    headers = ((name.encode(), value.encode()) for name, value in proxy.headers.items())
+    return replace(
+        request,
+        target=request.origin.encode() + request.target,
+        headers=[*request.headers, *headers],
+    )
 
 
 def _format(request: Request) -> bytes:
