@@ -25,7 +25,7 @@ from abridge.config.loading import read_secret
 from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
-from abridge.http.asgi import encoded_path, get_header
+from abridge.http.asgi import encoded_path
 from abridge.http.transport import Request, body_length
 from abridge.providers.catalog import PROFILES
 
@@ -194,7 +194,8 @@ class UpstreamTarget:
             if header[0] in names or self._adds(header[0])
         ]
         forwarded.insert(0, (b"host", self.host))
-        forwarded.append((VIA, self._extend_via(get_header(headers, VIA))))
+        passed = [value for name, value in headers if name == VIA]
+        forwarded.append((VIA, self._extend_via(passed) if passed else self.instance))
         if self.credential is not None:
             forwarded.append(self.credential)
         declared = [header for header in headers if header[0] == b"content-length"]
@@ -205,11 +206,9 @@ class UpstreamTarget:
         framing = declared or [(b"transfer-encoding", b"chunked")]
         return forwarded + framing, body_length(framing)
 
-    def _extend_via(self, passed: bytes) -> bytes:
+    def _extend_via(self, passed: list[bytes]) -> bytes:
         """Return the ids of the proxies that a request passed, and this one's. Raises LoopError."""
-        if not passed:
-            return self.instance
-        ids = _INSTANCE.findall(passed[:MAX_VIA])
+        ids = _INSTANCE.findall(b",".join(passed)[:MAX_VIA])
         if self.instance in ids or len(ids) >= MAX_PROXIES:
             raise LoopError("base_url leads back to Abridge itself")
         return b", ".join([*ids, self.instance])
