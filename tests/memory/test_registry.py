@@ -21,6 +21,9 @@ ADDRESSES = [
     "valkey://cache.example",
     "valkeys://cache.example/1?ssl_cert_reqs=required",
     "unix:///run/redis.sock?db=2",
+    "redis-sentinel://one,two:26380/service",
+    "redis-sentinel://anna:sesame@10.0.0.1:26379/service/3?sentinel_password=sesame",
+    "redis-sentinel://[::1]:26379/service",
 ]
 
 NO_ADDRESSES = [
@@ -40,6 +43,14 @@ NO_ADDRESSES = [
     "redis://localhost?ssl_ca_certs=sesame",
     "redis://localhost?db=sesame",
     "rediss://localhost?ssl_cert_reqs=sesame",
+    "redis-sentinel://localhost",
+    "redis-sentinel:///service",
+    "redis-sentinel://localhost,/service",
+    "redis-sentinel://localhost:sesame/service",
+    "redis-sentinel://localhost/service/sesame",
+    "redis-sentinel://localhost/service?db=sesame",
+    "redis-sentinel://anna:123/sesame@localhost",
+    "redis-sentinel://[sesame/service",
 ]
 
 
@@ -58,7 +69,9 @@ def test_there_is_a_backend_for_each_scheme_and_for_no_other() -> None:
     "url", ["memcached://anna:sesame@localhost", "sesame", "REDIS://localhost"]
 )
 def test_an_unknown_scheme_is_refused_with_those_that_are_known(url: str) -> None:
-    with pytest.raises(SettingsError, match=r"redis, rediss, valkey, valkeys, unix$") as raised:
+    with pytest.raises(
+        SettingsError, match=r"redis, rediss, redis-sentinel, valkey, valkeys, unix$"
+    ) as raised:
         open_shared_store(url, RING, ttl=TTL)
     assert "sesame" not in str(raised.value)
 

@@ -77,9 +77,13 @@ class Server:
 
     def client(self, **options: Any) -> Any:
         """Return an ordinary client, to inspect the contents."""
+        return self.client_at(self.port, **options)
+
+    @staticmethod
+    def client_at(port: int, **options: Any) -> Any:
         from redis import Redis
 
-        return Redis("127.0.0.1", self.port, **options)
+        return Redis("127.0.0.1", port, **options)
 
     def pass_time(self, seconds: float, namespace: str) -> None:
         """Age everything stored in a namespace."""

@@ -239,7 +239,8 @@ class HistorySettings(Table):
     store: StoreAddress = "memory"
     """Where reasoning and responses are stored: `memory`, `none`, or the address of a Redis or
     Valkey (`redis://`, `rediss://`, `valkey://`, `valkeys://`, `unix://`; `ssl_*` options in its
-    query), which needs `seal_keys_env` and `pip install 'asgi-abridge[redis]'`."""
+    query) or of its sentinels (`redis-sentinel://host:26379,host:26379/service/0`), which needs
+    `seal_keys_env` and `pip install 'asgi-abridge[redis]'`."""
     ttl: PositiveSeconds = 3600.0
     """How long it is stored after the conversation last continued."""
     bytes: Size = 64 * MiB

@@ -146,6 +146,7 @@ BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = MappingProxy
     {
         "redis": _open_redis,
         "rediss": _open_redis,
+        "redis-sentinel": _open_redis,
         "valkey": _open_redis,
         "valkeys": _open_redis,
         "unix": _open_redis,

@@ -23,6 +23,7 @@ import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -36,6 +37,7 @@ from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from abridge.http.breaker import CircuitBreaker
 from abridge.http.timers import silence_timeout
+from abridge.memory.stores.redis_sentinel import SCHEME, SentinelAddress
 from abridge.memory.stores.store import BackendError, ProblemLog
 
 MAX_WAIT = 0.05
@@ -82,8 +84,7 @@ class RedisConnection:
     repeat."""
 
     def __init__(self, url: str, time: Callable[[], float] = monotonic) -> None:
-        self._options = parse_address(url)
-        self.server = server_name(self._options)
+        self._new_pool, self.server = pool_maker(url)
         self._breaker = CircuitBreaker(1, COOLDOWN, time)
         self._problems = ProblemLog(_log, self.server, time)
         self._loop_clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
@@ -115,7 +116,7 @@ class RedisConnection:
         if (client := self._loop_clients.get(loop)) is None:
             for closed in [known for known in self._loop_clients if known.is_closed()]:
                 del self._loop_clients[closed]
-            client = self._loop_clients[loop] = _LoopClient(self._options)
+            client = self._loop_clients[loop] = _LoopClient(self._new_pool())
         return client
 
     def _handle_outcome(self, outcome: T | Exception, *, trial: bool) -> T:
@@ -141,9 +142,9 @@ class RedisConnection:
 class _LoopClient:
     """The connections of one event loop."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self._pool = ConnectionPool(socket_connect_timeout=OPERATION_TIMEOUT, **options)
-        self._client = Client(connection_pool=self._pool)
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+        self._client = Client(connection_pool=pool)
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -158,7 +159,8 @@ class _LoopClient:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._close_idle()
+        with suppress(Exception):
+            await self._pool.aclose()
 
     async def _run(
         self, operation: Callable[[Client], Awaitable[T]], has_slot: asyncio.Event
@@ -226,6 +228,18 @@ def _error_name(error: Exception) -> str:
     cause = error.__cause__ or error.__context__
     names = [type(error).__name__, *([type(cause).__name__] if isinstance(cause, OSError) else [])]
     return ": ".join(names)
+
+
+def pool_maker(url: str) -> tuple[Callable[[], ConnectionPool], str]:
+    """Return what makes the connections to the server at an address, and its name for the log.
+    Raises ValueError, with a message that does not repeat the address."""
+    if url.startswith(f"{SCHEME}://"):
+        address = SentinelAddress.parse(url)
+        options = parse_address(address.primary)
+        return address.pool_maker(options, OPERATION_TIMEOUT), address.server
+    options = parse_address(url)
+    make = partial(ConnectionPool, socket_connect_timeout=OPERATION_TIMEOUT, **options)
+    return make, server_name(options)
 
 
 def parse_address(url: str) -> dict[str, Any]:

@@ -1,0 +1,119 @@
+"""Connections to the primary that Redis Sentinel names.
+
+    redis-sentinel://user:password@host:26379,host:26379/service/0?sentinel_password=secret
+
+User, password and database are the primary's; the query has `sentinel_username` and
+`sentinel_password`, where the sentinels want those. A new connection asks the sentinels where the
+primary is: so after a failure, when idle connections are closed, the new primary is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from redis.asyncio.connection import ConnectionPool
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
+from redis.backoff import NoBackoff
+
+SCHEME = "redis-sentinel"
+
+DEFAULT_PORT = 26379
+
+_SERVICE = re.compile(r"[A-Za-z0-9._-]+")
+"""What Sentinel allows as a name."""
+
+LOGIN_OPTIONS = {"sentinel_username": "username", "sentinel_password": "password"}
+
+INVALID_ADDRESS = (
+    f"takes an address such as {SCHEME}://user:password@host:26379,host:26379/service/0"
+)
+
+
+class SentinelAddress(NamedTuple):
+    """The parts of an address; `primary` is one without host and port."""
+
+    sentinels: Sequence[tuple[str, int]]
+    service: str
+    primary: str
+    login: Mapping[str, str]  # at the sentinels
+
+    @classmethod
+    def parse(cls, url: str) -> SentinelAddress:
+        """Raises ValueError, with a message that does not repeat the address."""
+        try:
+            parsed = urlsplit(url)
+        except ValueError:
+            raise ValueError(INVALID_ADDRESS) from None
+        login, at, hosts = parsed.netloc.rpartition("@")
+        service, _, database = parsed.path.removeprefix("/").partition("/")
+        options = dict(parse_qsl(parsed.query, keep_blank_values=True))
+        if not _SERVICE.fullmatch(service) or not options.keys() <= LOGIN_OPTIONS.keys():
+            raise ValueError(INVALID_ADDRESS)
+        return cls(
+            [_parse_host(host) for host in hosts.split(",")],
+            service,
+            f"redis://{login}{at}localhost/{quote(database or '0')}",
+            {LOGIN_OPTIONS[name]: value for name, value in options.items()},
+        )
+
+    @property
+    def server(self) -> str:
+        """The name for the log."""
+        hosts = ", ".join(f"{host}:{port}" for host, port in self.sentinels)
+        return f"{self.service} of {hosts}"
+
+    def pool_maker(
+        self, options: Mapping[str, Any], connect_timeout: float
+    ) -> Callable[[], ConnectionPool]:
+        """Return what makes a pool of connections to the primary, with these options.
+
+        One sentinel that does not answer leaves time to ask the others.
+        """
+        kept = {name: value for name, value in options.items() if name not in ("host", "port")}
+        patience = connect_timeout / (1 + len(self.sentinels))
+        asking = {
+            "protocol": 2,
+            "retry": Retry(NoBackoff(), 0),
+            "socket_connect_timeout": patience,
+            "socket_timeout": patience,
+            **self.login,
+        }
+        return partial(_SentinelPool, self.sentinels, self.service, asking, kept, connect_timeout)
+
+
+class _SentinelPool(SentinelConnectionPool):
+    def __init__(
+        self,
+        sentinels: Sequence[tuple[str, int]],
+        service: str,
+        asking: dict[str, Any],
+        options: dict[str, Any],
+        connect_timeout: float,
+    ) -> None:
+        super().__init__(  # type: ignore[no-untyped-call]
+            service,
+            Sentinel(sentinels, sentinel_kwargs=asking),  # type: ignore[no-untyped-call]
+            socket_connect_timeout=connect_timeout,
+            **options,
+        )
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        for sentinel in self.sentinel_manager.sentinels:
+            await sentinel.aclose()
+
+
+def _parse_host(text: str) -> tuple[str, int]:
+    try:
+        parsed = urlsplit(f"//{text}")
+        host, port = parsed.hostname, parsed.port or DEFAULT_PORT
+    except ValueError:
+        host, port = None, 0
+    if not host or parsed.path or parsed.username is not None:
+        raise ValueError(INVALID_ADDRESS)
+    return host, port
