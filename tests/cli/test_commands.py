@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import run
 from typing import Any
 
+import click
 import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
@@ -15,7 +16,7 @@ from click.testing import CliRunner
 from abridge import __version__
 from abridge.cli.commands import main
 from abridge.cli.options import nest_options
-from abridge.cli.serving import startup_lines
+from abridge.cli.serving import open_listener, startup_lines
 from abridge.config.settings import Settings
 from tests.support.sidecar import environment
 
@@ -114,8 +115,17 @@ def test_a_port_in_use_is_reported_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, output = invoke("serve", *UPSTREAM, "--port", port)
+        with pytest.raises(click.ClickException, match="; --admin-port sets another port"):
+            open_listener("127.0.0.1", int(port), "--admin-port")
+    line = f"cannot listen on 127.0.0.1:{port}: Address already in use; --port sets another port"
+    assert (code, output) == (1, [f"Error: {line}"])
+
+
+def test_a_host_that_is_not_this_one_is_reported_in_one_line() -> None:
+    code, output = invoke("serve", *UPSTREAM, "--host", "192.0.2.1")
     assert (code, len(output)) == (1, 1)
-    assert f"cannot listen on 127.0.0.1:{port}: " in output[0]
+    assert output[0].startswith("Error: cannot listen on 192.0.2.1:8400: ")
+    assert output[0].endswith("; --host takes an address of this host")
 
 
 @pytest.mark.parametrize(
@@ -202,10 +212,8 @@ def test_the_demo_reports_a_port_in_use_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, output = invoke("demo", "--serve", "--port", str(port))
-    assert (code, output) == (
-        1,
-        [f"Error: cannot listen on 127.0.0.1:{port}: Address already in use"],
-    )
+    line = f"cannot listen on 127.0.0.1:{port}: Address already in use; --port sets another port"
+    assert (code, output) == (1, [f"Error: {line}"])
 
 
 def test_the_demo_has_no_port_unless_it_serves() -> None:

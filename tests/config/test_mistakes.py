@@ -257,6 +257,14 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
             ),
         ),
         (
+            f'{UPSTREAM}credential = "sk-secret"\n',
+            f"{FILE}:4: upstreams[0].credential (of 'main'): must be 'client' or 'none'",
+        ),
+        (
+            f'{UPSTREAM}api_key_env = ["sk-secret"]\n',
+            f"{FILE}:4: upstreams[0].api_key_env (of 'main'): must be text",
+        ),
+        (
             f'{UPSTREAM}api_key_env = "sk-secret"\n',
             f"{FILE}:4: upstreams[0].api_key_env (of 'main'): must name an environment variable",
         ),

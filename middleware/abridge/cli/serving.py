@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Iterator
+from errno import EACCES, EADDRINUSE
 from functools import partial
 from itertools import chain
 from urllib.parse import urlsplit
@@ -40,7 +41,9 @@ def _run(settings: Settings) -> int:
     server, app = settings.server, create_app(settings)
     listener = open_listener(server.host, server.port)
     admin_listener = (
-        None if server.admin_port is None else open_listener(server.host, server.admin_port)
+        None
+        if server.admin_port is None
+        else open_listener(server.host, server.admin_port, "--admin-port")
     )
 
     def announce() -> None:
@@ -116,9 +119,13 @@ def _log_line(line: str) -> None:
     _log.info("%s", " ".join(line.split()))
 
 
-def open_listener(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int, flag: str = "--port") -> socket.socket:
+    """Raises click.ClickException, which names the flag that may help."""
     try:
         return listen(host, port)
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]
-        raise click.ClickException(f"cannot listen on {host}:{port}: {reason}") from None
+        is_port = error.errno in (EADDRINUSE, EACCES)
+        advice = f"{flag} sets another port" if is_port else "--host takes an address of this host"
+        text = f"cannot listen on {host}:{port}: {reason}; {advice}"
+        raise click.ClickException(text) from None

@@ -206,10 +206,15 @@ def _tell(path: KeyPath, text: str, value: Any) -> Mistake:
     if inner:
         return Mistake((*path, *inner), text)
     hint = _hint(text, value)
-    private = path[-1:] in (("base_url",), ("store",)) or "://" in str(value)
-    if not path or private or isinstance(value, Mapping | BaseModel):
+    if not path or _may_be_secret(str(path[-1]), value):
         return Mistake(path, f"{text}{hint}")
     return Mistake(path, f"got {value!r:.80}; {text}{hint}")
+
+
+def _may_be_secret(key: str, value: Any) -> bool:
+    """Return whether a value may hold a secret, where it belongs or by mistake."""
+    is_private = key in ("base_url", "store", "credential") or key.endswith("_env")
+    return is_private or "://" in str(value) or isinstance(value, Mapping | BaseModel)
 
 
 def _hint(text: str, value: Any) -> str:
