@@ -72,6 +72,18 @@ async def test_so_does_one_that_comes_back_by_way_of_another_abridge() -> None:
             await app.aclose()  # type: ignore[attr-defined]
 
 
+async def test_a_list_of_models_that_leads_back_ends() -> None:
+    entrance = Entrance()
+    async with serve(entrance) as url, httpx.AsyncClient() as client:
+        names = {"base_url": f"{url}/v1", "credential": "none"}
+        upstreams = [{"name": name, "models": [name], **names} for name in "ab"]
+        settings = Settings.model_validate({"upstreams": upstreams})
+        entrance.app = app = create_app(settings, registry=CollectorRegistry())
+        answer = await client.get(f"{url}/v1/models")
+        assert (answer.status_code, entrance.count) == (502, 3)
+        await app.aclose()
+
+
 async def test_two_in_a_row_are_no_loop() -> None:
     upstream, second, first = Upstream(Answer(chat_stream("a"))), Entrance(), Entrance()
     async with serve(upstream) as url, serve(second) as two, serve(first) as one:

@@ -147,7 +147,10 @@ def log_not_found(target: UpstreamTarget) -> None:
     """Say what is probably wrong with the address of an upstream."""
     base_url = target.origin + target.base_path.decode()
     with_version = suggest_version(base_url)
-    advice = "check base_url and the names of models; `abridge check` looks for the API"
+    advice = (
+        "check base_url and the names of models, and whether it has the API that clients speak; "
+        "`abridge check --probe` tells"
+    )
     if with_version is not None:
         advice = f"set base_url to {with_version} if it has its API there"
     _log.warning(
