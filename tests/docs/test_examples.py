@@ -197,6 +197,7 @@ def test_codex_with_its_example_shows_what_its_page_shows(demo: str, tmp_path: P
         CODEX_HOME=str(tmp_path),
     )
     assert_printed(block.output, ran.stderr + ran.stdout)
+    assert "WebSocket" not in ran.stderr  # nothing is wrong with the one that the file asks for
 
 
 def test_claude_code_with_its_example_shows_what_its_page_shows(demo: str, tmp_path: Path) -> None:

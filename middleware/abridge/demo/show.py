@@ -229,7 +229,7 @@ async def _serve_abridge(model: str, listener: socket, *, page: bool) -> AsyncIt
 @asynccontextmanager
 async def _serve(app: ASGIApp, listener: socket) -> AsyncIterator[str]:
     """Serve an app and yield its URL; open connections are cut at the end."""
-    server = HttpServer(app)
+    server = HttpServer(app, websockets=True)
     serving = asyncio.create_task(server.serve([listener]))
     try:
         yield listener_url(listener)
