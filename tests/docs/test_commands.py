@@ -1,14 +1,15 @@
 """Check the commands, settings and programs on the pages for readers.
 
-- Each line of a `console` block that begins with `$ ` is a command, with the lines that it goes on
-  over. Its shell syntax is parsed, files of the project that it names exist, and each program in it
-  is checked as `PROGRAMS` says:
+- Each line of a `console` block that begins with `$ `, or `# ` for root, is a command, with the
+  lines that it goes on over. Its shell syntax is parsed, files of the project that it names exist,
+  and each program in it is checked as `PROGRAMS` says:
   `abridge` by the real command line, with the settings that its flags, the variables set before it
   and the page's own file make; the lines shown below `abridge serve` are the ones it prints, and
   `abridge profiles` and `abridge demo` are run;
   `curl` with Abridge's address is run against `abridge demo --serve`, and has to succeed;
   `pip` by the extras and groups of pyproject.toml; `python -m` by the module it names;
-  others, such as `kubectl`, by nothing more, since they are not here or would change the machine.
+  others, such as `kubectl`, by no more than the program that they run after a `--`, since they are
+  not here or would change the machine.
 - A `toml` block is loaded as settings, alone or, where it only adds to them, over an earlier one of
   its page, unless its first line names another program's file. That, `json` and `yaml` are parsed;
   there may be several documents in one.
@@ -32,7 +33,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -60,37 +61,45 @@ from tests.support.sidecar import environment
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 OWN_FILE = re.compile(r"\b(?:deploy|docs|grafana|middleware|tests)/[\w./-]*\w")
-ASSIGNMENT = re.compile(r"\w+=")
+SUBSTITUTION = re.compile(r"\$\(([^()]*)\)")
 OPERATORS = ("&&", "||", "|", ";", "&")
 OUR_FILE = "abridge.toml"
 
 
 @dataclass
 class Command:
-    """A command of a page, the lines shown below it, and the variables that were set before it."""
+    """A command of a page, the lines shown below it, and what was set and defined before it."""
 
     block: Block
     text: str
     output: str = ""
     variables: dict[str, str] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
         return f"{self.block}: {self.text.partition(chr(10))[0]:.60}"
 
     def programs(self) -> Iterator[tuple[str, list[str]]]:
         """Yield each program that it runs, with its arguments."""
-        words: list[str] = []
-        for word in (*_words(self.text), "&&"):
-            if word not in OPERATORS:
-                words.append(word)
-                continue
-            while words and (ASSIGNMENT.match(words[0]) or words[0] == "export"):
-                name, assigned, value = words.pop(0).partition("=")
-                if assigned:
-                    self.variables[name] = value
-            if words:
-                yield words[0], words[1:]
-            words = []
+        inner = SUBSTITUTION.findall(self.text)
+        for text in (*inner, SUBSTITUTION.sub("_", self.text)):
+            for is_operator, words in groupby(_words(text), OPERATORS.__contains__):
+                if not is_operator and (rest := self._without_head(list(words))):
+                    yield rest[0], rest[1:]
+
+    def _without_head(self, words: list[str]) -> list[str]:
+        """Note the variables and the function that words set; return what is left of them."""
+        while words:
+            name, assigned, value = words[0].lstrip("(").partition("=")
+            if name.endswith("()"):
+                self.functions.add(name[:-2])
+                words = words[1:]  # and the brace
+            elif assigned and name.isidentifier():
+                self.variables[name] = value
+            elif name not in ("export", "}"):
+                return [name, *words[1:]]
+            words = words[1:]
+        return []
 
 
 def _words(text: str) -> list[str]:
@@ -100,17 +109,18 @@ def _words(text: str) -> list[str]:
 
 
 def commands_of(block: Block) -> Iterator[Command]:
-    variables: dict[str, str] = {}
+    variables, functions = dict[str, str](), set[str]()
+    prompt = "# " if block.text.startswith("# ") else "$ "
     command: Command | None = None
     for line in block.text.splitlines():
         if command is not None and _goes_on(command.text):
             command.text += f"\n{line}"
-        elif line.startswith("$ "):
+        elif line.startswith(prompt):
             if command is not None:
                 yield command
-            command = Command(block, line[2:], variables=variables)
+            command = Command(block, line[2:], "", variables, functions)
         else:
-            assert command is not None, f"{block} begins with no command"
+            command = command or Command(block, "")  # which is refused
             command.output += f"{line}\n"
     if command is not None:
         yield command
@@ -196,8 +206,11 @@ def check_uvicorn(command: Command, arguments: list[str], folder: Path, demo: st
     assert known or f"`{module}.py`" in command.block.page.read_text()
 
 
-def check_nothing(command: Command, arguments: list[str], folder: Path, demo: str) -> None:
-    """Not here, or it would change the machine."""
+def check_inner(command: Command, arguments: list[str], folder: Path, demo: str) -> None:
+    """Check only what follows `--`; the program is not here, or would change the machine."""
+    if "--" in arguments:
+        inner = arguments[arguments.index("--") + 1 :]
+        check_program(command, inner, folder, demo)
 
 
 PROGRAMS: dict[str, Callable[[Command, list[str], Path, str], None]] = {
@@ -209,11 +222,11 @@ PROGRAMS: dict[str, Callable[[Command, list[str], Path, str], None]] = {
     "uvicorn": check_uvicorn,
     **dict.fromkeys(
         (
-            *(".", "cd", "echo", "git", "pytest", "uv"),
+            *(".", "cd", "echo", "git", "install", "openssl", "pytest", "umask", "uv"),
             *("claude", "codex"),
             *("buildah", "docker", "helm", "kubectl", "kustomize", "sudo", "systemctl"),
         ),
-        check_nothing,
+        check_inner,
     ),
 }
 
@@ -259,6 +272,7 @@ def test_every_command_is_one(command: Command, demo: str, tmp_path: Path) -> No
         "curl http://127.0.0.1:8400/v1/no/such/path",
         "pip install '.[nothing]'",
         "python -m tests.nothing",
+        "kubectl exec pod -- /opt/abridge/bin/abridge checks",
         "cat deploy/nothing.yaml",
         "cd 'somewhere",
     ],
@@ -275,13 +289,20 @@ def check_all(found: Iterable[Command], tmp_path: Path, demo: str) -> None:
 
 
 def check(command: Command, tmp_path: Path, demo: str) -> None:
+    assert command.text, "a console block begins with a command, after `$ `"
     if (shell := shutil.which("bash")) is not None:
         run((shell, "-n", "-c", command.text), tmp_path)
     for file in OWN_FILE.findall(command.text):
         assert (ROOT / file).exists(), file
     for program, arguments in command.programs():
+        check_program(command, [program, *arguments], tmp_path, demo)
+
+
+def check_program(command: Command, words: list[str], folder: Path, demo: str) -> None:
+    program = words[0].rpartition("/")[2]
+    if program not in command.functions:
         assert program in PROGRAMS, f"say in PROGRAMS how {program} is checked"
-        PROGRAMS[program](command, arguments, tmp_path, demo)
+        PROGRAMS[program](command, words[1:], folder, demo)
 
 
 @pytest.mark.parametrize("block", [*filter(is_ours, blocks("toml"))], ids=str)
