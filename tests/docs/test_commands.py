@@ -10,6 +10,7 @@
   `pip` by the extras and groups of pyproject.toml; `python -m` by the module it names;
   others, such as `kubectl`, by no more than the program that they run after a `--`, since they are
   not here or would change the machine.
+- In the text, `abridge` in a span of code is followed by commands and options that there are.
 - A `toml` block is loaded as settings, alone or, where it only adds to them, over an earlier one of
   its page, unless its first line names another program's file. That, `json` and `yaml` are parsed;
   there may be several documents in one.
@@ -56,6 +57,7 @@ from tests.docs.pages import (
     blocks_of,
     name_of,
     with_readers_own,
+    without_fences,
 )
 from tests.support.sidecar import environment
 
@@ -286,6 +288,17 @@ def test_a_command_that_is_wrong_is_found(text: str, demo: str, tmp_path: Path) 
 def check_all(found: Iterable[Command], tmp_path: Path, demo: str) -> None:
     for command in found:
         check(command, tmp_path, demo)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_and_option_named_in_the_text_exists(page: Path) -> None:
+    for span in re.findall(r"`abridge( [^`]+)`", without_fences(page)):
+        words, parser = span.split(), main
+        while isinstance(parser, click.Group) and words and words[0].isalpha():
+            assert words[0] in parser.commands, span
+            parser = parser.commands[words.pop(0)]  # type: ignore[assignment]
+        known = {name for option in parser.params for name in option.opts} | {"--help", "--version"}
+        assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known, span
 
 
 def check(command: Command, tmp_path: Path, demo: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import abridge
-from tests.docs.pages import PAGES, blocks_of
+from tests.docs.pages import PAGES, ROOT, blocks_of
 
 PACKAGES = Path(abridge.__file__).parents[1]
 
@@ -90,6 +90,8 @@ def pyright(folder: Path) -> Iterator[tuple[str, int]]:
 
 def programs() -> Iterator[tuple[str, str]]:
     """Yield the documentation's programs that use Abridge, each with a name for its file."""
+    if importlib.util.find_spec("fastapi") is not None:
+        yield "fastapi_app.py", (ROOT / "docs" / "examples" / "fastapi_app.py").read_text()
     for page in PAGES:
         for block in blocks_of(page):
             if block.language == "python" and "from abridge import" in block.text:
