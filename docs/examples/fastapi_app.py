@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 from fastapi import FastAPI, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.authentication import (
     AuthCredentials,
     AuthenticationBackend,
@@ -29,13 +29,17 @@ DECIDES = re.compile(r"(So|Therefore|Instead|Thus|That leaves)\b")
 
 
 class BearerToken(AuthenticationBackend):
-    """Knows a user by a token. What it refuses gets a 400, as Starlette has it."""
+    """Knows a user by a token."""
 
     async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, SimpleUser]:
         token = conn.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in USERS:
             raise AuthenticationError("This token is not known.")
         return AuthCredentials(["authenticated"]), SimpleUser(USERS[token])
+
+
+def refuse(_: HTTPConnection, error: AuthenticationError) -> JSONResponse:
+    return JSONResponse({"error": {"message": str(error)}}, status_code=401)
 
 
 class Decisions:
@@ -57,7 +61,9 @@ app.add_middleware(
     summarizer=Decisions(),
     tenant=lambda scope: scope["user"].username,
 )
-app.add_middleware(AuthenticationMiddleware, backend=BearerToken())  # the last one is the outermost
+app.add_middleware(  # the one added last is the outermost
+    AuthenticationMiddleware, backend=BearerToken(), on_error=refuse
+)
 
 model = httpx.AsyncClient(base_url="http://127.0.0.1:8000/v1", timeout=600)
 

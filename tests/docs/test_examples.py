@@ -27,7 +27,7 @@ import pytest
 from abridge.demo.model import scripted_model
 from abridge.demo.script import ANSWER, LATER_ANSWER, NOTE
 from tests.docs.pages import ROOT, Block, assert_printed, blocks_of, with_readers_own
-from tests.page.chromium import chromium, new_tab
+from tests.page.chromium import Tab, chromium, new_tab
 from tests.support.servers import HANG, serve, unused_address
 from tests.support.sidecar import environment, sidecar
 from tests.support.streams import message_item, reasoning_item, responses_stream
@@ -172,7 +172,8 @@ async def test_the_fastapi_app_summarizes_for_users_it_knows(tmp_path: Path) -> 
                 anna = {"authorization": "Bearer token-of-anna"}
                 answered = await client.post(url, json=body, headers=anna)
                 streamed = await client.post(url, json={**body, "stream": True}, headers=anna)
-    assert (refused.status_code, refused.text) == (400, "This token is not known.")
+    assert refused.status_code == 401
+    assert refused.json() == {"error": {"message": "This token is not known."}}
     message = answered.json()["choices"][0]["message"]
     assert message["content"].endswith(ANSWER)
     assert message["reasoning_content"].startswith("**Coming to a decision**\n\nSo this is")
@@ -238,7 +239,6 @@ async def chat_page(model: Any, folder: Path) -> AsyncIterator[str]:
         await files.wait()
 
 
-ANSWERED = "!document.querySelector('button').disabled"
 WATCH = """
 window.seen = [];
 new MutationObserver(() => window.seen.push(document.querySelector(".status")?.textContent))
@@ -246,23 +246,26 @@ new MutationObserver(() => window.seen.push(document.querySelector(".status")?.t
 """
 
 
+async def ask(tab: Tab, question: str, turn: int) -> None:
+    """Ask on the page, and wait for the end of the turn."""
+    await tab.type(question)
+    await tab.press("Enter")
+    await tab.until(f"document.querySelectorAll('.turn').length === {turn}")
+    await tab.until("!document.querySelector('button').disabled")
+
+
 async def test_the_chat_page_shows_summary_and_answer(chromium: str, tmp_path: Path) -> None:
     async with chat_page(scripted_model(0.001), tmp_path) as address, new_tab(chromium) as tab:
         await tab.open(address)
         await tab.get(WATCH)
-        await tab.type(QUESTION)
-        await tab.press("Enter")
-        await tab.until(ANSWERED)
+        await ask(tab, QUESTION, 1)
         assert (await tab.text(".status")).startswith("Thought for ")
-        parts = await tab.get("[...document.querySelectorAll('.part')].map(e => e.textContent)")
-        titles = [part.split("\n")[0] for part in parts]
-        assert titles[:3] == list(TITLES)
-        assert {title.strip("*") for title in titles} & set(await tab.get("window.seen"))
+        titles = await tab.get("[...document.querySelectorAll('.title')].map(e => e.textContent)")
+        assert titles[:3] == [title.strip("*") for title in TITLES]
+        assert set(titles) & set(await tab.get("window.seen"))
+        assert (await tab.text(".body")).startswith("The user wants to serve")
         assert await tab.text(".answer") == f"{NOTE}\n\n{ANSWER}"
-        await tab.type("Go on.")
-        await tab.press("Enter")
-        await tab.until("document.querySelectorAll('.turn').length === 2")
-        await tab.until(ANSWERED)
+        await ask(tab, "Go on.", 2)
         assert (await tab.text(".turn:last-child .answer")) == LATER_ANSWER
         assert not tab.complaints
 
@@ -276,10 +279,8 @@ async def test_the_chat_page_shows_markup_as_text_and_errors_in_words(
     model = Upstream(Answer(thinking), error)
     async with chat_page(model, tmp_path) as address, new_tab(chromium) as tab:
         await tab.open(address)
-        for _ in range(2):
-            await tab.type("Hi")
-            await tab.press("Enter")
-            await tab.until(ANSWERED)
+        await ask(tab, "Hi", 1)
+        await ask(tab, "Hi", 2)
         assert await tab.text(".answer") == markup
         assert "Not <b>today</b>." in await tab.text(".error")
         assert await tab.get("document.title") == "Chat"
