@@ -248,6 +248,7 @@ new MutationObserver(() => window.seen.push(document.querySelector(".status")?.t
 
 async def ask(tab: Tab, question: str, turn: int) -> None:
     """Ask on the page, and wait for the end of the turn."""
+    await tab.until("document.activeElement.name === 'question'")
     await tab.type(question)
     await tab.press("Enter")
     await tab.until(f"document.querySelectorAll('.turn').length === {turn}")
