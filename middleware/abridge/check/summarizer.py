@@ -79,7 +79,9 @@ async def probe_summarizer(
     selection = SummarizerSelection(settings.summarizer, settings.limits, transport=transport)
     profile = PROFILES[route.upstream.profile]
     registry = CollectorRegistry()
-    app = AbridgeMiddleware(Proxy(settings, transport, registry), settings, registry=registry)
+    keyless = settings.server.model_copy(update={"keys_file": None})
+    mounted = settings.model_copy(update={"server": keyless})
+    app = AbridgeMiddleware(Proxy(mounted, transport, registry), mounted, registry=registry)
     return await probe_part(
         settings,
         selection.for_request(

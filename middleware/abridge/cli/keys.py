@@ -46,8 +46,8 @@ def with_file_options(command: Callable[..., None]) -> Callable[..., None]:
 def keys() -> None:
     """Add, list and revoke keys for clients.
 
-    `abridge serve` asks clients for one of these where server.keys_file names the file. It notices
-    within a second that the file has changed.
+    `abridge serve` asks clients for one of these where server.keys_file names the file. A change
+    of the file is noticed with the next request, a second later at most.
     """
 
 
@@ -59,12 +59,14 @@ def keys() -> None:
     metavar="GLOBS",
     help="The models it may be used for, such as 'gpt-oss-*,qwen3-*'.  [all]",
 )
-@click.option("--rate", type=click.IntRange(min=1), metavar="N", help="Requests a minute.  [any]")
+@click.option(
+    "--rate", type=click.IntRange(min=1), metavar="N", help="Requests a minute.  [no limit]"
+)
 @click.option(
     "--tokens-per-day",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Tokens a day, which begins at midnight UTC.  [any]",
+    help="Tokens a day, which begins at midnight UTC.  [no limit]",
 )
 @click.option(
     "--expires", metavar="WHEN", help="A day or time, or a number of days such as 90d.  [never]"
@@ -102,7 +104,9 @@ def add(
         raise InvalidInput(explain_key(error)) from None
     except SettingsError as error:
         raise InvalidInput(str(error)) from None
-    click.echo(f"{name}: added to {path}; this is the only time its key is shown", err=True)
+    click.echo(
+        f"{name}: added to {path.absolute()}; this is the only time its key is shown", err=True
+    )
     click.echo(key)
 
 
@@ -128,7 +132,7 @@ def revoke(name: str, file: Path | None, config: Path | None) -> None:
         revoke_key(path, name)
     except SettingsError as error:
         raise InvalidInput(str(error)) from None
-    click.echo(f"{name}: revoked in {path}", err=True)
+    click.echo(f"{name}: revoked in {path.absolute()}", err=True)
 
 
 def key_table(keys: Iterable[ClientKey], now: float) -> Iterator[str]:
@@ -139,8 +143,8 @@ def key_table(keys: Iterable[ClientKey], now: float) -> Iterator[str]:
         rows.append(
             (
                 key.name,
-                "any" if key.rate is None else str(key.rate),
-                "any" if key.tokens_per_day is None else str(key.tokens_per_day),
+                "no limit" if key.rate is None else str(key.rate),
+                "no limit" if key.tokens_per_day is None else str(key.tokens_per_day),
                 f"{expires} (has expired)" if key.has_expired(now) else expires,
                 ", ".join(key.models),
             )
@@ -156,7 +160,9 @@ def _keys_file(file: Path | None, config: Path | None) -> Path:
         return file
     named = load_settings(config).server.keys_file
     if named is None:
-        raise SettingsError("--file: must name the file of keys, since server.keys_file does not")
+        raise SettingsError(
+            "--file: must name the file of keys, or --config the settings that do, as server.keys_file"
+        )
     return Path(named)
 
 

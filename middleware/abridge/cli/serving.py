@@ -15,6 +15,7 @@ import click
 from abridge import __version__
 from abridge.app import create_app
 from abridge.client_keys.file import keys_notes
+from abridge.config.exposure import hides_raw
 from abridge.config.settings import Settings
 from abridge.config.tables import SummarizerSettings
 from abridge.config.warnings import settings_warnings
@@ -79,6 +80,8 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
         yield f"  upstream    {text}"
     yield f"  summarizer  {_describe_summarizer(settings.summarizer)}"
     yield from _proxy_lines(settings)
+    if any(map(hides_raw, settings.routes)):
+        yield "  reasoning   hidden from clients"
     review = settings.review
     if review.kind != "none":
         flagged = "stop at" if review.on_flag == "stop" else review.on_flag

@@ -168,7 +168,7 @@ async def _stream_events(client: httpx.AsyncClient) -> AsyncIterator[Json]:
 
 
 async def _read_held_seconds(client: httpx.AsyncClient) -> float | None:
-    """Read from Abridge's metrics how many seconds the answer waited for its summary."""
+    """Read from Abridge's metrics how many seconds the answer waited for its summary, if it did."""
     match = _HELD_SECONDS.search((await client.get("/abridge/metrics")).text)
     return float(match[1]) if match else None
 
@@ -182,8 +182,8 @@ def usage_lines(progress: ResponseProgress, held_seconds: float | None) -> Itera
             f"  time       first summary text after {progress.first_summary:.1f} s, "
             f"thinking ended after {progress.thinking_ended:.1f} s"
         )
-    if held_seconds is not None:
-        yield f"  held       the answer waited {held_seconds:.2f} s for its summary"
+    waited = "did not wait" if held_seconds is None else f"waited {held_seconds:.2f} s"
+    yield f"  held       the answer {waited} for its summary"
 
 
 def _token_lines(usage: Json) -> Iterator[str]:
