@@ -24,6 +24,8 @@ ADDRESSES = [
     "redis-sentinel://one,two:26380/service",
     "redis-sentinel://anna:sesame@10.0.0.1:26379/service/3?sentinel_password=sesame",
     "redis-sentinel://[::1]:26379/service",
+    "redis+cluster://one,two:6380",
+    "redis+cluster://anna:sesame@10.0.0.1/",
 ]
 
 NO_ADDRESSES = [
@@ -51,6 +53,10 @@ NO_ADDRESSES = [
     "redis-sentinel://localhost/service?db=sesame",
     "redis-sentinel://anna:123/sesame@localhost",
     "redis-sentinel://[sesame/service",
+    "redis+cluster://localhost/sesame",
+    "redis+cluster://localhost,",
+    "redis+cluster://localhost?db=1",
+    "redis+cluster://anna:123/sesame@localhost",
 ]
 
 
@@ -70,7 +76,8 @@ def test_there_is_a_backend_for_each_scheme_and_for_no_other() -> None:
 )
 def test_an_unknown_scheme_is_refused_with_those_that_are_known(url: str) -> None:
     with pytest.raises(
-        SettingsError, match=r"redis, rediss, redis-sentinel, valkey, valkeys, unix$"
+        SettingsError,
+        match=r"redis, rediss, redis-sentinel, redis\+cluster, valkey, valkeys, unix$",
     ) as raised:
         open_shared_store(url, RING, ttl=TTL)
     assert "sesame" not in str(raised.value)

@@ -6,14 +6,15 @@ import asyncio
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import pytest
 
-from tests.support.servers import Listener, Peer, listen
+from tests.support.servers import HANG, Listener, Peer, listen
 
 PROGRAM = shutil.which("redis-server") or shutil.which("valkey-server")
 READY = b"Ready to accept connections"
@@ -26,10 +27,11 @@ class Server:
     With a certificate (a file that holds its key too) it speaks TLS only.
     """
 
-    def __init__(self, certificate: str | None = None) -> None:
+    def __init__(self, certificate: str | None = None, **settings: str) -> None:
         if PROGRAM is None:
             pytest.skip("no redis-server or valkey-server on this machine")
         self._certificate = certificate
+        self._more_settings = settings
         self._folder = TemporaryDirectory(prefix="redis-")
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
@@ -105,6 +107,7 @@ class Server:
         else:
             settings |= {"port": "0", "tls-port": str(self.port), "tls-auth-clients": "no"}
             settings |= dict.fromkeys(("tls-cert-file", "tls-key-file"), self._certificate)
+        settings |= self._more_settings
         return [word for name, value in settings.items() for word in (f"--{name}", value)]
 
 
@@ -113,6 +116,53 @@ def redis_server() -> Iterator[Server]:
     """Run one server for all tests; each test uses a namespace of its own."""
     with Server() as server:
         yield server
+
+
+class Cluster:
+    """Three servers that share the slots."""
+
+    def __init__(self, servers: Sequence[Server], bus_ports: Sequence[int]) -> None:
+        self._servers = servers
+        for number, server in enumerate(servers):
+            with server.client() as client:
+                shares = [16384 * step // len(servers) for step in (number, number + 1)]
+                client.execute_command("CLUSTER ADDSLOTSRANGE", shares[0], shares[1] - 1)
+                client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
+        with servers[0].client() as client:
+            for server, bus_port in zip(servers, bus_ports, strict=True):
+                client.execute_command("CLUSTER MEET", "127.0.0.1", server.port, bus_port)
+
+    @property
+    def url(self) -> str:
+        return "redis+cluster://" + ",".join(server.address for server in self._servers)
+
+    @property
+    def is_ok(self) -> bool:
+        """True if each server knows of all slots."""
+        infos = [server.client().execute_command("CLUSTER INFO") for server in self._servers]
+        return all(info["cluster_state"] == "ok" for info in infos)
+
+    def sizes(self) -> list[int]:
+        """The number of keys on each server."""
+        return [server.client().dbsize() for server in self._servers]
+
+    def pass_time(self, seconds: float, namespace: str) -> None:
+        for server in self._servers:
+            server.pass_time(seconds, namespace)
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        buses = [free_port() for _ in range(3)]
+        options = [{"cluster-enabled": "yes", "cluster-port": str(bus)} for bus in buses]
+        servers = [stack.enter_context(Server(**each)) for each in options]
+        cluster = Cluster(servers, buses)
+        deadline = time.monotonic() + HANG
+        while not cluster.is_ok:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield cluster
 
 
 @asynccontextmanager

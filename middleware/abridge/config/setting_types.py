@@ -33,7 +33,10 @@ from abridge.core.language import parse_language
 from abridge.errors import SettingsError
 from abridge.providers.catalog import PROFILES
 
-STORE_SCHEMES = ("redis", "rediss", "redis-sentinel", "valkey", "valkeys", "unix")
+STORE_SCHEMES = (
+    *("redis", "rediss", "redis-sentinel", "redis+cluster"),
+    *("valkey", "valkeys", "unix"),
+)
 """URL schemes of a store's address."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

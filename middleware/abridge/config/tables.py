@@ -239,8 +239,9 @@ class HistorySettings(Table):
     store: StoreAddress = "memory"
     """Where reasoning and responses are stored: `memory`, `none`, or the address of a Redis or
     Valkey (`redis://`, `rediss://`, `valkey://`, `valkeys://`, `unix://`; `ssl_*` options in its
-    query) or of its sentinels (`redis-sentinel://host:26379,host:26379/service/0`), which needs
-    `seal_keys_env` and `pip install 'asgi-abridge[redis]'`."""
+    query), of its sentinels (`redis-sentinel://host:26379,host:26379/service/0`) or of a cluster
+    (`redis+cluster://host:6379,host:6379`), which needs `seal_keys_env` and `pip install
+    'asgi-abridge[redis]'`."""
     ttl: PositiveSeconds = 3600.0
     """How long it is stored after the conversation last continued."""
     bytes: Size = 64 * MiB

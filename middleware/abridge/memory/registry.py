@@ -137,9 +137,10 @@ def open_shared_store(
 
 def _open_redis(url: str, names: KeyNames, ttl: float) -> Backend:
     with require_extra("redis", STORE_SETTING):
-        from abridge.memory.stores.redis import RedisBackend  # noqa: PLC0415 -- an extra
-        from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415
-    return RedisBackend(RedisConnection(url), names, ttl)
+        from abridge.memory.stores.redis import ClusterBackend, RedisBackend  # noqa: PLC0415
+        from abridge.memory.stores.redis_client import RedisConnection  # noqa: PLC0415 -- an extra
+    backend = ClusterBackend if url.startswith("redis+cluster:") else RedisBackend
+    return backend(RedisConnection(url), names, ttl)
 
 
 BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = MappingProxyType(
@@ -147,6 +148,7 @@ BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = MappingProxy
         "redis": _open_redis,
         "rediss": _open_redis,
         "redis-sentinel": _open_redis,
+        "redis+cluster": _open_redis,
         "valkey": _open_redis,
         "valkeys": _open_redis,
         "unix": _open_redis,

@@ -15,7 +15,7 @@ from abridge.memory.stores.redis import RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.sealing import ValueSealer
 from abridge.memory.stores.store import Store, StoreObserver, StoreQuery, observe_nothing
-from tests.support.redis_server import Server
+from tests.support.redis_server import Cluster, Server
 
 TTL = 3600.0
 RING = Keyring((Key.derive("one", bytes(32)),))
@@ -70,7 +70,7 @@ def in_memory(size: int = 1 << 20) -> Case:
     return Case(MemoryStore(size, TTL, time, observe=observed), time.advance, observed)
 
 
-def in_redis(server: Server, ring: Keyring = RING) -> Case:
+def in_redis(server: Server | Cluster, ring: Keyring = RING) -> Case:
     """In a namespace of its own."""
     namespace, observed = token_hex(8), Observed()
     store = open_shared_store(server.url, ring, ttl=TTL, namespace=namespace, observe=observed)

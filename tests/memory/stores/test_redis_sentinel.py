@@ -43,7 +43,7 @@ async def test_the_new_primary_is_found_after_a_failover(tmp_path: Path) -> None
                 RedisConnection(f"redis-sentinel://127.0.0.1:{nobody},127.0.0.1:{port}/main/0")
             )
             await until_kept(store, b"before")
-            assert primary.client().dbsize() == 1
+            await until(lambda: replica.client().dbsize() == 1)
             primary.kill()
             await until(lambda: watcher.sentinel_get_master_addr_by_name("main")[1] == replica.port)
             await until_kept(store, b"after")

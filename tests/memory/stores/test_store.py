@@ -121,6 +121,7 @@ def dict_backend(case: Case) -> DictBackend:
 BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Case]] = {
     "memory": lambda _: in_memory(),
     "redis": lambda request: in_redis(request.getfixturevalue("redis_server")),
+    "cluster": lambda request: in_redis(request.getfixturevalue("redis_cluster")),
     "dict": lambda _: in_dict(),
 }
 

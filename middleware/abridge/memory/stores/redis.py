@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from redis.asyncio import Redis as Client
+from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import InvalidResponse
 
 from abridge.memory.stores.key_names import KeyNames
@@ -37,6 +38,7 @@ class RedisBackend:
 
     in_process = False
     batch_size = BATCH_SIZE
+    is_transactional = True
 
     def __init__(self, connection: RedisConnection, names: KeyNames, ttl: float) -> None:
         self.name = connection.server
@@ -59,7 +61,7 @@ class RedisBackend:
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         names = list(map(self._names.value, keys))
-        return await self._connection.run(lambda client: _get_values(client, names))
+        return await self._connection.run(lambda client: self.read_values(client, names))
 
     async def put(self, values: Mapping[bytes, bytes]) -> None:
         named = {self._names.value(key): value for key, value in values.items()}
@@ -67,11 +69,11 @@ class RedisBackend:
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         names = list(map(self._names.value, keys))
-        await self._connection.run(lambda client: _delete_values(client, names))
+        await self._connection.run(lambda client: self.delete_values(client, names))
 
     async def has_marks(self, marks: Sequence[bytes]) -> list[bool]:
         names = list(map(self._names.mark, marks))
-        values = await self._connection.run(lambda client: _get_values(client, names))
+        values = await self._connection.run(lambda client: self.read_values(client, names))
         return [value is not None for value in values]
 
     async def add_marks(self, marks: Sequence[bytes]) -> None:
@@ -88,16 +90,13 @@ class RedisBackend:
         """Read originals. Those identified by their turn alone need a second round trip."""
         names = [self._names.original(query.turn_key, query.prefix) for query in queries]
         turn_keys = list(dict.fromkeys(query.turn_key for query in queries if query.unique))
-        pipe = client.pipeline(transaction=False)
-        pipe.mget(names)
-        pipe.time()
-        for turn_key in turn_keys:
-            pipe.zrange(self._index_name(turn_key), 0, -1, withscores=True)
-        values, time, *indices = await pipe.execute()
+        values, time, indices = await self.read_with_time(
+            client, names, list(map(self._index_name, turn_keys))
+        )
         live = dict(zip(turn_keys, (_live_prefixes(index, time) for index in indices), strict=True))
         found: list[FoundOriginal | None] = [
             (query.prefix, value) if value is not None else None
-            for query, value in zip(queries, _checked(values, names), strict=True)
+            for query, value in zip(queries, values, strict=True)
         ]
         others = {
             number: live[query.turn_key][0]
@@ -109,7 +108,7 @@ class RedisBackend:
             for number, prefix in others.items()
         ]
         for (number, prefix), value in zip(
-            others.items(), await _get_values(client, names), strict=True
+            others.items(), await self.read_values(client, names), strict=True
         ):
             found[number] = (prefix, value) if value is not None else None
         return found
@@ -119,34 +118,85 @@ class RedisBackend:
     ) -> object:
         """Write an original; delete the oldest of its turn beyond `MAX_ORIGINALS`."""
         index = self._index_name(turn_key)
-        pipe = client.pipeline(transaction=False)
-        pipe.time()
-        pipe.zrange(index, 0, -1, withscores=True)
-        time, members = await pipe.execute()
+        _, time, (members,) = await self.read_with_time(client, [], [index])
         others = [other for other in _live_prefixes(members, time) if other != prefix]
         kept_prefixes = {prefix, *others[1 - MAX_ORIGINALS :]}
         removed = [member for member, _ in members if member not in kept_prefixes]
 
-        pipe = client.pipeline(transaction=True)
+        pipe = client.pipeline(transaction=self.is_transactional)
         if removed:
             pipe.zrem(index, *removed)
-            pipe.delete(*(self._names.original(turn_key, other) for other in removed))
+        for other in removed:
+            pipe.delete(self._names.original(turn_key, other))
         pipe.set(self._names.original(turn_key, prefix), value, px=_to_milliseconds(self._ttl))
         pipe.zadd(index, {prefix: _to_seconds(time) + self._ttl})
         pipe.pexpire(index, _to_milliseconds(self._ttl))
+        return await pipe.execute()
+
+    async def read_values(self, client: Client, names: Sequence[bytes]) -> list[bytes | None]:
+        if not names:
+            return []
+        pipe = client.pipeline(transaction=False)
+        pipe.mget(names)
+        (values,) = await pipe.execute()
+        return checked(values, names)
+
+    async def read_with_time(
+        self, client: Client, names: Sequence[bytes], indices: Sequence[bytes]
+    ) -> tuple[list[bytes | None], tuple[int, int], list[PrefixIndex]]:
+        """Read values and indices, and the server's time, in one round trip."""
+        pipe = client.pipeline(transaction=False)
+        if names:
+            pipe.mget(names)
+        pipe.time()
+        for index in indices:
+            pipe.zrange(index, 0, -1, withscores=True)
+        found = await pipe.execute()
+        values = found.pop(0) if names else []
+        time, *read = found
+        return checked(values, names), time, read
+
+    async def delete_values(self, client: Client, names: Sequence[bytes]) -> object:
+        pipe = client.pipeline(transaction=False)
+        pipe.delete(*names)
         return await pipe.execute()
 
     def _index_name(self, turn_key: bytes) -> bytes:
         return self._names.join(b"i", turn_key)
 
 
-async def _get_values(client: Client, names: Sequence[bytes]) -> list[bytes | None]:
-    if not names:
-        return []
-    pipe = client.pipeline(transaction=False)
-    pipe.mget(names)
-    (values,) = await pipe.execute()
-    return _checked(values, names)
+class ClusterBackend(RedisBackend):
+    """Holds values in the cluster of `connection`: each command has one key, since keys are spread
+    over nodes.
+
+    Nothing is written in one transaction. Should a write break off in the middle, an original is
+    found by its prefix alone, or the index names one that is not there, until both have expired.
+    """
+
+    is_transactional = False
+
+    async def read_values(self, client: Any, names: Sequence[bytes]) -> list[bytes | None]:
+        pipe = client.pipeline()
+        for name in names:
+            pipe.get(name)
+        return checked(await pipe.execute(), names) if names else []
+
+    async def read_with_time(
+        self, client: Any, names: Sequence[bytes], indices: Sequence[bytes]
+    ) -> tuple[list[bytes | None], tuple[int, int], list[PrefixIndex]]:
+        """Read values and indices, and the time of one of the nodes, whose clocks should agree."""
+        values = await self.read_values(client, names)
+        pipe = client.pipeline()
+        for index in indices:
+            pipe.zrange(index, 0, -1, withscores=True)
+        found = await pipe.execute() if indices else []
+        return values, await client.time(target_nodes=RedisCluster.RANDOM), found
+
+    async def delete_values(self, client: Any, names: Sequence[bytes]) -> object:
+        pipe = client.pipeline()
+        for name in names:
+            pipe.delete(name)
+        return await pipe.execute()
 
 
 async def _set_values(client: Client, values: Mapping[bytes, bytes], ttl: float) -> object:
@@ -156,13 +206,7 @@ async def _set_values(client: Client, values: Mapping[bytes, bytes], ttl: float)
     return await pipe.execute()
 
 
-async def _delete_values(client: Client, names: Sequence[bytes]) -> object:
-    pipe = client.pipeline(transaction=False)
-    pipe.delete(*names)
-    return await pipe.execute()
-
-
-def _checked(values: Any, names: Sequence[bytes]) -> list[bytes | None]:
+def checked(values: Any, names: Sequence[bytes]) -> list[bytes | None]:
     """Check a reply. Raise InvalidResponse if it is not one value, or none, for each name."""
     if len(values) != len(names) or not all(isinstance(value, bytes | None) for value in values):
         raise InvalidResponse

@@ -25,11 +25,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import urlsplit
 
 from redis._parsers import _AsyncRESP2Parser
 from redis.asyncio import Redis as Client
+from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import ConnectionPool, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -37,7 +38,7 @@ from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
 from abridge.http.breaker import CircuitBreaker
 from abridge.http.timers import silence_timeout
-from abridge.memory.stores.redis_sentinel import SCHEME, SentinelAddress
+from abridge.memory.stores import redis_cluster, redis_sentinel
 from abridge.memory.stores.store import BackendError, ProblemLog
 
 MAX_WAIT = 0.05
@@ -84,7 +85,7 @@ class RedisConnection:
     repeat."""
 
     def __init__(self, url: str, time: Callable[[], float] = monotonic) -> None:
-        self._new_pool, self.server = pool_maker(url)
+        self._new_client, self.server = client_maker(url)
         self._breaker = CircuitBreaker(1, COOLDOWN, time)
         self._problems = ProblemLog(_log, self.server, time)
         self._loop_clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
@@ -116,7 +117,7 @@ class RedisConnection:
         if (client := self._loop_clients.get(loop)) is None:
             for closed in [known for known in self._loop_clients if known.is_closed()]:
                 del self._loop_clients[closed]
-            client = self._loop_clients[loop] = _LoopClient(self._new_pool())
+            client = self._loop_clients[loop] = _LoopClient(self._new_client())
         return client
 
     def _handle_outcome(self, outcome: T | Exception, *, trial: bool) -> T:
@@ -142,9 +143,8 @@ class RedisConnection:
 class _LoopClient:
     """The connections of one event loop."""
 
-    def __init__(self, pool: ConnectionPool) -> None:
-        self._pool = pool
-        self._client = Client(connection_pool=pool)
+    def __init__(self, client: Client | RedisCluster) -> None:
+        self._client = client
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -160,7 +160,7 @@ class _LoopClient:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(Exception):
-            await self._pool.aclose()
+            await self._client.aclose()
 
     async def _run(
         self, operation: Callable[[Client], Awaitable[T]], has_slot: asyncio.Event
@@ -173,7 +173,7 @@ class _LoopClient:
     async def _run_now(self, operation: Callable[[Client], Awaitable[T]]) -> T | Exception:
         try:
             async with silence_timeout(OPERATION_TIMEOUT):
-                return await operation(self._client)
+                return await operation(cast(Client, self._client))  # a cluster's has its commands
         except Exception as error:  # noqa: BLE001 -- rubbish breaks any part of a parser
             if not _is_refusal(error):
                 await self._close_idle()
@@ -183,7 +183,10 @@ class _LoopClient:
         """Close idle connections: they lead to the server that failed, or to one that is no longer
         the primary."""
         with suppress(Exception):
-            await self._pool.disconnect(inuse_connections=False)
+            if isinstance(self._client, RedisCluster):
+                await self._client.aclose()  # the next operation asks anew which nodes there are
+            else:
+                await self._client.connection_pool.disconnect(inuse_connections=False)
 
 
 @dataclass
@@ -230,16 +233,21 @@ def _error_name(error: Exception) -> str:
     return ": ".join(names)
 
 
-def pool_maker(url: str) -> tuple[Callable[[], ConnectionPool], str]:
-    """Return what makes the connections to the server at an address, and its name for the log.
-    Raises ValueError, with a message that does not repeat the address."""
-    if url.startswith(f"{SCHEME}://"):
-        address = SentinelAddress.parse(url)
-        options = parse_address(address.primary)
-        return address.pool_maker(options, OPERATION_TIMEOUT), address.server
+def client_maker(url: str) -> tuple[Callable[[], Client | RedisCluster], str]:
+    """Return what makes a client of the server at an address, and its name for the log. Raises
+    ValueError, with a message that does not repeat the address."""
+    scheme, _, rest = url.partition("://")
+    if scheme == redis_cluster.SCHEME:
+        login, at, _ = rest.rpartition("@")
+        options = parse_address(f"redis://{login}{at}localhost")
+        return redis_cluster.cluster_maker(url, options, OPERATION_TIMEOUT)
+    if scheme == redis_sentinel.SCHEME:
+        address = redis_sentinel.SentinelAddress.parse(url)
+        new_pool = address.pool_maker(parse_address(address.primary), OPERATION_TIMEOUT)
+        return lambda: Client.from_pool(new_pool()), address.server
     options = parse_address(url)
-    make = partial(ConnectionPool, socket_connect_timeout=OPERATION_TIMEOUT, **options)
-    return make, server_name(options)
+    new_pool = partial(ConnectionPool, socket_connect_timeout=OPERATION_TIMEOUT, **options)
+    return lambda: Client.from_pool(new_pool()), server_name(options)
 
 
 def parse_address(url: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class SentinelAddress(NamedTuple):
         if not _SERVICE.fullmatch(service) or not options.keys() <= LOGIN_OPTIONS.keys():
             raise ValueError(INVALID_ADDRESS)
         return cls(
-            [_parse_host(host) for host in hosts.split(",")],
+            parse_hosts(hosts, DEFAULT_PORT, INVALID_ADDRESS),
             service,
             f"redis://{login}{at}localhost/{quote(database or '0')}",
             {LOGIN_OPTIONS[name]: value for name, value in options.items()},
@@ -102,18 +102,24 @@ class _SentinelPool(SentinelConnectionPool):
             **options,
         )
 
-    async def aclose(self) -> None:
-        await super().aclose()
-        for sentinel in self.sentinel_manager.sentinels:
-            await sentinel.aclose()
+    async def disconnect(self, inuse_connections: bool = True) -> None:  # noqa: FBT001, FBT002 -- redis's
+        """Close connections to the primary; with those in use, those to the sentinels, too."""
+        await super().disconnect(inuse_connections)
+        if inuse_connections:
+            for sentinel in self.sentinel_manager.sentinels:
+                await sentinel.aclose()
 
 
-def _parse_host(text: str) -> tuple[str, int]:
-    try:
-        parsed = urlsplit(f"//{text}")
-        host, port = parsed.hostname, parsed.port or DEFAULT_PORT
-    except ValueError:
-        host, port = None, 0
-    if not host or parsed.path or parsed.username is not None:
-        raise ValueError(INVALID_ADDRESS)
-    return host, port
+def parse_hosts(text: str, default_port: int, invalid: str) -> list[tuple[str, int]]:
+    """Parse hosts and ports that commas separate. Raises ValueError with the message `invalid`."""
+    hosts = []
+    for each in text.split(","):
+        try:
+            parsed = urlsplit(f"//{each}")
+            host, port = parsed.hostname, parsed.port or default_port
+        except ValueError:
+            raise ValueError(invalid) from None
+        if not host or parsed.path or parsed.username is not None:
+            raise ValueError(invalid)
+        hosts.append((host, port))
+    return hosts
