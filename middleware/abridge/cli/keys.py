@@ -161,7 +161,7 @@ def _keys_file(file: Path | None, config: Path | None) -> Path:
     named = load_settings(config).server.keys_file
     if named is None:
         raise SettingsError(
-            "--file: must name the file of keys, or --config the settings that do, as server.keys_file"
+            "--file: must name the file of keys, or --config the settings with server.keys_file"
         )
     return Path(named)
 
