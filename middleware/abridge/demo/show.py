@@ -182,8 +182,8 @@ def usage_lines(progress: ResponseProgress, held_seconds: float | None) -> Itera
             f"  time       first summary text after {progress.first_summary:.1f} s, "
             f"thinking ended after {progress.thinking_ended:.1f} s"
         )
-    waited = "did not wait" if held_seconds is None else f"waited {held_seconds:.2f} s"
-    yield f"  held       the answer {waited} for its summary"
+        waited = "did not wait" if held_seconds is None else f"waited {held_seconds:.2f} s"
+        yield f"  held       the answer {waited} for its summary"
 
 
 def _token_lines(usage: Json) -> Iterator[str]:
