@@ -380,6 +380,6 @@ class TestEnd:
             key.unlink()
             os.kill(running.workers[0], signal.SIGKILL)
             assert await running.end() == 3
-            assert "upstreams[].api_key_env: cannot read the file" in running.output
+            assert "api_key_env (of 'default'): cannot read the file" in running.output
             assert "did not start" in running.output
             assert "Traceback" not in running.output
