@@ -80,7 +80,8 @@ async def test_its_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_missing_key_stops_the_start() -> None:
-    with pytest.raises(SettingsError, match=r"review.api_key_env: the variable \w+, which it names, is not set"):
+    message = r"review.api_key_env: the variable \w+, which it names, is not set"
+    with pytest.raises(SettingsError, match=message):
         select({**ENDPOINT, "api_key_env": "NOT_SET"})
 
 
