@@ -1022,10 +1022,10 @@ class TestKeepAlives:
         stream = chat_stream("", "Hello.")
         request = ask(Upstream(Answer([*stream[:2], reached.set, more, *stream[2:]])), Scripted())
         await reached.wait()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)  # forty times as long as between two comments
         more.set()
         await request.finish()
-        assert not comments(request.data)
+        assert len(comments(request.data)) < 5  # of before and after the silence, if work is slow
 
 
 async def test_several_frames_of_one_read_leave_in_one_send() -> None:
