@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -18,6 +16,7 @@ from anthropic import AsyncAnthropic, beta_async_tool
 
 from tests.clients.front import KEY, serve_abridge
 from tests.clients.turns import turn
+from tests.docs.pages import texts_of
 from tests.end_to_end.translation.turn import ARGUMENTS, TOOL, WORDS, answer
 from tests.support.streams import THOUGHT
 from tests.support.upstream import Answer, Upstream
@@ -38,11 +37,8 @@ CALL = (TOOL, ARGUMENTS)
 APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
-
-
 async def test_the_example_of_the_documentation_shows_the_summary_and_the_answer() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (example,) = texts_of("docs/messages.md", "python")
     upstream = Upstream(answer("chat", stream=True))
     async with serve_abridge(upstream, entry={"api": "chat"}) as address:
         script = example.replace("http://127.0.0.1:8400", address.removesuffix("/v1"))

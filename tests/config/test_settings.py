@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from abridge.config.review import ReviewSettings
 from abridge.config.settings import Settings
 from abridge.config.tables import SummarySettings
 from abridge.errors import SettingsError
+from tests.docs.pages import texts_of
 
 U = "http://u.test/v1"
 
@@ -541,8 +541,7 @@ class TestNamesAndLimits:
         assert "needs upstreams with a base_url" in refused(upstreams=upstreams)
 
     def test_the_example_of_the_documentation_is_valid(self) -> None:
-        page = Path(__file__).parents[2] / "docs" / "routing.md"
-        (example,) = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        (example,) = texts_of("docs/routing.md", "toml")
         settings = Settings.model_validate(tomllib.loads(example))
         main, spare = settings.routes
         assert settings.fallback_of(main) is spare

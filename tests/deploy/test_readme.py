@@ -16,6 +16,7 @@ from abridge.memory.stores.redis_client import parse_address
 from tests.deploy.dockerfile import ROOT
 from tests.deploy.manifests import KUBERNETES, built, kustomized, one, secrets
 from tests.deploy.tools import program
+from tests.docs.pages import texts_of
 
 README = (ROOT / "deploy" / "README.md").read_text()
 CREATE = re.findall(
@@ -48,7 +49,7 @@ def test_the_command_creates_the_secret_that_the_pods_read(form: str, namespace:
 
 
 def test_the_overlay_builds(tmp_path: Path) -> None:
-    (overlay,) = re.findall(r"^```yaml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    (overlay,) = texts_of("deploy/README.md", "yaml")
     for folder in (KUBERNETES, ROOT / "grafana"):
         shutil.copytree(folder, tmp_path / folder.relative_to(ROOT))
     overlay_folder = tmp_path / "mine"

@@ -68,6 +68,11 @@ def blocks(*languages: str) -> list[Block]:
     return [block for page in PAGES for block in blocks_of(page) if block.language in languages]
 
 
+def texts_of(page: str, language: str) -> list[str]:
+    """Return the texts of a page's blocks in a language. The page is named from the root."""
+    return [block.text for block in blocks_of(ROOT / page) if block.language == language]
+
+
 def without_fences(page: Path) -> str:
     """Return a page without its blocks and comments, which hold no links and no headings."""
     return re.sub(r"<!--.*?-->", "", _FENCE.sub("", page.read_text()), flags=re.DOTALL)

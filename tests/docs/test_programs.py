@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 
+from tests.docs.pages import texts_of
 from tests.support.asgi import call
 from tests.support.servers import serve
 from tests.support.streams import chat_stream, completion
 from tests.support.upstream import Answer, Upstream
 
-DOCS = Path(__file__).parents[2] / "docs"
+MOUNTED, _ = texts_of("docs/mounting.md", "python")
 
-
-def programs(page: str) -> list[str]:
-    """Return the Python programs of a page."""
-    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
-
-
-MOUNTED, _ = programs("mounting.md")
-
-SUMMARIZER, REVIEW = programs("summarizers.md")
+SUMMARIZER, REVIEW = texts_of("docs/summarizers.md", "python")
 
 ADDRESS = "http://127.0.0.1:8001"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import abridge
-from tests.docs.pages import PAGES, ROOT, blocks_of
+from tests.docs.pages import ROOT, blocks
 
 PACKAGES = Path(abridge.__file__).parents[1]
 
@@ -92,10 +92,9 @@ def programs() -> Iterator[tuple[str, str]]:
     """Yield the documentation's programs that use Abridge, each with a name for its file."""
     if importlib.util.find_spec("fastapi") is not None:
         yield "fastapi_app.py", (ROOT / "docs" / "examples" / "fastapi_app.py").read_text()
-    for page in PAGES:
-        for block in blocks_of(page):
-            if block.language == "python" and "from abridge import" in block.text:
-                yield f"{page.stem.lower().replace('-', '_')}_{block.line}.py", block.text
+    for block in blocks("python"):
+        if "from abridge import" in block.text:
+            yield f"{block.page.stem.lower().replace('-', '_')}_{block.line}.py", block.text
 
 
 @pytest.mark.parametrize("checker", [mypy, pyright])

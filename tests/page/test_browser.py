@@ -376,8 +376,9 @@ class TestHidden:
         ) as tab:
             await ask_question(tab)
             await tab.until(RECORDED)
-            held = "document.querySelector('#times [data-figure=held]').textContent"
-            await tab.until(f"{held} === '–'")
+            held = "#times [data-figure=held]"
+            await tab.until(f"document.querySelector('{held}').textContent === '–'")
+            assert await tab.text(held) == "–"
 
 
 class TestTold:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain, repeat
 
 import httpx
@@ -64,6 +65,23 @@ class Scraper:
                 except httpx.TransportError:
                     continue
                 await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def scraped_sidecar(
+    *flags: str, drain: str = "600", **variables: str
+) -> AsyncIterator[tuple[Sidecar, httpx.AsyncClient]]:
+    """Run a sidecar with an admin port, in front of a server that may be slow."""
+    async with (
+        serve(Slow()) as url,
+        sidecar(
+            *("--upstream", f"{url}/v1", "--admin-port", "0", *flags),
+            **variables,
+            ABRIDGE_SERVER__DRAIN=drain,
+        ) as running,
+        client() as session,
+    ):
+        yield running, session
 
 
 async def scrape_at_an_interval(session: httpx.AsyncClient, running: Sidecar) -> None:
@@ -133,15 +151,8 @@ class TestLastScrape:
 
     @pytest.mark.parametrize("workers", [1, 2])
     async def test_the_server_waits_for_the_last_scrape(self, workers: int) -> None:
-        async with (
-            serve(Slow()) as url,
-            sidecar(
-                *("--upstream", f"{url}/v1", "--admin-port", "0", "--workers", str(workers)),
-                **NOTHING_KEPT,
-                ABRIDGE_SERVER__DRAIN="600",
-            ) as running,
-            client() as session,
-        ):
+        flags = "--workers", str(workers)
+        async with scraped_sidecar(*flags, **NOTHING_KEPT) as (running, session):
             await scrape_at_an_interval(session, running)
             await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             running.signal()
@@ -154,13 +165,7 @@ class TestLastScrape:
 
     async def test_the_wait_for_a_scrape_ends_in_time_or_at_a_signal(self) -> None:
         for drain, signals in (("0.5", 1), ("600", 2)):
-            async with (
-                serve(Slow()) as url,
-                sidecar(
-                    *("--upstream", f"{url}/v1", "--admin-port", "0"), ABRIDGE_SERVER__DRAIN=drain
-                ) as running,
-                client() as session,
-            ):
+            async with scraped_sidecar(drain=drain) as (running, session):
                 await scrape_at_an_interval(session, running)
                 await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
                 running.signal()
@@ -170,13 +175,7 @@ class TestLastScrape:
                 assert await running.end() == 0
 
     async def test_no_wait_if_everything_was_scraped(self) -> None:
-        async with (
-            serve(Slow()) as url,
-            sidecar(
-                *("--upstream", f"{url}/v1", "--admin-port", "0"), ABRIDGE_SERVER__DRAIN="600"
-            ) as running,
-            client() as session,
-        ):
+        async with scraped_sidecar() as (running, session):
             await scrape(session, running.metrics)
             await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             await scrape_until(
@@ -187,13 +186,7 @@ class TestLastScrape:
             assert "waiting" not in running.output
 
     async def test_no_wait_if_somebody_only_had_a_look(self) -> None:
-        async with (
-            serve(Slow()) as url,
-            sidecar(
-                *("--upstream", f"{url}/v1", "--admin-port", "0"), ABRIDGE_SERVER__DRAIN="600"
-            ) as running,
-            client() as session,
-        ):
+        async with scraped_sidecar() as (running, session):
             await scrape(session, running.metrics)
             await session.post(f"{running.url}/v1/responses", json=asking_for("quick"))
             running.signal()
