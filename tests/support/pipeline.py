@@ -105,6 +105,7 @@ class Pipeline:
     attribution_limit: int | None = None
     seal: SealEnvelope | None = None
     envelope: ListField = "reasoning_details"
+    hides_usage: bool = False
 
     def __post_init__(self) -> None:
         raw, summary = EXPOSURES.get(self.expose, self.api.default_exposure)
@@ -118,6 +119,7 @@ class Pipeline:
             add_details=self.details,
             seal=self.seal,
             envelope_field=self.envelope,
+            hides_usage=self.hides_usage,
         )
         self.passages: list[Passage] = []
         upstream = self.upstream

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
 
+from abridge.apis import sse
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ChatStream, check_chat, frames
@@ -28,6 +29,8 @@ from tests.support.streams import (
 )
 
 ROLE = chunk({"role": "assistant", "content": ""})
+SAID = chunk({"content": "So."})
+USAGE = chunk(usage=CHAT_USAGE)
 STOP = [chunk({}, finish="stop"), DONE]
 
 
@@ -438,6 +441,27 @@ class TestUsage:
         usage = run(stream).usage
         assert usage is not None
         assert usage["total_tokens"] == 96
+
+    @pytest.mark.parametrize(
+        "stream",
+        [
+            [SAID, *STOP[:1], USAGE, DONE],
+            [SAID, USAGE, *STOP],
+            [SAID, USAGE, DONE],
+            [SAID, USAGE],
+            [USAGE, SAID, USAGE, SAID, USAGE, *STOP],
+            [SAID, USAGE, sse.encode_frame(b'{"error": {"message": "Busy."}}'), DONE],
+        ],
+        ids=["last", "early", "unfinished", "cut", "often", "before an error"],
+    )
+    @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
+    def test_usage_that_the_client_did_not_ask_for_is_as_if_it_were_not_there(
+        self, stream: list[bytes], expose: str
+    ) -> None:
+        stream = [ROLE, chunk({"reasoning": THOUGHT}), *stream]
+        without = [frame for frame in stream if frame is not USAGE]
+        seen = chat(expose=expose, hides_usage=True).stream(b"".join(stream))
+        assert seen == chat(expose=expose).stream(b"".join(without))
 
 
 class TestEnds:

@@ -290,6 +290,8 @@ class ChatReader:
             pieces = [ChunkPiece(Passthrough(None, None), [])]
         elif has_other_fields(chunk) and not any(piece.choices for piece in pieces):
             pieces.append(self._get_choice(choices[-1]).empty_piece())
+        if usage is not None and not choices and self._display.hides_usage:
+            pieces = [ChunkPiece(piece.event) for piece in pieces]  # none of them has a frame
         self._failed = self._failed or self._framing.failed
         return self._framing.make_events(pieces, chunk, frame)
 

@@ -112,11 +112,9 @@ class ChatWriter:
         return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     def _patch_usage(self, event: UsageReported, frame: bytes) -> bytes:
-        if event.share is None and event.error is None and not self._display.hides_usage:
+        if event.share is None and event.error is None:
             return frame
         chunk = _parse_chunk(frame)
-        if self._display.hides_usage and not chunk.get("choices"):
-            return b""
         if event.error is not None:
             del chunk["usage"]
             return sse.encode_frame(dumps(chunk)) if chunk.get("choices") else b""
