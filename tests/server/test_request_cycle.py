@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -70,8 +70,9 @@ async def write(make: Any, method: str, *, keep_alive: bool, messages: list[Any]
         except RuntimeError:
             failed_at = position
             break
-    left = cycle.response_started, cycle.response_complete, cycle.keep_alive, transport.closed
-    return transport.written, failed_at, left
+    left = cycle.response_started, cycle.response_complete, transport.closed
+    keeps_alive = failed_at is None and cycle.keep_alive  # the server closes after a failure
+    return transport.written, failed_at, left, keeps_alive
 
 
 NAMES = st.sampled_from(
@@ -99,6 +100,14 @@ BODIES = st.builds(
 )
 
 
+CLOSING_AND_REFUSED = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [(b"connection", b"Close, x"), (b"Transfer-Encoding", b"a\r\nb: c")],
+}
+
+
+@example(method="GET", keep_alive=True, start=CLOSING_AND_REFUSED, rest=[])
 @given(
     method=st.sampled_from(["GET", "HEAD", "POST"]),
     keep_alive=st.booleans(),
