@@ -11,12 +11,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.history import ChatHistory
+from abridge.apis.display import Envelope
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import TAGS, Profile
 
 SUMMARY = "A summary."
 TEXTS = st.sampled_from(
     ["", "Hi.", SUMMARY, *(f"{tag.opening}{SUMMARY}{tag.closing}Hi." for tag in TAGS)]
+)
+BLOBS = st.sampled_from(["abr1.opens", "abr1.is foreign"])
+DETAILS = st.lists(
+    st.fixed_dictionaries({"summary": TEXTS}) | st.fixed_dictionaries({"data": BLOBS}), max_size=2
 )
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "content": st.none()
@@ -25,8 +30,10 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "refusal": st.none() | TEXTS,
     "reasoning": TEXTS,
     "reasoning_content": st.none() | TEXTS,
-    "reasoning_details": st.lists(st.fixed_dictionaries({"summary": TEXTS}), max_size=2),
-    "provider_specific_fields": st.fixed_dictionaries({"reasoning": TEXTS}) | st.none(),
+    "reasoning_details": DETAILS,
+    "provider_specific_fields": st.fixed_dictionaries({"reasoning": TEXTS})
+    | st.fixed_dictionaries({"reasoning_details": DETAILS})
+    | st.none(),
     "summary_error": st.just("timeout"),
     "extra_content": st.just({"google": {}}),
     "tool_calls": st.just([{"id": "call_1", "type": "function", "function": {"name": "f"}}]),
@@ -41,11 +48,17 @@ def changed(message: dict[str, Any], profile: Profile) -> tuple[Any, ...]:
     [turn] = history.turns
     read = turn.text, turn.reasoning_texts, turn.calls, turn.has_opaque_state
     stripped = history.strip(turn, SUMMARY.__eq__)
-    return read, stripped, turn.text, history.place_reasoning(turn, profile), history.body()
+    opened = history.open_envelopes(turn, open_envelope), turn.text, turn.reasoning_texts
+    return read, stripped, opened, history.place_reasoning(turn, profile), history.body()
+
+
+def open_envelope(blob: str, _param: str, place: bytes | None, _item_id: str) -> Envelope | None:
+    return Envelope([{"reasoning": f"At {place!r}."}]) if blob == "abr1.opens" else None
 
 
 def slowly(message: dict[str, Any], profile: Profile) -> tuple[Any, ...]:
-    with patch("abridge.apis.chat.history._is_bare", lambda _: False):
+    names = dict.fromkeys(["_is_bare", "_is_plain"], lambda _: False)
+    with patch.multiple("abridge.apis.chat.history", **names):
         return changed(message, profile)
 
 
