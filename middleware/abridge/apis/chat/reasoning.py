@@ -75,8 +75,7 @@ def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReas
     It counts as a native summary if nothing but summaries holds text, and summaries are trusted.
     """
     names = find_reasoning_fields(message)
-    content = message.get("content")
-    chunks = find_thinking_chunks(content) if isinstance(content, list) else []
+    chunks = find_thinking_chunks(message.get("content"))
     if not (names or chunks):
         return None
     if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # the usual case

@@ -42,11 +42,12 @@ class GeminiHistory:
             turn.items[0]["parts"] = remaining
         return len(parts) - len(remaining), any(thought_text(part).strip() for part in remaining)
 
-    def strip_attribution(self, turn: Turn) -> int:  # noqa: ARG002 -- no client speaks this API
+    # No client speaks this API, so there is neither an attribution nor an envelope.
+
+    def strip_attribution(self, _turn: Turn) -> int:
         return 0
 
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:  # noqa: ARG002 -- same
-        """Return False: no client speaks this API, so it holds no envelope."""
+    def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> bool:
         return False
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
@@ -78,7 +79,8 @@ class GeminiHistory:
             mark_unsigned(content)
         return True
 
-    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- only one place
+    def place_reasoning(self, _turn: Turn, _profile: Profile) -> Placement:
+        """Return "unchanged": there is only one place."""
         return "unchanged"
 
     def next_place(self) -> None:

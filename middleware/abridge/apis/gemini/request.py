@@ -35,8 +35,9 @@ UNKNOWN_FIELD = "Not supported by this upstream."
 MODEL_REQUIRED = "Missing required parameter: 'model'."
 
 
-def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:  # noqa: ARG001 -- no option concerns this API
-    """Write a request. Raises RequestError without a model, which is part of the path."""
+def write_request(request: ModelRequest, _options: UpstreamOptions) -> TranslatedRequest:
+    """Write a request, which no option concerns. Raises RequestError without a model, which is part
+    of the path."""
     if not request.model:
         raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
     capabilities = find_capabilities(request.model)

@@ -85,11 +85,9 @@ class OriginalFrames:
         return OriginalAnswer(output)
 
     def make_end(
-        self,
-        end: ResponseEnded,
-        response: Json,  # noqa: ARG002 -- the frame has it
-        error: ErrorDetail | None,  # noqa: ARG002 -- it was sent
+        self, end: ResponseEnded, _response: Json, _error: ErrorDetail | None
     ) -> list[Event]:
+        """Return the end: its frame has the response, and the error was sent."""
         return [end]
 
 

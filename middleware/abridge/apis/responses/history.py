@@ -150,7 +150,8 @@ class ResponsesHistory:
         turn.items[:] = remaining
         return dropped
 
-    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:  # noqa: ARG002 -- has one place
+    def place_reasoning(self, _turn: Turn, _profile: Profile) -> Placement:
+        """Return "unchanged": there is only one place."""
         return "unchanged"
 
     def next_place(self) -> bytes:

@@ -49,10 +49,7 @@ def _proceed_reasoning(item: OutputItem, text: str, frame: bytes | None) -> Reas
 
 
 def _proceed_answer(
-    item: OutputItem,
-    is_text: bool,  # noqa: FBT001 -- bound by position
-    text: str,
-    frame: bytes | None,
+    item: OutputItem, text: str, frame: bytes | None, *, is_text: bool
 ) -> ContentDelta:
     item.contents.append_text(text)
     return ContentDelta(LANE, frame, text if is_text else "")
@@ -85,7 +82,8 @@ class ItemReader:
         item = self._output.open_answer
         if item is not None:
             is_next = not self._queue and item.is_continued_by(event)
-            return partial(_proceed_answer, item, event["type"] == TEXT_DELTA) if is_next else None
+            is_text = event["type"] == TEXT_DELTA
+            return partial(_proceed_answer, item, is_text=is_text) if is_next else None
         item = self._output.open_reasoning
         if item is None:
             return self._answer.find_continuation(event)
