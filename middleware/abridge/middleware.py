@@ -250,7 +250,8 @@ class AbridgeMiddleware:
         if self._hides_raw and api is None and not self._passes_unread(scope):
             raise RequestError(CLOSED_PATH, status=404, code="not_found")
         model = model_in_path(path) if api is None else None
-        if api is None and (model is not None or not self._is_routed_by_body(scope)):
+        is_addressed = model is not None or response_path is not None
+        if api is None and (is_addressed or not self._is_routed_by_body(scope)):
             check_path(scope, model, is_stored_response=response_path is not None)
             scope = self._scope_unread(scope, self._route_for(model))
             await pass_on(self._unread_app, scope, receive, send)

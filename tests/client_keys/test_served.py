@@ -327,6 +327,27 @@ class TestModels:
                     await client.models.retrieve("m-1")
 
     @pytest.mark.parametrize(
+        ("method", "path"),
+        [
+            ("GET", "/v1/models"),
+            ("GET", "/v1/files/file_1"),
+            ("DELETE", "/v1/files/file_1"),
+            ("DELETE", "/v1/responses/resp_1"),
+            ("POST", "/v1/responses/resp_1/cancel"),
+        ],
+    )
+    async def test_what_asks_no_model_need_not_name_one(
+        self, tmp_path: Path, method: str, path: str
+    ) -> None:
+        """Official clients say that they send JSON, also where they send nothing."""
+        async with sidecar(tmp_path, Answer.json(KEYS_LIST)) as served:
+            key = served.add("alice", models=("x-*",))
+            headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+            answer = await served.client.request(method, path, headers=headers)
+        assert answer.status_code == 200
+        assert len(served.upstream.requests) == 1
+
+    @pytest.mark.parametrize(
         "more",
         [
             {"model": "m-1"},

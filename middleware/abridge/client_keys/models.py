@@ -75,7 +75,7 @@ def check_body(scope: Scope, body: Json) -> None:
 def check_unread(scope: Scope, body: bytes | None) -> None:
     """Check a request of which nothing else is read. Raises RequestError."""
     key = _choosing_key(scope)
-    if key is None:
+    if key is None or (not body and scope["method"] in WITHOUT_MODEL):
         return
     if any(NAMING_SEGMENTS.intersection(path.split("/")) for path in request_paths(scope)):
         raise _unreadable(key)
