@@ -318,6 +318,22 @@ class TestModels:
         assert [model.id for model in in_anthropics.data] == ["x-1"]
         assert (in_anthropics.first_id, in_anthropics.last_id) == ("x-1", "x-1")
 
+    @pytest.mark.parametrize(
+        ("listed", "status", "shown"),
+        [
+            ({**KEYS_LIST, "models": [{"name": "m-1"}]}, 200, ["x-1"]),  # llama.cpp's
+            ({"models": [{"slug": "m-1"}]}, 502, []),
+        ],
+    )
+    async def test_no_other_list_beside_it_passes(
+        self, tmp_path: Path, listed: dict[str, Any], status: int, shown: list[str]
+    ) -> None:
+        async with sidecar(tmp_path, Answer.json(listed)) as served:
+            answer = await served.get("/v1/models", served.add("alice", models=("x-*",)))
+        assert answer.status_code == status
+        assert "m-1" not in answer.text
+        assert [model["id"] for model in answer.json().get("data", [])] == shown
+
     async def test_one_that_is_not_allowed_is_not_described(self, tmp_path: Path) -> None:
         async with sidecar(tmp_path, Answer.json(KEYS_LIST["data"][1])) as served:
             key = served.add("alice", models=("x-*",))

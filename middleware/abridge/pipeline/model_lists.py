@@ -81,6 +81,8 @@ class ModelLists:
         async def rewrite(body: Json) -> Json | None:
             listed = as_openais(body) if self._may_be_googles else body
             if key is not None and leaves_out:
+                if not model and not isinstance(listed.get("data"), list):
+                    return None  # a list in a shape that is not known
                 listed = _only_allowed(listed, key)
             rewritten = rewrite_models(listed, anthropic=anthropic) if shape_matters else None
             if rewritten is None and listed is not body:
@@ -106,12 +108,14 @@ class ModelLists:
 
 
 def _only_allowed(body: Json, key: ClientKey) -> Json:
-    """Return a list with those models alone for which a key may be used; one model as it is."""
+    """Return a list with those models alone for which a key may be used; one model as it is. Other
+    lists beside it, such as the `models` of llama.cpp, are left out."""
     if not isinstance(body.get("data"), list):
         return {**body}
     models = [model for model in objects(body["data"]) if key.allows(string(model.get("id")))]
+    plain = {name: value for name, value in body.items() if not isinstance(value, list | dict)}
     ends = _ends(models) if "first_id" in body else {}
-    return {**body, "data": models, **ends}
+    return {**plain, "data": models, **ends}
 
 
 def _ends(models: list[Json]) -> Json:
