@@ -286,7 +286,8 @@ class AbridgeMiddleware:
             if request is None and (must_be_json or must_read(scope)):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None:
-            check_body(scope, request.body)
+            if chooses_models(scope):
+                await work.run(check_body, scope, request.body)
             await self._dispatcher.dispatch(request, receive, send)
         else:
             await self._pass_on_unread(api, scope, buffered, body, send)

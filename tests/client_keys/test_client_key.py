@@ -10,6 +10,7 @@ import pytest
 
 from abridge.client_keys.client_key import (
     MAX_KEYS,
+    MAX_MODEL_CHARS,
     ClientKey,
     digest,
     new_key,
@@ -113,6 +114,8 @@ def test_a_file_has_so_many_keys_at_most() -> None:
         (["m", "n?"], "n", False),
         (["gpt[45]"], "gpt5", True),
         (["m"], "", False),
+        (["m*"], "m" * MAX_MODEL_CHARS, True),
+        (["m*"], "m" * (MAX_MODEL_CHARS + 1), False),
     ],
 )
 def test_models_are_globs(models: list[str], model: str, *, allowed: bool) -> None:

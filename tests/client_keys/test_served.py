@@ -23,6 +23,7 @@ from websockets.exceptions import InvalidStatus
 from abridge.app import Abridge, create_app
 from abridge.client_keys.client_key import ClientKey, digest, new_key
 from abridge.client_keys.file import add_key, revoke_key
+from abridge.client_keys.models import MAX_ALTERNATIVES
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
@@ -373,6 +374,7 @@ class TestModels:
             {"model": "x-1", "models": ["x-1", "m-1"]},
             {"model": "x-1", "fallbacks": [{"model": "m-1"}]},
             {"model": "x-1", "fallbacks": "m-1"},
+            {"model": "x-1", "models": ["x-1"] * (MAX_ALTERNATIVES + 1)},
         ],
     )
     @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings"])
@@ -397,6 +399,11 @@ class TestModels:
             ("/v1/x/..%2Fchat/completions", 403),
             ("/openai/deployments/m-1/embeddings", 403),
             ("/v1/models/m-1/embeddings", 403),
+            ("/v1/models/x-1/embeddings", 200),
+            ("/v1/models/x-1/%2E%2E/m-1", 403),
+            ("/v1/models/x-1/..%2F..%2Fcompletions", 403),
+            ("/v1/models/x-1%5C..%5C..%5Ccompletions", 403),
+            ("/v1/completions%3F/responses/resp_1/cancel", 403),
         ],
     )
     async def test_nor_does_any_path(self, tmp_path: Path, path: str, status: int) -> None:

@@ -108,6 +108,11 @@ def normalized_paths(path: str, raw_path: str) -> tuple[str, str]:
     return _normalize(path.split("/")), _normalize(map(unquote, raw_path.split("/")))
 
 
+def all_read_alike(path: str, raw_path: str) -> bool:
+    """Return whether all servers read a path alike."""
+    return len(_plain_readings(path, raw_path)) == 1
+
+
 def _plain_readings(path: str, raw_path: str) -> frozenset[str]:
     """Return all readings of a path, that of servers that resolve no dots among them; none if it is
     ambiguous beyond that."""

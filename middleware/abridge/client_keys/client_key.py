@@ -39,6 +39,9 @@ MAX_KEYS = 1000
 MAX_GLOBS = 100
 """Globs of the models of one key."""
 
+MAX_MODEL_CHARS = 1000
+"""Characters of a model's name that is compared with them."""
+
 CLIENT_KEY = "abridge.client_key"
 """The scope key of the `ClientKey` with which a request came."""
 
@@ -74,7 +77,7 @@ class ClientKey(BaseModel):
 
     def allows(self, model: str) -> bool:
         """Return whether it may be used for a model, by the name that clients say."""
-        return self._pattern.match(model) is not None
+        return len(model) <= MAX_MODEL_CHARS and self._pattern.match(model) is not None
 
     def has_expired(self, now: float) -> bool:
         """Return whether it has expired at a time in seconds since the epoch."""

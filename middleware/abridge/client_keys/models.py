@@ -12,7 +12,7 @@ from typing import Any
 from starlette.types import Scope
 
 from abridge.apis.json import as_object, parse_object, string
-from abridge.apis.paths import OpenPaths
+from abridge.apis.paths import OpenPaths, all_read_alike
 from abridge.client_keys.client_key import ClientKey, client_key, has_budget
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -22,6 +22,9 @@ MODEL = "model"
 
 ALTERNATIVES = ("models", "fallbacks")
 """Fields in which OpenRouter and LiteLLM take other models to ask where one cannot answer."""
+
+MAX_ALTERNATIVES = 100
+"""Models in one of those fields: each is compared with the key's globs."""
 
 NAMING_SEGMENTS = frozenset({"deployments", "engines"})
 """Segments of a path after which Azure and LiteLLM take a model, whatever the body says."""
@@ -48,12 +51,13 @@ def _choosing_key(scope: Scope) -> ClientKey | None:
 def check_path(scope: Scope, model: str | None, *, is_stored_response: bool) -> None:
     """Check a request whose body is not read; `model` is in its path. Raises RequestError."""
     key = _choosing_key(scope)
-    if key is None:
+    if key is None or (model is None and scope["method"] in WITHOUT_MODEL):
         return
+    is_clear = model is not None or is_stored_response
+    if not (is_clear and all_read_alike(*request_paths(scope))):
+        raise _unreadable(key)
     if model is not None:
         _check_model(key, model)
-    elif scope["method"] not in WITHOUT_MODEL and not is_stored_response:
-        raise _unreadable(key)
 
 
 def check_endpoint(scope: Scope, endpoint: str, open_paths: OpenPaths) -> None:
@@ -89,8 +93,11 @@ def _named_models(key: ClientKey, body: Json) -> Iterator[str]:
         raise _unreadable(key)
     yield string(body[MODEL])
     for field in ALTERNATIVES:
-        entries: Any = body.get(field)
-        for entry in entries if isinstance(entries, list) else [entries] if entries else []:
+        value: Any = body.get(field)
+        entries = value if isinstance(value, list) else [value] if value else []
+        if len(entries) > MAX_ALTERNATIVES:
+            raise _unreadable(key)
+        for entry in entries:
             yield string(as_object(entry).get(MODEL, entry))
 
 
