@@ -11,7 +11,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from abridge.apis.responses.api import RESPONSES
-from abridge.client_keys.client_key import CLIENT_KEY
+from abridge.client_keys.client_key import CLIENT_KEY, key_name
 from abridge.client_keys.door import ClientKeys, open_keys
 from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
@@ -70,7 +70,7 @@ class Abridge:
             transport=transport,
             registry=registry,
             tracer_provider=tracer_provider,
-            tenant=None if keys is None else keys.tenant,
+            tenant=None if keys is None else key_name,
             sinks=(
                 *(() if page is None else (page.journal.add,)),
                 *(() if keys is None else (keys.count,)),

@@ -96,6 +96,12 @@ def client_key(scope: Scope) -> ClientKey | None:
     return scope.get(CLIENT_KEY)
 
 
+def key_name(scope: Scope) -> str | None:
+    """Return the name of that key: the tenant to whom what the request leaves belongs."""
+    key = client_key(scope)
+    return key.name if key is not None else None
+
+
 def has_budget(scope: Scope) -> bool:
     """Return whether the tokens of a request count against a budget."""
     key = client_key(scope)

@@ -131,11 +131,6 @@ class ClientKeys:
                 return key
         raise _unauthorized(UNKNOWN_KEY if sent else NO_KEY, schemes)
 
-    def tenant(self, scope: Scope) -> str | None:
-        """Return the name of a request's key, as the tenant to whom what it leaves belongs."""
-        key: ClientKey | None = scope.get(CLIENT_KEY)
-        return key.name if key is not None else None
-
     def count(self, record: Record) -> None:
         """Count what a request used. This is a sink."""
         if record.key is None:

@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from abridge.apis.json import dumps
-from abridge.client_keys.client_key import client_key
+from abridge.client_keys.client_key import key_name
 from abridge.http.asgi import get_header
 from abridge.http.hosts import is_allowed_host
 from abridge.page.journal import Journal
@@ -92,12 +92,11 @@ class Page:
         )
 
     async def _exchanges(self, request: Request) -> Response:
-        key = client_key(request.scope)
-        owner = key.name if key is not None else None
+        request_id, owner = request.query_params.get("id"), key_name(request.scope)
         listing = {
             "now": time(),
             "summarizer": self._summarizer,
-            "exchanges": self.journal.newest_first(request.query_params.get("id"), owner),
+            "exchanges": self.journal.newest_first(request_id, owner),
         }
         headers = {"cache-control": "no-store"}
         return Response(dumps(listing), media_type="application/json", headers=headers)
