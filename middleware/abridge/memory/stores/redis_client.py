@@ -30,7 +30,6 @@ from urllib.parse import urlsplit
 
 from redis._parsers import _AsyncRESP2Parser
 from redis.asyncio import Redis as Client
-from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import ConnectionPool, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -39,6 +38,7 @@ from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 from abridge.http.breaker import CircuitBreaker
 from abridge.http.timers import silence_timeout
 from abridge.memory.stores import redis_cluster, redis_sentinel
+from abridge.memory.stores.redis_cluster import ClusterClient
 from abridge.memory.stores.store import BackendError, ProblemLog
 
 MAX_WAIT = 0.05
@@ -143,7 +143,7 @@ class RedisConnection:
 class _LoopClient:
     """The connections of one event loop."""
 
-    def __init__(self, client: Client | RedisCluster) -> None:
+    def __init__(self, client: Client | ClusterClient) -> None:
         self._client = client
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -171,22 +171,24 @@ class _LoopClient:
             return await self._run_now(operation)
 
     async def _run_now(self, operation: Callable[[Client], Awaitable[T]]) -> T | Exception:
+        client = self._client
         try:
             async with silence_timeout(OPERATION_TIMEOUT):
-                return await operation(cast(Client, self._client))  # a cluster's has its commands
+                return await operation(cast(Client, client))  # a cluster's has its commands
         except Exception as error:  # noqa: BLE001 -- rubbish breaks any part of a parser
             if not _is_refusal(error):
-                await self._close_idle()
+                await self._close_idle(client)
             return error
 
-    async def _close_idle(self) -> None:
+    async def _close_idle(self, client: Client | ClusterClient) -> None:
         """Close idle connections: they lead to the server that failed, or to one that is no longer
         the primary."""
         with suppress(Exception):
-            if isinstance(self._client, RedisCluster):
-                await self._client.aclose()  # the next operation asks anew which nodes there are
-            else:
-                await self._client.connection_pool.disconnect(inuse_connections=False)
+            if not isinstance(client, ClusterClient):
+                await client.connection_pool.disconnect(inuse_connections=False)
+            elif client is self._client:
+                self._client = client.renewed()
+                await client.aclose()
 
 
 @dataclass
@@ -233,7 +235,7 @@ def _error_name(error: Exception) -> str:
     return ": ".join(names)
 
 
-def client_maker(url: str) -> tuple[Callable[[], Client | RedisCluster], str]:
+def client_maker(url: str) -> tuple[Callable[[], Client | ClusterClient], str]:
     """Return what makes a client of the server at an address, and its name for the log. Raises
     ValueError, with a message that does not repeat the address."""
     scheme, _, rest = url.partition("://")

@@ -7,9 +7,9 @@ Any of the hosts tells which others there are, and which of them holds a key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from redis.asyncio.cluster import ClusterNode, RedisCluster
@@ -20,10 +20,45 @@ SCHEME = "redis+cluster"
 
 DEFAULT_PORT = 6379
 
+Hosts: TypeAlias = Sequence[tuple[str, int]]
+"""Hosts, each with its port."""
+
 INVALID_ADDRESS = f"takes an address such as {SCHEME}://user:password@host:6379,host:6379"
 
 
-class _ClusterClient(RedisCluster):
+class ClusterClient(RedisCluster):
+    """Finds the cluster at any of `hosts`, or of the servers that were `known` before.
+
+    After a failure it is replaced: redis-py keeps each connection that it could not open, and once
+    it knows a cluster, forgets the hosts that led there.
+    """
+
+    def __init__(
+        self, hosts: Hosts, options: Mapping[str, Any], patience: float, known: Hosts = ()
+    ) -> None:
+        self._hosts, self._options, self._patience, self._known = hosts, options, patience, known
+        nodes = dict.fromkeys([*hosts, *known])
+        each = patience / (1 + len(nodes))  # one that does not answer leaves time to ask others
+        super().__init__(
+            startup_nodes=[ClusterNode(host, port) for host, port in nodes],
+            require_full_coverage=False,  # what the rest of it holds is still of use
+            socket_connect_timeout=each,
+            socket_timeout=each,
+            protocol=2,
+            retry=options["retry"],
+            **{name: options[name] for name in ("username", "password") if name in options},
+        )
+        for connection_options in (
+            self.connection_kwargs,
+            *(node.connection_kwargs for node in self.startup_nodes),
+        ):
+            connection_options["parser_class"] = options["parser_class"]  # it takes none itself
+
+    def renewed(self) -> ClusterClient:
+        """Return a new client, which asks those that are known, too, which nodes there are."""
+        known = [(node.host, int(node.port)) for node in self.get_nodes()] or self._known
+        return ClusterClient(self._hosts, self._options, self._patience, known)
+
     async def aclose(self) -> None:
         """Close all connections, those too that asked which nodes there are."""
         await super().aclose()
@@ -32,11 +67,11 @@ class _ClusterClient(RedisCluster):
 
 
 def cluster_maker(
-    url: str, options: dict[str, Any], connect_timeout: float
-) -> tuple[Callable[[], RedisCluster], str]:
+    url: str, options: Mapping[str, Any], patience: float
+) -> tuple[Callable[[], ClusterClient], str]:
     """Return what makes a client of the cluster at an address, and its name for the log. `options`
-    are those of a connection. Raises ValueError, with a message that does not repeat the address.
-    """
+    are those of a connection; `patience` is how long it may take to find the cluster. Raises
+    ValueError, with a message that does not repeat the address."""
     try:
         parsed = urlsplit(url)
     except ValueError:
@@ -46,24 +81,4 @@ def cluster_maker(
     hosts = parsed.netloc.rpartition("@")[2]
     nodes = parse_hosts(hosts, DEFAULT_PORT, INVALID_ADDRESS)
     server = "cluster of " + ", ".join(f"{host}:{port}" for host, port in nodes)
-    return partial(_make_client, nodes, options, connect_timeout), server
-
-
-def _make_client(
-    nodes: Sequence[tuple[str, int]], options: dict[str, Any], connect_timeout: float
-) -> RedisCluster:
-    named = {name: options[name] for name in ("username", "password") if name in options}
-    client = _ClusterClient(
-        startup_nodes=[ClusterNode(host, port) for host, port in nodes],
-        require_full_coverage=False,  # what the rest of it holds is still of use
-        socket_connect_timeout=connect_timeout,
-        protocol=2,
-        retry=options["retry"],
-        **named,
-    )
-    for connection_options in (
-        client.connection_kwargs,
-        *(node.connection_kwargs for node in client.startup_nodes),
-    ):
-        connection_options["parser_class"] = options["parser_class"]  # it takes none itself
-    return client
+    return partial(ClusterClient, nodes, options, patience), server
