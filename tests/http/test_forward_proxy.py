@@ -77,7 +77,11 @@ def test_what_is_exempt_is_reached_directly(
 
 
 @pytest.mark.parametrize(
-    "value", ["socks5://u:secret@proxy", "https://u:secret@p", "http://:1", "p:x"]
+    "value",
+    [
+        *("socks5://u:secret@proxy", "https://u:secret@p", "http://:1", "p:x"),
+        *("http://u:1/secret@p", "http://u:1?secret@p", "u:1#secret@p"),
+    ],
 )
 def test_what_cannot_be_is_an_error_that_does_not_repeat_it(value: str) -> None:
     with pytest.raises(ValueError, match="HTTP_PROXY: must be an address") as caught:

@@ -55,6 +55,8 @@ def _parse(value: str) -> ForwardProxy | None:
         return None
     if url.scheme != "http" or not url.hostname:
         return None
+    if url.path.strip("/") or url.query or url.fragment:  # the host may be part of the credentials
+        return None
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
     credentials = unquote(f"{url.username}:{url.password or ''}") if url.username else ""
     return ForwardProxy(f"http://{host}:{port}", credentials)
