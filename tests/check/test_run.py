@@ -105,7 +105,14 @@ class TestEffective:
     def test_secrets_are_named_and_never_shown(self) -> None:
         settings = Settings.model_validate(
             {
-                "summarizer": {"extra_body": {"api_key": "geheim", "deep": {"token": "geheim"}}},
+                "summarizer": {
+                    "extra_body": {
+                        "api_key": "geheim",
+                        "max_tokens": 1,
+                        "deep": {"token": "geheim", "keys": ["geheim"]},
+                        "from": "https://anna:geheim@h/",
+                    }
+                },
                 "upstreams": [
                     {"name": "a", "base_url": "http://u/v1", "api_key_env": "KEY_A"},
                     {"name": "b", "base_url": "http://u/v1", "api_key_env": "KEY_B"},
@@ -114,6 +121,7 @@ class TestEffective:
         )
         lines = list(effective_toml(settings, {"KEY_A": "geheim"}))
         assert 'api_key_env = "KEY_A"  # is set' in lines
+        assert '"max_tokens" = 1' in "\n".join(lines)
         assert 'api_key_env = "KEY_B"  # is NOT set' in lines
         assert "geheim" not in "\n".join(lines)
 
@@ -124,6 +132,9 @@ class TestEffective:
             ("redis://:ge/geheim@h", "redis://***@h"),
             ("redis://h?password=geheim&ssl_password=geheim", None),
             ("unix://:geheim@/run/redis.sock?db=1", "unix://***@/run/redis.sock?db=1"),
+            ("redis://:ganz geheim@h", "redis://***@h"),
+            ("redis://h?pass%77ord=geheim&db=1", "redis://h?pass%77ord=***&db=1"),
+            ("unix:///a?password=so geheim", "unix:///a?password=***"),
             ("rediss://h:1/0?ssl_cert_reqs=none", "rediss://h:1/0?ssl_cert_reqs=none"),
         ],
     )

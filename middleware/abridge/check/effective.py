@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from abridge.apis.json import dumps
 from abridge.config.settings import Settings
@@ -21,7 +22,7 @@ MASK = "***"
 
 _SECRET_KEY = re.compile("key|token|secret|password|auth|credential", re.IGNORECASE)
 
-_PASSWORD = re.compile(r"(?<=://)\S*(?=@)|(?<=password=)[^&\s]+")
+_LOGIN = re.compile(r"(?<=://).*(?=@)", re.DOTALL)
 
 
 def effective_toml(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
@@ -57,13 +58,29 @@ def _variable_comment(key: str, value: Any, environ: Mapping[str, str]) -> str:
 def _mask(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: MASK if _SECRET_KEY.search(key) and isinstance(inner, str) else _mask(inner)
+            key: MASK if _SECRET_KEY.search(key) and _has_text(inner) else _mask(inner)
             for key, inner in value.items()
             if inner is not None
         }
     if isinstance(value, str):
-        return _PASSWORD.sub(MASK, value)
+        return _mask_address(value) if "://" in value else value
     return [_mask(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _has_text(value: Any) -> bool:
+    if isinstance(value, Mapping | list):
+        return any(map(_has_text, value.values() if isinstance(value, Mapping) else value))
+    return isinstance(value, str)
+
+
+def _mask_address(url: str) -> str:
+    address, mark, query = _LOGIN.sub(MASK, url).partition("?")
+    return f"{address}{mark}{'&'.join(map(_mask_option, query.split('&')))}"
+
+
+def _mask_option(option: str) -> str:
+    name, equals, _ = option.partition("=")
+    return f"{name}{equals}{MASK}" if "password" in unquote(name) else option
 
 
 def _format_value(value: Any) -> str:
