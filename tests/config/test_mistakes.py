@@ -205,6 +205,23 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
                 ("http://x y/v1", "an address with a valid host name or IP address"),
             )
         ),
+        # secrets where others belong
+        (
+            f'{UPSTREAM}fallback = "https://u:sk-secret@x/v1"\n',
+            f"{FILE}:4: upstreams[0].fallback (of 'main'): must begin with a letter or digit",
+        ),
+        (
+            f'{UPSTREAM}forward_headers = ["x-key: sk-secret"]\n',
+            f"{FILE}:4: upstreams[0].forward_headers[0] (of 'main'): must be the name of a header",
+        ),
+        (
+            f'{UPSTREAM}forward_headers = "x-key: sk-secret"\n',
+            f"{FILE}:4: upstreams[0].forward_headers (of 'main'): must be a list, such as",
+        ),
+        (
+            '[[upstreams]]\nname = "https://u:sk-secret@x/v1"\nmodels = []\n',
+            f"{FILE}:2: upstreams[0].name: must begin with a letter or digit",
+        ),
         # globs
         *(
             (
@@ -290,6 +307,19 @@ def test_a_mistake_in_the_file_is_said_in_one_line(tmp_path: Path, text: str, li
                 "there is no such variable; two underscores part a table from its key; did you "
                 "mean ABRIDGE_SUMMARY__DEFAULT?"
             ),
+        ),
+        (
+            "ABRIDGE_SUMMARY",
+            "auto",
+            (
+                "there is no such variable; two underscores part a table from its key; did you "
+                "mean ABRIDGE_SUMMARY__DEFAULT?"
+            ),
+        ),
+        (
+            "ABRIDGE_UPSTREAMS",
+            '[{"api_key": "x"}]',
+            f"upstreams[0].api_key: {NO_SUCH}; did you mean upstreams[0].api_key_env?",
         ),
         ("ABRIDGE_UPSTREAM", "x", "there is no such variable; did you mean ABRIDGE_UPSTREAMS?"),
         (

@@ -185,9 +185,10 @@ def _merge(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upstream_name(merged: dict[str, Any], index: str | int) -> str:
-    """Return the name of an upstream as the messages have it, nothing if it has none."""
+    """Return the name of an upstream as the messages have it, nothing if it has none, or an address
+    in its place."""
     try:
         name = merged["upstreams"][index]["name"]
     except (IndexError, KeyError, TypeError):
         return ""
-    return f" (of {name!r:.80})"
+    return "" if "://" in str(name) else f" (of {name!r:.80})"

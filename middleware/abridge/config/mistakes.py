@@ -17,7 +17,12 @@ from pydantic_core import ErrorDetails
 
 from abridge.config.field_docs import unit_of
 from abridge.config.setting_types import SIZE
-from abridge.config.sources import ENV_PREFIX, KeyPath, spell_key, variable_of
+from abridge.config.sources import (
+    UPSTREAMS_VARIABLE,
+    KeyPath,
+    spell_key,
+    variable_of,
+)
 
 _KEY = re.compile(r"([a-z_]+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*): ")
 """The key with which a message begins that tells its own."""
@@ -31,6 +36,9 @@ SURELY_MEANT = 0.9
 _QUOTED = re.compile(r"'([^']*)'")
 
 ONE_OF = "must be one of "
+
+PRIVATE_KEYS = frozenset({"base_url", "store", "credential", "forward_headers"})
+"""Keys, besides `*_env`, whose values may be or have secrets, where they belong or by mistake."""
 
 NUMBER, WHOLE_NUMBER, BOOLEAN = (
     "must be a number",
@@ -150,21 +158,19 @@ def explain_strays(
 ) -> Iterator[str]:
     """Yield a line for each of these variables that must have been meant for a setting. Those that
     a setting names hold secrets."""
-    known = {variable_of(path).replace("__", "_"): path for path in _keys_of_tables(table)}
-    known |= {variable_of((name,)): (name,) for name in table.model_fields}
+    known: dict[str, KeyPath] = {UPSTREAMS_VARIABLE: ("upstreams",)}
+    for path in _keys_of_tables(table):
+        known.setdefault(variable_of(path[:1]), path)
+        known[variable_of(path).replace("__", "_")] = path
     secrets = set(_named_variables(values))
     for name in names:
         near = get_close_matches(name.upper(), known, 1, SURELY_MEANT)
         if near and name.removesuffix("_FILE") not in secrets:
+            meant = variable_of(known[near[0]])
             why = (
-                "two underscores part a table from its key; "
-                if "_" in name.removeprefix(ENV_PREFIX)
-                else ""
+                "" if meant == UPSTREAMS_VARIABLE else "two underscores part a table from its key; "
             )
-            yield (
-                f"{name}: there is no such variable; {why}did you mean "
-                f"{variable_of(known[near[0]])}?"
-            )
+            yield f"{name}: there is no such variable; {why}did you mean {meant}?"
 
 
 def _named_variables(values: Any) -> Iterator[str]:
@@ -206,14 +212,14 @@ def _tell(path: KeyPath, text: str, value: Any) -> Mistake:
     if inner:
         return Mistake((*path, *inner), text)
     hint = _hint(text, value)
-    if not path or _may_be_secret(str(path[-1]), value):
+    if not path or _may_be_secret(path, value):
         return Mistake(path, f"{text}{hint}")
     return Mistake(path, f"got {value!r:.80}; {text}{hint}")
 
 
-def _may_be_secret(key: str, value: Any) -> bool:
-    """Return whether a value may hold a secret, where it belongs or by mistake."""
-    is_private = key in ("base_url", "store", "credential") or key.endswith("_env")
+def _may_be_secret(path: KeyPath, value: Any) -> bool:
+    key = [part for part in path if isinstance(part, str)][-1]
+    is_private = key in PRIVATE_KEYS or key.endswith("_env")
     return is_private or "://" in str(value) or isinstance(value, Mapping | BaseModel)
 
 
@@ -232,7 +238,7 @@ def _requirement(detail: ErrorDetails, path: KeyPath, field: FieldInfo | None) -
     kind, value = detail["type"], detail["input"]
     if kind == "tuple_type" and field is not None and _table_of(field) is not None:
         return LIST_OF_TABLES.format(spell_key(path))
-    if kind == "tuple_type" and isinstance(value, str) and "://" not in value:
+    if kind == "tuple_type" and isinstance(value, str) and not _may_be_secret(path, value):
         return f'must be a list, such as ["{value:.40}"]'
     if kind not in REQUIREMENTS:
         return detail["msg"].replace("Input should be", "must be")

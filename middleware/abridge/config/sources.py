@@ -33,9 +33,10 @@ def spell_key(path: KeyPath) -> str:
 
 
 def variable_of(path: KeyPath) -> str:
-    """Return the variable that sets a key: of upstreams, all of them."""
-    names = path[:1] if len(path) > 1 and isinstance(path[1], int) else path
-    return ENV_PREFIX + "__".join(str(name).upper() for name in names)
+    """Return the variable that sets a key; one of an upstream has none, and is spelled as it is."""
+    if path[0] == "upstreams" and len(path) > 1:
+        return spell_key(path)
+    return ENV_PREFIX + "__".join(str(name).upper() for name in path)
 
 
 @dataclass(slots=True, frozen=True)

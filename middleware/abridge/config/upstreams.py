@@ -23,10 +23,13 @@ from abridge.config.setting_types import (
 from abridge.providers.catalog import PROFILES
 
 
+UpstreamName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
 class UpstreamSettings(Table):
     """An upstream, to which requests go. Its tables override the general ones, key by key."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "default"
+    name: UpstreamName = "default"
     """Its name in the log, in metrics and in other settings; each upstream needs one of its own."""
     base_url: BaseUrl | None = None
     """Its address, up to where `/chat/completions` and the like follow. The proxy needs one;
@@ -37,7 +40,7 @@ class UpstreamSettings(Table):
     rename: dict[str, str] = Field(default_factory=dict)
     """Its names of models, by globs of those that clients say: the first that matches counts. `{}`
     in a name is what the glob's `*` matched."""
-    fallback: str | None = None
+    fallback: UpstreamName | None = None
     """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
     503 or 529. A request moves on once at most."""
     api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = "same"
