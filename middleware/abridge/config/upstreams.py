@@ -22,7 +22,6 @@ from abridge.config.setting_types import (
 )
 from abridge.providers.catalog import PROFILES
 
-
 UpstreamName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
