@@ -218,10 +218,6 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
             f'{UPSTREAM}forward_headers = "x-key: sk-secret"\n',
             f"{FILE}:4: upstreams[0].forward_headers (of 'main'): must be a list, such as",
         ),
-        (
-            '[[upstreams]]\nname = "https://u:sk-secret@x/v1"\nmodels = []\n',
-            f"{FILE}:2: upstreams[0].name: must begin with a letter or digit",
-        ),
         # globs
         *(
             (
@@ -292,6 +288,13 @@ def test_a_mistake_in_the_file_is_said_in_one_line(tmp_path: Path, text: str, li
     (said,) = refused(tmp_path, text, {}, ())
     assert said.startswith(line)
     assert "sk-secret" not in said
+
+
+def test_an_address_in_place_of_a_name_is_not_repeated_with_other_mistakes(tmp_path: Path) -> None:
+    text = '[[upstreams]]\nname = "https://u:sk-secret@x/v1"\nmodels = []\n'
+    lines = sorted(refused(tmp_path, text, {}, ()))
+    assert lines[0].startswith(f"{FILE}:2: upstreams[0].name: must begin with a letter or digit")
+    assert lines[1:] == [f"{FILE}:3: upstreams[0].models: got []; must not be empty"]
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,9 @@ class ItemReader:
         """
         item = self._output.open_answer
         if item is not None:
-            is_next = not self._queue and item.is_continued_by(event)
-            is_text = event["type"] == TEXT_DELTA
-            return partial(_proceed_answer, item, is_text=is_text) if is_next else None
+            if self._queue or not item.is_continued_by(event):
+                return None
+            return partial(_proceed_answer, item, is_text=event["type"] == TEXT_DELTA)
         item = self._output.open_reasoning
         if item is None:
             return self._answer.find_continuation(event)
