@@ -25,6 +25,7 @@ ADDRESSES = [
     "redis-sentinel://anna:sesame@10.0.0.1:26379/service/3?sentinel_password=sesame",
     "redis-sentinel://[::1]:26379/service",
     "redis+cluster://one,two:6380",
+    "redis+cluster://one,[::1]:6380",
     "redis+cluster://anna:sesame@10.0.0.1/",
 ]
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
 
 from redis.asyncio.cluster import ClusterNode, RedisCluster
 
-from abridge.memory.stores.redis_sentinel import parse_hosts
+from abridge.memory.stores.redis_sentinel import parse_hosts, split_address
 
 SCHEME = "redis+cluster"
 
@@ -72,13 +71,9 @@ def cluster_maker(
     """Return what makes a client of the cluster at an address, and its name for the log. `options`
     are those of a connection; `patience` is how long it may take to find the cluster. Raises
     ValueError, with a message that does not repeat the address."""
-    try:
-        parsed = urlsplit(url)
-    except ValueError:
-        raise ValueError(INVALID_ADDRESS) from None
-    if parsed.path.strip("/") or parsed.query:
+    address = split_address(url, INVALID_ADDRESS)
+    if address.path or address.query:
         raise ValueError(INVALID_ADDRESS)
-    hosts = parsed.netloc.rpartition("@")[2]
-    nodes = parse_hosts(hosts, DEFAULT_PORT, INVALID_ADDRESS)
+    nodes = parse_hosts(address.hosts, DEFAULT_PORT, INVALID_ADDRESS)
     server = "cluster of " + ", ".join(f"{host}:{port}" for host, port in nodes)
     return partial(ClusterClient, nodes, options, patience), server

@@ -24,6 +24,9 @@ SCHEME = "redis-sentinel"
 
 DEFAULT_PORT = 26379
 
+_ADDRESS = re.compile(r"[^:]+://([^/?#]*@)?([^/?#@]*)/?([^?#]*)(?:\?([^#]*))?")
+"""`urlsplit` refuses several hosts of which one is in brackets, from Python 3.13 on."""
+
 _SERVICE = re.compile(r"[A-Za-z0-9._-]+")
 """What Sentinel allows as a name."""
 
@@ -45,19 +48,15 @@ class SentinelAddress(NamedTuple):
     @classmethod
     def parse(cls, url: str) -> SentinelAddress:
         """Raises ValueError, with a message that does not repeat the address."""
-        try:
-            parsed = urlsplit(url)
-        except ValueError:
-            raise ValueError(INVALID_ADDRESS) from None
-        login, at, hosts = parsed.netloc.rpartition("@")
-        service, _, database = parsed.path.removeprefix("/").partition("/")
-        options = dict(parse_qsl(parsed.query, keep_blank_values=True))
+        address = split_address(url, INVALID_ADDRESS)
+        service, _, database = address.path.partition("/")
+        options = dict(parse_qsl(address.query, keep_blank_values=True))
         if not _SERVICE.fullmatch(service) or not options.keys() <= LOGIN_OPTIONS.keys():
             raise ValueError(INVALID_ADDRESS)
         return cls(
-            parse_hosts(hosts, DEFAULT_PORT, INVALID_ADDRESS),
+            parse_hosts(address.hosts, DEFAULT_PORT, INVALID_ADDRESS),
             service,
-            f"redis://{login}{at}localhost/{quote(database or '0')}",
+            f"redis://{address.login}localhost/{quote(database or '0')}",
             {LOGIN_OPTIONS[name]: value for name, value in options.items()},
         )
 
@@ -108,6 +107,23 @@ class _SentinelPool(SentinelConnectionPool):
         if inuse_connections:
             for sentinel in self.sentinel_manager.sentinels:
                 await sentinel.aclose()
+
+
+class AddressParts(NamedTuple):
+    """The parts of an address with several hosts."""
+
+    login: str  # with its "@"
+    hosts: str
+    path: str  # without its first slash
+    query: str
+
+
+def split_address(url: str, invalid: str) -> AddressParts:
+    """Split an address. Raises ValueError with the message `invalid`."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
+        raise ValueError(invalid)
+    return AddressParts(*found.groups(""))
 
 
 def parse_hosts(text: str, default_port: int, invalid: str) -> list[tuple[str, int]]:
