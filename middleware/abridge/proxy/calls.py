@@ -160,7 +160,7 @@ def log_not_found(target: UpstreamTarget) -> None:
 
 
 def log_failure(error: Exception, target: UpstreamTarget) -> None:
-    _log.warning("upstream %s: %s: %s", target.name, type(error).__name__, error)
+    _log.warning("upstream %s: %s: %s", target.name, type(error).__name__, str(error))
 
 
 def upstream_broken_error(failure: Failure, target: UpstreamTarget) -> UpstreamBroken:

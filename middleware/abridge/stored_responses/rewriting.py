@@ -53,7 +53,7 @@ class RewritingApp:
         except UpstreamBroken as error:
             if answer.passing:
                 raise
-            _log.warning("upstream %s: %s", error.upstream, error)
+            _log.warning("upstream %s: %s", error.upstream, str(error))
             await answer.refuse(ErrorDetail(error.code, str(error)))
 
 

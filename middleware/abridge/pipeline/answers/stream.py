@@ -50,7 +50,7 @@ class StreamAnswer:
         try:
             frames = self._decoder.feed(self._inflate(data))
         except (ValueError, EventTooLarge) as error:
-            _log.warning("what upstream sent could not be read: %s", error)
+            _log.warning("what upstream sent could not be read: %s", str(error))
             self._end(
                 ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
             )
