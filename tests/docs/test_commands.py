@@ -260,6 +260,9 @@ def test_every_command_is_one(command: Command, demo: str, tmp_path: Path) -> No
     check(command, tmp_path, demo)
 
 
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -271,7 +274,7 @@ def test_every_command_is_one(command: Command, demo: str, tmp_path: Path) -> No
         "ABRIDGE_SUMMARY__DEFAULT=sometimes abridge serve --upstream http://127.0.0.1:8000/v1",
         "abridge serve --upstream http://127.0.0.1:8000/v1\nabridge serves",
         "abridge profiles nobody",
-        "curl http://127.0.0.1:8400/v1/no/such/path",
+        pytest.param("curl http://127.0.0.1:8400/v1/no/such/path", marks=needs_curl),
         "pip install '.[nothing]'",
         "python -m tests.nothing",
         "kubectl exec pod -- /opt/abridge/bin/abridge checks",
