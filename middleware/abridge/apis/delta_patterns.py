@@ -23,14 +23,10 @@ import orjson
 
 from abridge.apis import sse
 from abridge.apis.json import dumps
-from abridge.apis.obfuscation import FIELD, fill_up
+from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
 from abridge.core.events import Event
 
-VARYING_FIELDS = (
-    b"sequence_number",
-    b"obfuscation",  # OpenAI
-    b"p",  # Mistral
-)
+VARYING_FIELDS = (b"sequence_number", *(field.encode() for field in PADDING_FIELDS))
 """Fields that number or pad frames. No reader looks at them."""
 
 MAX_PATTERNS = 4

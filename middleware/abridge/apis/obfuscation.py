@@ -19,6 +19,12 @@ BLOCK = 16
 
 FIELD = "obfuscation"
 
+PADDING_FIELDS = (
+    FIELD,
+    "p",  # Mistral
+)
+"""Fields that pad a frame, and say nothing."""
+
 _BATCH = 64
 """Paddings that are made of one call for random bytes, which costs more than a padding."""
 

@@ -257,6 +257,16 @@ class TestMixedChunks:
         plain = chunk({"content": "So.", "vendor": {"a": 1}}, x_vendor=[1, 2])
         assert plain in chat().stream(b"".join([ROLE, plain, *STOP]))
 
+    @pytest.mark.parametrize(("field", "times"), [("p", 0), ("x_vendor", 1)])
+    def test_padding_goes_with_the_reasoning_it_pads_and_other_fields_stay(
+        self, field: str, times: int
+    ) -> None:
+        thoughts = [chunk({"reasoning": text}, **{field: "abc"}) for text in pieces(THOUGHT)]
+        answer = chunk({"content": "So."}, **{field: "abcd"})
+        seen = run([ROLE, *thoughts, answer, *STOP])
+        values = [chunk[field] for chunk in seen.chunks if field in chunk]
+        assert values == [*["abc"] * (len(thoughts) * times), "abcd"]
+
 
 def frame_with_logprobs(delta: dict[str, Any]) -> bytes:
     whole = json.loads(chunk(delta).removeprefix(b"data: "))

@@ -116,12 +116,6 @@ class ChoiceReader:
             return not (self.reasoning_open or tags.is_inside)
         return field in TEXT_FIELDS and self.reasoning_open
 
-    def loses_fields(self, field: str, choice: Json) -> bool:
-        """Return whether a chunk that continues reasoning holds anything that would be lost with it
-        where that is not shown."""
-        is_shown = self._shows_raw or field not in TEXT_FIELDS
-        return not is_shown and _has_other_fields(choice, choice["delta"])
-
     def proceed(self, name: str, text: str, frame: bytes | None) -> Event:
         """Read more of what is being said."""
         self.message.append_text(name, text)
@@ -340,8 +334,9 @@ class HeldContent:
         return cls(delta.get("content") if is_whole else None, others)
 
 
-def _has_other_fields(choice: Json, delta: Json) -> bool:
-    """Return whether a chunk with one text holds anything that is lost where that is not shown."""
+def loses_fields(choice: Json) -> bool:
+    """Return whether a choice with one text holds anything that is lost where that is not shown."""
+    delta = choice["delta"]
     if delta.keys() <= _KNOWN_FIELDS:  # the usual case
         return bool(_other_fields(choice, _CHUNK_CHOICE_FIELDS))
     return bool(OtherFields.from_choice(choice, delta))

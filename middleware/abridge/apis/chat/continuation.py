@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
-from abridge.apis.chat.choice_reader import ChoiceReader
+from abridge.apis.chat.choice_reader import ChoiceReader, loses_fields
 from abridge.apis.chat.framing import Framing, has_other_fields
 from abridge.apis.chat.reasoning import get_index
 from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.core.conversation import Json
 from abridge.core.events import Event
+from abridge.providers.catalog import TEXT_FIELDS
 
 
 class Continuation(NamedTuple):
@@ -49,10 +50,12 @@ class Continuations:
         reader = None if found is None else self._choices.get(found.lane)
         if found is None or reader is None or not reader.is_continued_by(found.field):
             return None
-        choice, shows_raw = chunk["choices"][0], self._display.show_raw
-        if (is_translated and choice.get("logprobs")) or reader.loses_fields(found.field, choice):
+        choice = chunk["choices"][0]
+        if is_translated and choice.get("logprobs"):
             return None
-        return None if not shows_raw and has_other_fields(chunk) else found
+        if self._display.show_raw or found.field not in TEXT_FIELDS:
+            return found
+        return None if has_other_fields(chunk) or loses_fields(choice) else found
 
     def learn(
         self,

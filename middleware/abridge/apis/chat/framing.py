@@ -13,7 +13,7 @@ from abridge.apis import sse
 from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.json import dumps, objects
-from abridge.apis.obfuscation import obfuscate_chunk
+from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
 from abridge.core.conversation import Json
 from abridge.core.events import ContentDelta, ErrorReported, Event, Passthrough, UsageReported
 from abridge.core.usage import Tokens
@@ -30,7 +30,7 @@ HEADER_FIELDS = (
 )
 """Fields that every chunk of a response repeats."""
 
-_PLAIN_FIELDS = frozenset({*HEADER_FIELDS, "choices", "usage"})
+_PLAIN_FIELDS = frozenset({*HEADER_FIELDS, *PADDING_FIELDS, "choices", "usage"})
 
 
 class Framing(Protocol):
@@ -133,5 +133,5 @@ def get_header(chunk: Json) -> Json:
 
 
 def has_other_fields(chunk: Json) -> bool:
-    """Return whether the chunk has fields besides its header, choices and usage."""
+    """Return whether the chunk has fields besides its header, choices, usage and padding."""
     return any(chunk[key] is not None for key in chunk.keys() - _PLAIN_FIELDS)
