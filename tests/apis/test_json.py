@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from abridge.apis.json import (
     MAX_DEPTH,
+    MAX_PARSED_DEPTH,
     ExactNumber,
     contains,
     count_values,
@@ -224,3 +226,15 @@ def test_a_long_number_is_found_wherever_the_bytes_are_split(size: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("abridge.apis.json._SLICE", size)
         assert dumps(loads_exact(text)) == text
+
+
+@pytest.mark.parametrize("parse", [loads, loads_exact])
+@pytest.mark.parametrize("value", ["NaN", '"[[["', '"\\ud800"'])  # which orjson rejects, or not
+def test_depth_is_limited_alike_whatever_parses(parse: Callable[[bytes], Any], value: str) -> None:
+    def listed(levels: int) -> bytes:
+        return b"%b%b%b" % (b"[" * levels, value.encode(), b"]" * levels)
+
+    parse(b"[%b]" % b",".join([listed(100)] * 100))
+    for levels in (MAX_PARSED_DEPTH + 1, 20_000, 200_000):
+        with pytest.raises((ValueError, RecursionError)):
+            parse(listed(levels))

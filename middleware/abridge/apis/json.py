@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any, Self
 
 import orjson
@@ -39,6 +40,15 @@ MAX_CALL = 4 << 20
 """Bytes that orjson parses in one call, which takes it up to 20 ms."""
 
 _NO_VALUE_MARKS = bytes(set(range(256)) - set(b"[{,"))
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
+
+_STEPS = dict(zip(b"[{]}", (1, 1, -1, -1), strict=True))
+"""By how much a bracket changes the depth."""
+
+MAX_PARSED_DEPTH = 1024
+"""Levels of nesting that are parsed at most, by orjson and by the standard library: how many that
+would take by itself is another number on each Python."""
 
 MAX_DEPTH = 250
 """Levels of nesting that are written at least; those that orjson writes are a few more."""
@@ -81,6 +91,7 @@ def loads(data: bytes) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
+        _check_depth(data)
         return json.loads(data)
 
 
@@ -100,6 +111,7 @@ def loads_exact(data: bytes) -> Any:
             return orjson.loads(data)
         except orjson.JSONDecodeError:
             pass
+    _check_depth(data)
     return json.loads(
         data,
         parse_float=ExactNumber,
@@ -112,6 +124,19 @@ def loads_exact(data: bytes) -> Any:
 def _give_way(parsed: Json) -> Json:
     """Return an object that was parsed: whenever Python code runs, other threads may."""
     return parsed
+
+
+def _check_depth(data: bytes) -> None:
+    """Raise ValueError for what is nested too deep. In UTF-16 and UTF-32 it is not looked for."""
+    if len(data) <= 2 * MAX_PARSED_DEPTH or b"\0" in data:
+        return
+    depth = 0
+    for text in outside_strings(data):
+        steps = map(_STEPS.__getitem__, text.translate(None, _NO_BRACKETS))
+        depths = list(accumulate(steps, initial=depth))
+        depth = depths[-1]
+        if max(depths) > MAX_PARSED_DEPTH:
+            raise ValueError("nested too deep")
 
 
 def _has_long_number(data: bytes) -> bool:
