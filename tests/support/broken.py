@@ -163,7 +163,10 @@ REVIEWS: dict[str, tuple[Any, str]] = {
     },
     "returns a number": (lambda _: _return(5), "TypeError: the review returned int"),
     "returns bytes": (lambda _: _return(b"So"), "TypeError: the review returned bytes"),
-    "is no coroutine": (lambda text: text, "TypeError: object str can't be used in 'await'"),
+    "is no coroutine": (
+        lambda text: text,
+        "TypeError: the review returned str, which cannot be awaited",
+    ),
     "cannot be called": (5, "TypeError: 'int' object is not callable"),
     "cancels its own task": (_cancel_itself, CANCELLED),
 }
@@ -180,7 +183,10 @@ CARELESS: dict[str, tuple[Any, str]] = {
         }.items()
     },
     "aclose is a number": (Summarizer(lambda _: Closing(5)), "TypeError: 'int' object is not"),
-    "aclose returns a number": (Summarizer(lambda _: Closing(lambda: 5)), "TypeError: object int"),
+    "aclose returns a number": (
+        Summarizer(lambda _: Closing(lambda: 5)),
+        "TypeError: aclose returned",
+    ),
     "aclose cancels its own task": (Summarizer(lambda _: Closing(_cancel_itself)), CANCELLED),
     **{
         f"says that it spent {what}": (

@@ -169,7 +169,7 @@ class GuardedCall:
             self._start_timer(reviewer.timeout)
         elif self._timer is None:
             self._start_timer(self._timeout)
-        approved: Any = await reviewer.review(self.draft)
+        approved = await _result_of(reviewer.review(self.draft), "the review")
         if not (approved is None or isinstance(approved, str)):
             raise TypeError(f"the review returned {_type_name(approved)}, which is no text")
         self.verdict = "passed" if approved and approved.strip() else "withheld"
@@ -182,7 +182,7 @@ class GuardedCall:
             if inspect.iscoroutine(source):
                 source.close()
             elif (aclose := getattr(source, "aclose", None)) is not None:
-                await aclose()
+                await _result_of(aclose(), "aclose")
         except BaseException as error:  # noqa: BLE001 -- as above
             self.close_error = error
             _let_pass(error)
@@ -192,6 +192,13 @@ def _let_pass(error: BaseException) -> None:
     """Raise what is not to be caught: it is meant for the whole process."""
     if isinstance(error, KeyboardInterrupt | SystemExit):
         raise error
+
+
+async def _result_of(returned: Any, caller: str) -> Any:
+    """Await what a user's function returned, which may have been written without `async`."""
+    if not inspect.isawaitable(returned):
+        raise TypeError(f"{caller} returned {_type_name(returned)}, which cannot be awaited")
+    return await returned
 
 
 def _type_name(value: object) -> str:
