@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -174,7 +174,7 @@ def read_all(reader: Reader, frames: list[bytes], *, by_patterns: bool) -> list[
             patch.setattr(f"abridge.apis.{module}.fill_up", lambda size: b"A" * (-size % 16))
         patch.setattr(secrets, "token_bytes", lambda size: next(minted).to_bytes(size, "big"))
         if not by_patterns:
-            patch.setattr(DeltaPatterns, "learn", lambda *_: None)
+            patch.setattr(DeltaPatterns, "learn", lambda *_, **__: None)
         read = [reader.read(each) for each in frames]
         known = [reader.faults, reader.dropped, reader.mismatches]
         return [*read, known, reader.end(), reader.recorded_turns(), reader.observed()]
@@ -356,8 +356,9 @@ def test_patterns_change_nothing_of_a_recording(recording: Recording, display: D
 
 
 @needs_recordings
+@pytest.mark.parametrize(("display", "apis"), [(REPLACED, APIS), (HIDDEN, ["chat"])])
 def test_nearly_every_frame_of_a_long_recording_fits_a_pattern(
-    monkeypatch: pytest.MonkeyPatch,
+    display: Display, apis: Iterable[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted: list[bool] = []
     read = DeltaPatterns.read
@@ -368,10 +369,10 @@ def test_nearly_every_frame_of_a_long_recording_fits_a_pattern(
         return event
 
     monkeypatch.setattr(DeltaPatterns, "read", note)
-    for recording in recordings(*APIS):
+    for recording in recordings(*apis):
         frames = frames_of(recording) if recording.streamed else []
         fitted.clear()
-        reader = APIS[recording.api or ""].reader(PROFILES["auto"], REPLACED, 1 << 20)
+        reader = APIS[recording.api or ""].reader(PROFILES["auto"], display, 1 << 20)
         for each in frames:
             reader.read(each)
         assert len(frames) < 200 or sum(fitted) > 0.9 * len(frames), recording.name

@@ -49,6 +49,9 @@ Proceed: TypeAlias = Callable[[str, "bytes | None"], Event]
 """Makes the event of the next text, given that and the frame in which it goes out. It must not
 refer to what holds the patterns: if a client left mid-stream, that circle would stay."""
 
+Accepts: TypeAlias = Callable[[str], bool]
+"""Returns whether a text may go the same way as the one before. The same is true of it."""
+
 
 class DeltaPatterns:
     """The patterns of one stream's deltas."""
@@ -61,6 +64,8 @@ class DeltaPatterns:
         """Read a frame that is the next delta by one of the patterns."""
         for pattern in self._patterns:
             if text := pattern.match(frame):
+                if pattern.accepts is not None and not pattern.accepts(text):
+                    return None
                 self._unused = 0
                 if pattern.passes:
                     return pattern.proceed(text, frame)
@@ -71,16 +76,24 @@ class DeltaPatterns:
         return None
 
     def learn(
-        self, frame: bytes, carried: bytes | None, key: str, text: str, proceed: Proceed
+        self,
+        frame: bytes,
+        carried: bytes | None,
+        key: str,
+        text: str,
+        proceed: Proceed,
+        *,
+        accepts: Accepts | None = None,
     ) -> None:
         """Learn from a frame that was the next delta, with this text under this key, and from the
-        bytes in which it goes out."""
+        bytes in which it goes out. Where texts are looked at, `accepts` does that."""
         if self._unused >= MAX_UNUSED:
             self.clear()
             return
         self._unused += 1
         pattern = _find_pattern(frame, carried, key.encode(), text, proceed)
         if pattern is not None:
+            pattern.accepts = accepts
             self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
 
     def clear(self) -> None:
@@ -128,7 +141,7 @@ class _Written(NamedTuple):
         return b"%b%b%b%b%b" % (self.before, written, self.after, padding, self.rest)
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class _Pattern:
     """The bytes of a frame around what varies."""
 
@@ -139,6 +152,7 @@ class _Pattern:
     outgoing: _Prefixed | _Written | None  # None if no frame goes out
     passes: bool  # a frame goes out as it is
     proceed: Proceed
+    accepts: Accepts | None = None
 
     def match(self, frame: bytes) -> str:
         """Return the text of a frame of this pattern; "" for any other."""

@@ -13,7 +13,7 @@ from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
 from abridge.apis.chat.choice_reader import ChoiceReader, loses_fields
 from abridge.apis.chat.framing import Framing, has_other_fields
 from abridge.apis.chat.reasoning import get_index
-from abridge.apis.delta_patterns import DeltaPatterns
+from abridge.apis.delta_patterns import Accepts, DeltaPatterns
 from abridge.apis.display import Display
 from abridge.core.conversation import Json
 from abridge.core.events import Event
@@ -64,9 +64,11 @@ class Continuations:
         frame: bytes,
         carried: bytes | None,
         written: bytes | None,
+        *,
+        accepts: Accepts | None = None,
     ) -> None:
-        """Add the pattern of a frame: `carried` is its chunk once repaired, `written` is the frame
-        in which the event went out.
+        """Add the pattern of a frame: `carried` is its chunk once repaired or rebuilt, `written` is
+        the frame in which the event went out.
 
         A call's index that was added in the repair counts the calls, so it may vary.
         """
@@ -74,7 +76,7 @@ class Continuations:
         if not (is_repaired and of_call):
             proceed = self._proceed_call if of_call else self._proceed
             continued = partial(proceed, self._choices[found.lane], found, carried)
-            patterns.learn(frame, written, found.key, found.text, continued)
+            patterns.learn(frame, written, found.key, found.text, continued, accepts=accepts)
 
     def proceed(self, found: Continuation, frame: bytes | None) -> Event:
         """Read a chunk that only continues a text."""

@@ -1,9 +1,8 @@
 """Rebuild what upstream sends from known keys, where raw reasoning is hidden.
 
 What leaves this module is understood: a chunk or a completion holds the fields of `shapes.py` only,
-reasoning stands in the fields of reasoning, and no text has
-thinking in it. The reader and the writer then keep reasoning out as they do wherever it is not
-shown.
+reasoning stands in the fields of reasoning, and no text has thinking in it. The reader and the
+writer then keep reasoning out as they do wherever it is not shown.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from abridge.apis.chat.inline import append_held, split_content, split_parts
 from abridge.apis.chat.reasoning import DEFAULT_FIELD, find_reasoning, get_index
 from abridge.apis.chat.repair import Arrangement
 from abridge.apis.chat.shapes import COMPLETION
+from abridge.apis.delta_patterns import Accepts
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.tags import TagPiece
@@ -59,6 +59,11 @@ class CompletionRebuilder:
         texts, delta = self._choices.get(get_index(choice)), as_object(choice.get("delta"))
         return texts is not None and texts.passes(delta)
 
+    def text_filter(self, lane: int, field: str) -> Accepts | None:
+        """Return what tells whether another text in this field of a choice, of which one has
+        passed, has nothing to split; None if it has not in any case."""
+        return self._texts(lane).passes_content if field == "content" else None
+
     def split_delta(self, choice: Json, delta: Json, *, is_last: bool) -> list[Json]:
         """Return a delta of a choice as deltas without thinking in their texts, which is in the
         field of reasoning. If there was none, that is the same object."""
@@ -97,6 +102,7 @@ class ChoiceTexts:
     def __init__(self, profile: Profile, limit: int, *, drops_inline: bool = False) -> None:
         self._limit = limit
         self._content = ThinkingFilter.for_answer(profile, limit)
+        self.passes_content = self._content.passes
         self._refusal = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._arguments: dict[tuple[int | None, str], BlockFilter] = {}

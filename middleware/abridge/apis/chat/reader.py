@@ -111,7 +111,7 @@ class ChatReader:
         if chunk is None:
             return self._read_unparsed(data, frame)
         if self._rebuilder is not None:
-            return self._read_rebuilt(self._rebuilder, chunk, carried)
+            return self._read_rebuilt(self._rebuilder, chunk, frame, carried)
         if not self._repair.needed:
             event = self._read_continuation(chunk, frame, carried)
             if event is not None:
@@ -131,9 +131,10 @@ class ChatReader:
         return self._read_repeated(chunk, frame, carried)
 
     def _read_rebuilt(
-        self, rebuilder: CompletionRebuilder, chunk: Json, carried: bytes | None
+        self, rebuilder: CompletionRebuilder, chunk: Json, frame: bytes, carried: bytes | None
     ) -> list[Event]:
         """Read a chunk of which only what is known goes on; but all of it is recorded."""
+        dropped = rebuilder.dropped
         chunk = rebuilder.arrangement.arrange_chunk(chunk)
         if carried is not None:
             chunk, carried = self._repair.repair(chunk, carried)
@@ -141,7 +142,8 @@ class ChatReader:
         if rebuilt is None:
             return []
         carried = carried and encode_chunk(rebuilt, obfuscate=self._display.obfuscate)
-        if (event := self._read_continuation(rebuilt, None, carried)) is not None:
+        whole = frame if rebuilder.dropped == dropped else None
+        if (event := self._read_continuation(rebuilt, whole, carried)) is not None:
             return [event]
         return self._read_parsed(rebuilt, carried, originals)
 
@@ -237,7 +239,14 @@ class ChatReader:
         if found is None or not found.is_bare:
             return None
         if frame is not None:
-            self._continuations.learn(self._patterns, found, frame, carried, carried)
+            is_shown = self._display.show_raw or found.field == "content"
+            written = carried if is_shown else None
+            accepts = None
+            if self._rebuilder is not None:
+                accepts = self._rebuilder.text_filter(found.lane, found.field)
+            self._continuations.learn(
+                self._patterns, found, frame, carried, written, accepts=accepts
+            )
         return self._continuations.proceed(found, carried)
 
     def _read_repeated(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
