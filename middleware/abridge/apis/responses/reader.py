@@ -34,6 +34,7 @@ from abridge.apis.json import (
 )
 from abridge.apis.openai import error_in
 from abridge.apis.own_errors import without_message
+from abridge.apis.responses.contents import REASONING
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.hiding import ResponseRebuilder
@@ -133,7 +134,7 @@ class ResponsesReader:
         sent = None if data is None or self._ended else parse_object(data, parse)
         if data is None or sent is None:
             return self._read_unparsed(data, frame)
-        self._output.frame_size = len(frame)
+        self._output.frame_size, dropped = len(frame), self.dropped
         if sent.get("type") == "response.output_item.done":
             self._observe(sent.get("item"))
         if self._rebuilder is None:
@@ -143,7 +144,8 @@ class ResponsesReader:
         else:
             return []
         if self._inline is not None:
-            return self._read_events(self._inline.read(event, carried))
+            framed = tuple(self._inline.read(event, carried))
+            return self._read_split(event, framed, frame if self.dropped == dropped else None)
         proceed = self._items.find_continuation(event)
         if proceed is not None:
             self._patterns.learn(frame, carried, "delta", event["delta"], proceed)
@@ -154,6 +156,21 @@ class ResponsesReader:
         proceed = self._items.find_summary(events)
         if proceed is not None and event["type"] == SUMMARY_TEXT_DELTA:
             self._patterns.learn(frame, events[0].frame, "delta", string(event["delta"]), proceed)
+        return events
+
+    def _read_split(
+        self, event: Json, framed: tuple[FramedEvent, ...], frame: bytes | None
+    ) -> list[Event]:
+        """Read what an event became where thinking in messages becomes reasoning. If it is the next
+        delta of reasoning as it was, learn the pattern of upstream's `frame`."""
+        proceed = None
+        if event.get("type") == REASONING.delta_type and len(framed) == 1 and framed[0][0] is event:
+            proceed = self._items.find_continuation(event)
+        events = self._read_events(framed)
+        if proceed is None:
+            self._patterns.clear()
+        elif frame is not None and len(events) == 1 and event["delta"].strip():
+            self._patterns.learn(frame, events[0].frame, "delta", event["delta"], proceed)
         return events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
