@@ -41,6 +41,20 @@ async def test_each_event_is_seen_when_it_is_sent(transport: Transport) -> None:
         assert await soon(anext(body, b"the end")) == b"the end"
 
 
+async def test_chunks_of_one_byte_are_read_many_at_once(transport: Transport) -> None:
+    count = 5000  # more than aiohttp parses before it waits for its reader
+
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(CHUNKED + chunk(b"x") * count + chunk(b""))
+
+    async with listen(script) as server:
+        response = await transport.handle_async_request(get(server.url))
+        pieces = [piece async for piece in iter_chunks(response)]
+    assert b"".join(pieces) == b"x" * count
+    assert len(pieces) < count / 100
+
+
 @pytest.mark.parametrize("length", [None, 15])
 async def test_a_request_body_goes_out_as_it_comes(
     transport: Transport, length: int | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import AsyncIterable
 from functools import partial
 from typing import cast
@@ -29,7 +30,7 @@ from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.http_writer import StreamWriter
-from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.tracing import Trace
 from yarl import URL
 
@@ -136,6 +137,7 @@ class UpstreamConnection(ResponseHandler):
         self._is_awaiting_tunnel = False
         self._use_count += 1
         self._upload = None
+        self._buffer = deque(self._buffer)  # of heads: see _shrink_queues
         self.body = EMPTY_PAYLOAD
         self.has_received = False
 
@@ -235,7 +237,16 @@ class UpstreamConnection(ResponseHandler):
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error
         self._stop_timeout()
+        self._shrink_queues()
         return head
+
+    def _shrink_queues(self) -> None:
+        """Have lists for aiohttp's queues, each of which takes 760 bytes if it is a deque: nothing
+        is taken from these but everything at once."""
+        self._buffer = [*self._buffer]  # type: ignore[assignment]
+        if self.body is not EMPTY_PAYLOAD:
+            self.body._buffer = [*self.body._buffer]  # type: ignore[assignment]  # noqa: SLF001
+            self.body._http_chunk_splits = [*(self.body._http_chunk_splits or ())]  # type: ignore[assignment]  # noqa: SLF001
 
     async def read_body(self) -> bytes:
         """Return what there is of the body, `b""` at its end; await it if there is nothing.
@@ -243,16 +254,35 @@ class UpstreamConnection(ResponseHandler):
         Raises httpx's errors.
         """
         body = self.body
-        if not (body.is_eof() or body._buffer):  # noqa: SLF001 -- what else tells that it must wait
-            self._is_awaited = True
-            self.start_timeout()
+        if body is EMPTY_PAYLOAD:
+            return b""
         try:
-            return await body.readany()
+            if (error := body.exception()) is not None:
+                raise error
+            while not (body._buffer or body.is_eof()):  # noqa: SLF001 -- as StreamReader itself waits
+                self._is_awaited = True
+                self.start_timeout()
+                body._waiter = self._loop.create_future()  # noqa: SLF001
+                await body._waiter  # noqa: SLF001
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error
         finally:
             if self._is_awaited:
+                body._waiter = None  # noqa: SLF001
                 self._stop_timeout()
+        return self._take_all(body)
+
+    def _take_all(self, body: StreamReader) -> bytes:
+        """Take all that there is of the body at once. aiohttp takes it piece by piece, and has its
+        parser look for more after each."""
+        pieces = body._buffer  # noqa: SLF001 -- aiohttp has no other way to all of them
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
+        body._size = 0  # noqa: SLF001
+        body._http_chunk_splits.clear()  # type: ignore[union-attr]  # noqa: SLF001 -- a list
+        if self._reading_paused:
+            self.resume_reading()
+        return data
 
     # The limit on upstream's silence: a timer that is set anew only if it would end too late. One
     # that ends too early is set again then. So most chunks of a stream set none.
