@@ -257,12 +257,17 @@ class AbridgeMiddleware:
             await pass_on(self._unread_app, scope, receive, send)
             return
         with self._body_budget.reserving(client_of(scope)) as reserve:
-            await self._read_and_dispatch(api, scope, receive, send, reserve)
+            buffered, body, request = await self._read(api, scope, receive, reserve)
+            if request is not None:
+                await self._dispatcher.dispatch(request, receive, send)
+            else:
+                await self._pass_on_unread(api, scope, buffered, body, send)
 
-    async def _read_and_dispatch(
-        self, api: Api | None, scope: Scope, receive: Receive, send: Send, reserve: ReserveMemory
-    ) -> None:
-        """Read the body and dispatch the request."""
+    async def _read(
+        self, api: Api | None, scope: Scope, receive: Receive, reserve: ReserveMemory
+    ) -> tuple[BufferedBody, bytes | None, ApiRequest | None]:
+        """Read the body and, if it must be read, parse it. Return it as it came, without its
+        content encoding if that is known, and the request."""
         limits = self.settings.limits
         buffered = await buffer_body(scope, receive, limits, reserve)
         body = buffered.data
@@ -285,12 +290,9 @@ class AbridgeMiddleware:
             must_be_json = self._hides_raw or self._translates or self._shared_paths
             if request is None and (must_be_json or must_read(scope)):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
-        if request is not None:
-            if chooses_models(scope):
-                await work.run(check_body, scope, request.body)
-            await self._dispatcher.dispatch(request, receive, send)
-        else:
-            await self._pass_on_unread(api, scope, buffered, body, send)
+        if request is not None and chooses_models(scope):
+            await work.run(check_body, scope, request.body)
+        return buffered, body, request
 
     async def _pass_on_unread(
         self, api: Api | None, scope: Scope, buffered: BufferedBody, body: bytes | None, send: Send

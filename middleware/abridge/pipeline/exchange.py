@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -77,7 +76,7 @@ class Exchange:
         self._client.receive.body = body
         failure: Exception | None = None
         try:
-            async with _request_tasks() as tasks:
+            async with _RequestTasks() as tasks:
                 self._set_up(tasks)
                 self._client.listen(tasks)
                 sending = tasks.create_task(self._client.run())
@@ -260,19 +259,19 @@ class Exchange:
             _log.warning("upstream %s: %s", record.upstream, cause)
 
 
-@asynccontextmanager
-async def _request_tasks() -> AsyncIterator[asyncio.TaskGroup]:
-    """Run the tasks of a request. If one error ends them, it is raised by itself, in no group."""
-    error: BaseException | None = None
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            yield tasks
-    except BaseExceptionGroup as group:
-        if len(group.exceptions) > 1:
-            raise
-        error = group.exceptions[0]
-    if error is not None:
-        raise error
+class _RequestTasks(asyncio.TaskGroup):
+    """The tasks of a request. If one error ends them, it is raised by itself, in no group."""
+
+    async def __aexit__(self, *raised: Any) -> None:  # noqa: PYI036 -- what TaskGroup takes
+        error: BaseException | None = None
+        try:
+            await super().__aexit__(*raised)
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) > 1:
+                raise
+            error = group.exceptions[0]
+        if error is not None:
+            raise error
 
 
 def _error_for(failure: Exception | None) -> ErrorDetail | None:

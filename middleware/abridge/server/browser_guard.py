@@ -9,7 +9,7 @@ takes nothing else. Clients that are no browsers notice none of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from fnmatch import translate
 
 from starlette.middleware.cors import CORSMiddleware
@@ -77,11 +77,15 @@ class BrowserGuard:
                 expose_headers=["*"],
             )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         refusal = None if scope["type"] == "lifespan" else self._find_refusal(scope)
         if refusal is None:
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
+        return self._refuse(refusal, scope, receive, send)
+
+    async def _refuse(
+        self, refusal: RequestError, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         self._count_refusal(refusal.code or "")
         if scope["type"] == "websocket":
             await receive()

@@ -76,6 +76,7 @@ class HttpServer(uvicorn.Server):
         make_websocket = websocket_factory(limits, count_refusal) if websockets else None
         config = uvicorn.Config(
             app,
+            interface="asgi3",
             http=protocol_factory(limits, count_refusal, keep_alive, make_websocket),
             lifespan="off",
             log_config=None,
