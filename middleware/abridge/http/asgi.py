@@ -138,7 +138,7 @@ def drop_headers(
     headers: Iterable[tuple[bytes, bytes]], names: Iterable[bytes]
 ) -> list[tuple[bytes, bytes]]:
     dropped = frozenset(names)
-    return [(key, value) for key, value in headers if key.lower() not in dropped]
+    return [header for header in headers if header[0].lower() not in dropped]
 
 
 def with_header_list(start: Message) -> Message:

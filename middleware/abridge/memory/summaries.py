@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
-from itertools import accumulate
+from itertools import accumulate, product
 from time import monotonic
 
 from cachetools import TTLCache
@@ -132,7 +132,7 @@ class _ShownItem:
     """What was shown of a reasoning item: its finished parts, and the deltas of the open one."""
 
     def __init__(self) -> None:
-        self.raw = ""
+        self.raw: str | None = ""  # None: longer than what is compared
         self.done_parts: list[str] = []
         self.deltas: list[str] = []
 
@@ -149,6 +149,26 @@ class _ShownLane:
             self._last = item, part
             self.parts.append([])
         self.parts[-1].append(text)
+
+
+def _followed_events(*, copied: bool, native: bool, translated: bool) -> frozenset[type[Event]]:
+    followed: set[type[Event]] = {ResponseEnded}
+    if copied:
+        followed.add(ReasoningDelta)
+    if not native:
+        followed |= {SummaryTextDelta, SummaryPartDone}
+    if translated:
+        followed.add(NativeSummary)
+    return frozenset(followed)
+
+
+_FOLLOWED = {
+    (copied, native, translated): _followed_events(
+        copied=copied, native=native, translated=translated
+    )
+    for copied, native, translated in product((False, True), repeat=3)
+}
+"""The types of the events that a tracker follows; each set takes 216 bytes."""
 
 
 class SummaryTracker:
@@ -174,13 +194,7 @@ class SummaryTracker:
     ) -> None:
         self._summaries = summaries
         self._owner = owner
-        self._followed: set[type[Event]] = {ResponseEnded}
-        if copied:
-            self._followed.add(ReasoningDelta)
-        if not native:
-            self._followed |= {SummaryTextDelta, SummaryPartDone}
-        if translated:
-            self._followed.add(NativeSummary)
+        self._followed = _FOLLOWED[copied, native, translated]
         self._items: defaultdict[ItemKey, _ShownItem] = defaultdict(_ShownItem)
         self._lanes: defaultdict[int, _ShownLane] = defaultdict(_ShownLane)
 
@@ -194,8 +208,9 @@ class SummaryTracker:
         match event:
             case ReasoningDelta():
                 item = self._items[event.lane or 0, event.item]
-                if len(item.raw) <= MAX_COMPARED_RAW:
-                    item.raw += event.text
+                if item.raw is not None:
+                    raw = item.raw + event.text
+                    item.raw = raw if len(raw) <= MAX_COMPARED_RAW else None
             case SummaryTextDelta():
                 self._item(event).deltas.append(event.text)
                 self._lane(event).add_text(event.item, event.index, event.text)
@@ -228,14 +243,14 @@ class SummaryTracker:
         return self._lanes[event.lane or 0]
 
     def _register(self, item: _ShownItem, *texts: str) -> None:
-        self._summaries.add(
-            (text for text in texts if text.strip() != item.raw.strip()), self._owner
-        )
+        raw = item.raw and item.raw.strip()
+        self._summaries.add((text for text in texts if text.strip() != raw), self._owner)
 
     def _register_lane(self, number: int, text: str) -> None:
         """Register everything a lane shows, as one text."""
-        items = [item for (lane, _), item in self._items.items() if lane == number]
-        if text.strip() != PART_SEPARATOR.join(item.raw.strip() for item in items):
+        raws = [item.raw for (lane, _), item in self._items.items() if lane == number]
+        known = [raw.strip() for raw in raws if raw is not None]
+        if len(known) < len(raws) or text.strip() != PART_SEPARATOR.join(known):
             self._summaries.add([text], self._owner)
 
 

@@ -14,7 +14,7 @@ upstream leaves out is filled in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -72,6 +72,11 @@ class _FinalText(NamedTuple):
     text: str | None  # None if upstream leaves it out
 
 
+NO_INDEXES: frozenset[int] = frozenset()
+
+NO_TEXTS: Mapping[int, str] = {}
+
+
 class ContentRepair:
     """Repair the content of one item."""
 
@@ -91,8 +96,8 @@ class ContentRepair:
         self._by_index: dict[int, _StreamedPart] = {}  # by upstream's `content_index`
         self._is_share = False  # one of several items that share upstream's content
         self._is_continued = False  # a later item has the rest of it
-        self._earlier: dict[int, str] = {}  # what earlier items have of parts, by their index
-        self._ended = frozenset[int]()  # indexes of the parts that earlier items have all of
+        self._earlier = NO_TEXTS  # what earlier items have of parts, by their index
+        self._ended = NO_INDEXES  # indexes of the parts that earlier items have all of
 
     @property
     def mismatches(self) -> int:
@@ -201,11 +206,12 @@ class ContentRepair:
         """Continue the content of an item that was closed. Each keeps only its share."""
         self._is_share = earlier._is_share = earlier._is_continued = True
         self._indexes = earlier._indexes
-        self._earlier, self._ended = {**earlier._earlier}, earlier._ended
+        texts, self._ended = {**earlier._earlier}, earlier._ended
         for part in earlier._parts:
-            self._earlier[part.index] = self._earlier.get(part.index, "") + part.text
+            texts[part.index] = texts.get(part.index, "") + part.text
             if part.stage != "added":
                 self._ended |= {part.index}
+        self._earlier = texts
 
     def _is_repeated(
         self,
@@ -223,7 +229,8 @@ class ContentRepair:
         """
         if part is None:
             known = [self._text] if len(self._parts) > 1 else []
-            known += [self._earlier[index]] if index in self._earlier else []
+            if index is not None and index in self._earlier:
+                known.append(self._earlier[index])
             return stage in ("text_done", "done") and text in known
         if part.kind is not kind:
             return False

@@ -21,7 +21,7 @@ from abridge.apis import sse
 from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
-from abridge.apis.frames import change_frame, with_event_name
+from abridge.apis.frames import change_frame, parse_frame, with_event_name
 from abridge.apis.json import (
     begins_object,
     dumps,
@@ -101,7 +101,7 @@ class ResponsesReader:
             self._inline = InlineThinking(profile, display, limit, self._output, framing.make_frame)
         self._patterns = DeltaPatterns()
         self._lifecycle = ResponseLifecycle()
-        self._response: bytes | None = None
+        self._beginning: bytes | None = None  # a frame with the response, which the writer has too
         self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
         self._error: ErrorDetail | None = None
         self._ended = False
@@ -252,7 +252,7 @@ class ResponsesReader:
 
     def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
         event_type = string(event.get("type"))
-        events = self._missing_start(event, event_type) if self._response is None else []
+        events = self._missing_start(event, event_type) if self._beginning is None else []
         handler = self._HANDLERS.get(event_type)
         if handler is not None:
             events += handler(self, event, frame)
@@ -322,15 +322,15 @@ class ResponsesReader:
         return self._on_lifecycle({"type": created, **fields}, frame)
 
     def _on_lifecycle(self, event: Json, frame: bytes | None) -> list[Event]:
-        if self._response is not None and event["type"] == "response.created":
+        if self._beginning is not None and event["type"] == "response.created":
             return self._output.count_fault()
         event, frame = self._lifecycle.repair(event, frame)
         return self._start(event["response"], frame)
 
     def _start(self, response: Json, frame: bytes | None) -> list[Event]:
         """Store the response so far; emit it with a frame, and else the first time."""
-        is_repeated = self._response is not None and not self._carries_frames
-        self._response = packed(response)
+        is_repeated = self._beginning is not None and not self._carries_frames
+        self._beginning = frame or sse.encode_frame(packed({"response": response}))
         if is_repeated:
             return []
         created = response.get("created_at")
@@ -380,7 +380,7 @@ class ResponsesReader:
 
     def _read_rest(self, response: Json) -> list[Event]:
         """Emit what only the final response says."""
-        events = self._start(response, None) if response and self._response is None else []
+        events = self._start(response, None) if response and self._beginning is None else []
         for number, item in self._final_output:
             if isinstance(item, dict):
                 events += self._items.read_rest(number, item)
@@ -388,12 +388,12 @@ class ResponsesReader:
 
     def _missing_end(self, error: ErrorDetail) -> bytes | None:
         """Make the end that upstream did not send, with the output so far."""
-        if self._response is None:
+        if self._beginning is None:
             if self._error is not None:
                 return None
             return self._framing.make_frame("error", {**error.as_dict(), "param": None})
         self._final_output = self._output.reconcile(None)
-        response = parse_object(self._response, loads_exact) or {}
+        response = parse_frame(self._beginning).get("response", {})
         output = [item for _, item in self._final_output]
         failed = as_failed({**response, "output": output}, error)
         return self._framing.make_frame("response.failed", {"response": failed})
