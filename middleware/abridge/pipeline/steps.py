@@ -363,7 +363,8 @@ async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> Req
 
 async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Remove the ids that Abridge made: no upstream can know them."""
-    removed = await context.work.run(remove_minted_ids, draft.body)
+    has_items = "input" in draft.body
+    removed = await context.work.run(remove_minted_ids, draft.body) if has_items else 0
     if not removed:
         return draft
     changes = (*draft.history_changes, HistoryChanges(removed))

@@ -296,7 +296,7 @@ def read_input_items(body: Json) -> list[Any]:
 
 def referenced_id(item: Any) -> str:
     """Return the id that an item reference names; empty for an item that is no reference."""
-    if not isinstance(item, dict):
+    if not isinstance(item, dict) or "id" not in item:
         return ""
     is_bare = item.get("type") is None and item.keys() <= {"type", "id"}
     return string(item.get("id")) if is_bare or item.get("type") == "item_reference" else ""
@@ -304,7 +304,7 @@ def referenced_id(item: Any) -> str:
 
 def minted_id(item: Any) -> str:
     """Return the minted id of an item that the client sends back; empty if it has none."""
-    if not isinstance(item, dict) or referenced_id(item):
+    if not isinstance(item, dict) or "id" not in item or referenced_id(item):
         return ""
     item_id = string(item.get("id"))
     return item_id if is_minted(item_id) and not item_id.startswith(CALL_ID_PREFIX) else ""
