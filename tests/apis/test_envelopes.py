@@ -145,9 +145,9 @@ class TestResponses:
         conversation = of_responses(reasoning(BLOB, summary=SUMMARY), FUNCTION_CALL)
         turn = conversation.turns[2]
         before = PrefixDigest().extended_by(conversation.turns).digest()
-        assert turn.reasoning_texts == ("Ours.", "")
+        assert conversation.reasoning_texts(turn) == ("Ours.", "")
         assert conversation.open_envelopes(turn, sealer().open)
-        assert turn.reasoning_texts == ("", THOUGHT)
+        assert conversation.reasoning_texts(turn) == ("", THOUGHT)
         assert conversation.strip(turn, lambda text: text == "Ours.") == (0, True)
         assert PrefixDigest().extended_by(conversation.turns).digest() == before
         assert not conversation.open_envelopes(turn, sealer().open)
@@ -244,7 +244,7 @@ class TestChat:
         turn = conversation.turns[1]
         before = PrefixDigest().extended_by(conversation.turns).digest()
         assert conversation.open_envelopes(turn, sealer().open)
-        assert set(turn.reasoning_texts) == {THOUGHT}
+        assert set(conversation.reasoning_texts(turn)) == {THOUGHT}
         assert turn.text == "So."
         assert conversation.strip(turn, lambda text: text == "Ours.") == (0, True)
         assert PrefixDigest().extended_by(conversation.turns).digest() == before

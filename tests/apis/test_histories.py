@@ -193,9 +193,10 @@ class TestResponses:
         """Adding each to all those before it would take minutes here."""
         part = {"type": "text", "text": "x" * 1000}
         item = {"type": kind, "role": "assistant", "content": [part]}
-        (_, turn) = self.read([item] * 30_000).turns
+        history = self.read([item] * 30_000)
+        (_, turn) = history.turns
         assert len(turn.items) == 30_000
-        assert len(turn.text or "".join(turn.reasoning_texts)) == 30_000_000
+        assert len(turn.text or "".join(history.reasoning_texts(turn))) == 30_000_000
 
     @pytest.mark.parametrize("given", ["Hi", None, [None, 7], {}])
     def test_odd_input_is_left_as_it_is(self, given: Any) -> None:

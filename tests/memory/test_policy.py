@@ -176,6 +176,13 @@ class TestRestore:
         assert changes.restored == {"client": 1}
         assert not changes.changed
 
+    def test_what_is_left_beside_a_summary_is_told_from_an_edit(self) -> None:
+        """A client returned the original and a summary in one field."""
+        details = [{"type": "reasoning.text", "text": text} for text in (SUMMARY, "raw")]
+        messages, changes = rewrite([USER, said(reasoning_details=details)], known={"So.": "raw"})
+        assert messages[1] == said(reasoning_content="raw")
+        assert changes.restored == {"store": 1}
+
     def test_required_reasoning_is_restored_though_the_client_saw_it(self) -> None:
         history, known = [USER, called(), TOOL, said("Plain.")], {"f": "round", "Plain.": "plain"}
         messages, _ = rewrite(history, profile=DEEPSEEK, known=known, altered=False)

@@ -123,6 +123,9 @@ class History(Protocol):
         Return True if that was anything. No envelope of Abridge's is left, whichever turn it is in.
         """
 
+    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
+        """Return the texts that stand in the places of reasoning, alone and joined."""
+
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream sent with it, and no other."""
 

@@ -30,11 +30,17 @@ def strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> Any:
     """
     if isinstance(content, str):
         return strip_text(content, is_our_summary)
-    if not isinstance(content, list):
+    if not isinstance(content, list) or not any(map(_may_have_tags, content)):
         return content
     remaining = [rest for part in content for rest in _strip_part(part, is_our_summary)]
     is_same = len(remaining) == len(content) and all(map(operator.is_, remaining, content))
     return content if is_same else remaining
+
+
+def _may_have_tags(part: Any) -> bool:
+    if not isinstance(part, dict) or part.get("type") not in TEXT_TYPES:
+        return False
+    return may_have_tags(string(part.get("text")))
 
 
 def _strip_part(part: Any, is_our_summary: Callable[[str], bool]) -> list[Any]:
@@ -76,8 +82,11 @@ def _strip_blocks(text: str, tag: Tag, is_our_summary: Callable[[str], bool]) ->
 
 def is_tagged(content: Any) -> bool:
     """Return whether a content is nothing but one block of reasoning between tags."""
-    parts = [{"text": content}] if isinstance(content, str) else objects(content)
-    text = "".join(string(part.get("text")) for part in parts).strip()
+    parts = [] if isinstance(content, str) else objects(content)
+    text = string(content) or "".join([string(part.get("text")) for part in parts])
+    if not may_have_tags(text):
+        return False
+    text = text.strip()
     return text.startswith(_OPENINGS) and any(
         text.startswith(tag.opening) and text.find(tag.closing) == len(text) - len(tag.closing)
         for tag in TAGS

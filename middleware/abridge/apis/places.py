@@ -22,14 +22,15 @@ class PlaceTracker:
     def __init__(self) -> None:
         self._call_id = ""
         self._question = blake2b(digest_size=PLACE_BYTES)
+        self._texts: list[str] = []  # of the question, yet to be digested: few places are asked for
         self._is_answered = False  # the next text of the user is not part of the same question
 
     def add_question(self, text: str) -> None:
         """Take a text of the user's."""
         if self._is_answered:
-            self._question, self._is_answered = blake2b(digest_size=PLACE_BYTES), False
-        encoded = text.encode(errors="surrogatepass")
-        self._question.update(len(encoded).to_bytes(8, "big") + encoded)
+            self._question, self._texts = blake2b(digest_size=PLACE_BYTES), []
+            self._is_answered = False
+        self._texts.append(text)
         self._call_id = ""
 
     def add_answer(self) -> None:
@@ -44,7 +45,14 @@ class PlaceTracker:
 
     @property
     def place(self) -> bytes:
-        return place_after_call(self._call_id) or b"user " + self._question.digest()
+        return place_after_call(self._call_id) or self._place_after_question()
+
+    def _place_after_question(self) -> bytes:
+        for text in self._texts:
+            encoded = text.encode(errors="surrogatepass")
+            self._question.update(len(encoded).to_bytes(8, "big") + encoded)
+        self._texts.clear()
+        return b"user " + self._question.digest()
 
 
 def place_after_call(call_id: str) -> bytes | None:

@@ -143,6 +143,8 @@ class HistoryRewriter:
         """Replace the envelopes that the client returned by their content."""
         by_turn = {id(assistant.turn): assistant for assistant in self._assistant_turns}
         for turn in self.history.turns:
+            if turn.is_plain:
+                continue
             if self.history.open_envelopes(turn, open_envelope) and id(turn) in by_turn:
                 by_turn[id(turn)].from_envelope = True
 
@@ -158,6 +160,8 @@ class HistoryRewriter:
             return known
 
         for assistant in self._assistant_turns:
+            if assistant.turn.is_plain:
+                continue
             self._strip_turn(assistant, recognise)
             self.changes.removed += self.history.strip_attribution(assistant.turn)
         return unknown
@@ -178,22 +182,23 @@ class HistoryRewriter:
         summaries that only a shared store knows; they are removed as well. Without `digests`, which
         take most of the time, nothing can be looked up by the queries, nor remembered."""
         self._strip_texts(shared)
+        self._queried = list(self._incomplete_turns())
         if digests:
             self._digest_turns()
-        self._queried = list(self._incomplete_turns())
         return [TurnQuery(each.turn, each.prefix, each.numbered) for each in self._queried]
 
     def _digest_turns(self) -> None:
-        """Digest the turns, and what precedes each of the assistant's."""
-        assistants = iter(self._assistant_turns)
+        """Digest the turns, and what precedes each of those to look up."""
+        queried = iter(self._queried)
+        following = next(queried, None)
         for turn in self.history.turns:
-            if turn.role != "assistant":
+            if following is None or turn is not following.turn:
                 self.prefix.add(turn)
                 continue
-            assistant = next(assistants)
-            assistant.prefix = self.prefix.digest()
+            following.prefix = self.prefix.digest()
             self.prefix.add(turn)
-            assistant.numbered = self.prefix.numbered_digest() if turn.calls else b""
+            following.numbered = self.prefix.numbered_digest() if turn.calls else b""
+            following = next(queried, None)
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
         """Restore reasoning from the originals, one for each query of `find_missing`; drop what is
@@ -201,7 +206,8 @@ class HistoryRewriter:
         for assistant, original in zip(self._queried, originals, strict=True):
             self._restore_turn(assistant, original)
         for assistant in self._assistant_turns:
-            self._finish_turn(assistant)
+            if not assistant.turn.is_plain:
+                self._finish_turn(assistant)
         return self.changes
 
     def restore_nothing(self, shared: Collection[str] = ()) -> HistoryChanges:
@@ -222,15 +228,14 @@ class HistoryRewriter:
     def _incomplete_turns(self) -> Iterator[_AssistantTurn]:
         """Yield the turns that can be identified by their content and whose reasoning is missing,
         changed or translated."""
+        may_have_moved = self._policy.translated or self._policy.native
         for assistant in self._assistant_turns:
             turn = assistant.turn
-            is_identifiable = bool(turn.text or turn.calls)
             is_incomplete = assistant.removed or not assistant.has_raw
-            may_have_moved = self._policy.translated or self._policy.native
             if (
                 assistant.is_sent
                 and not assistant.from_envelope
-                and is_identifiable
+                and (turn.text or turn.calls)  # else nothing identifies it
                 and (is_incomplete or may_have_moved)
             ):
                 yield assistant
@@ -252,7 +257,7 @@ class HistoryRewriter:
             return
         altered = original.altered or bool(assistant.removed)
         if assistant.has_raw:  # shown, perhaps in another field; an edit by the client wins
-            restores = original.raw_digest in map(digest_text, turn.reasoning_texts)
+            restores = original.raw_digest in map(digest_text, self.history.reasoning_texts(turn))
         else:  # with opaque state, the client returned everything it was shown
             restores = (altered or not turn.has_opaque_state) and policy.restores(
                 altered=altered or lacks_required

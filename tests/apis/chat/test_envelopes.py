@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionChunk
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.history import ChatHistory, split_answer, take_blobs
+from abridge.apis.chat.history import ChatHistory, read_answer, take_blobs
 from abridge.apis.chat.request import read_request
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, is_envelope
@@ -583,4 +583,4 @@ def test_a_blob_is_no_part_of_the_answer_that_is_read(message: dict[str, Any]) -
     history = ChatHistory({"messages": [message]})
     turn = history.turns[0]
     history.open_envelopes(turn, lambda *_: None)
-    assert turn.text == split_answer(without_blobs)[0]
+    assert turn.text == read_answer(without_blobs)

@@ -46,9 +46,9 @@ def changed(message: dict[str, Any], profile: Profile) -> tuple[Any, ...]:
     """Return what is read of a message, and what becomes of it."""
     history = ChatHistory({"messages": [copy.deepcopy(message)]})
     [turn] = history.turns
-    read = turn.text, turn.reasoning_texts, turn.calls, turn.has_opaque_state
+    read = turn.text, history.reasoning_texts(turn), turn.calls, turn.has_opaque_state
     stripped = history.strip(turn, SUMMARY.__eq__)
-    opened = history.open_envelopes(turn, open_envelope), turn.text, turn.reasoning_texts
+    opened = history.open_envelopes(turn, open_envelope), turn.text, history.reasoning_texts(turn)
     return read, stripped, opened, history.place_reasoning(turn, profile), history.body()
 
 
@@ -74,5 +74,9 @@ def test_a_message_without_reasoning_is_treated_as_any_other(
 def test_a_message_without_reasoning_is_not_searched_for_it() -> None:
     finding: Callable[..., Any] = patch("abridge.apis.chat.history.find_reasoning")
     with finding as find:
-        changed({"role": "assistant", "content": "Hi."}, PROFILES["auto"])
+        history = ChatHistory({"messages": [{"role": "assistant", "content": "Hi."}]})
+        [turn] = history.turns
+        history.strip(turn, SUMMARY.__eq__)
+        history.open_envelopes(turn, open_envelope)
+        history.place_reasoning(turn, PROFILES["auto"])
     assert not find.called

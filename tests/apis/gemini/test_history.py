@@ -47,7 +47,7 @@ class TestTurns:
             ("tool", '{"output":"7"}', "fc_1"),
         ]
         assert turn.calls == (ToolCall("fc_1", "look", '{"a":1}'),)
-        assert turn.reasoning_texts == ("Hm.",)
+        assert read.reasoning_texts(turn) == ("Hm.",)
         assert turn.has_opaque_state
 
     def test_a_placeholder_is_no_signature(self) -> None:

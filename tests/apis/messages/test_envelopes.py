@@ -66,6 +66,12 @@ def opened(*messages: Json, replica: Sealer | None = None) -> list[Any]:
     return found
 
 
+def test_the_place_after_very_many_texts_is_found() -> None:
+    """Looking through the message for results at each of its texts would take minutes here."""
+    texts = [{"type": "text", "text": str(number)} for number in range(30_000)]
+    assert history({"role": "user", "content": texts}).next_place().startswith(b"user ")
+
+
 class TestOpening:
     def test_the_sealed_blocks_take_the_blocks_place(self) -> None:
         blocks = [thinking("One.", "c2ln"), redacted("ZGF0YQ"), *RAW]

@@ -55,7 +55,8 @@ class TestTurns:
     ) -> None:
         """What a client puts beside results does not end a round of calls."""
         body = request("Hi", ANSWER, [result(), text("And?")], [text("So.")], "Go on.")
-        turns = MessagesHistory(body, is_translated=is_translated).turns
+        history = MessagesHistory(body, is_translated=is_translated)
+        turns = history.turns
         assert [(turn.role, turn.text, turn.answers_call) for turn in turns] == [
             ("system", "Be brief.", ""),
             ("user", "Hi", ""),
@@ -66,15 +67,17 @@ class TestTurns:
             ("user", "Go on.", ""),
         ]
         assert turns[2].calls == (ToolCall("toolu_0", "look", '{"a": 1}'),)
-        assert turns[2].reasoning_texts == ("Hm.",)
+        assert history.reasoning_texts(turns[2]) == ("Hm.",)
 
     def test_a_call_ends_a_turn_and_so_does_reasoning_after_text(self) -> None:
         content = [*ANSWER, tool_use(1), thinking("So?"), tool_use(2), text("Or"), thinking("No.")]
-        turns = MessagesHistory(request("Hi", content)).turns[2:]
+        history = MessagesHistory(request("Hi", content))
+        turns = history.turns[2:]
         assert [turn.items for turn in turns] == [
             *(content[:4], content[4:5], content[5:7], content[7:8], content[8:])
         ]
-        assert [turn.reasoning_texts for turn in turns] == [("Hm.",), (), ("So?",), (), ("No.",)]
+        texts = [history.reasoning_texts(turn) for turn in turns]
+        assert texts == [("Hm.",), (), ("So?",), (), ("No.",)]
         (joined,) = MessagesHistory(request("Hi", content), is_translated=True).turns[2:]
         assert joined.items == content
 

@@ -6,7 +6,7 @@ An answer's message is recorded as a turn, too, to remember its reasoning by.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -44,6 +44,8 @@ ABRIDGE_FIELDS = ("summary_error",)
 
 _NAMES = frozenset({*ABRIDGE_FIELDS, *REASONING_FIELDS, LITELLM_COPIES})
 
+_STATE_NAMES = frozenset({STATE_FIELD, "tool_calls"})
+
 ENTRY_TEXT_KEYS = ("summary", "text", "thinking")
 """Keys under which an entry of a list of reasoning may hold readable text."""
 
@@ -71,7 +73,7 @@ class ChatHistory:
             rest, inline = _strip_content(content, is_our_summary)
             if rest != content:
                 message["content"] = rest
-                turn.text, _ = split_answer(message)
+                turn.text = read_answer(message)
                 removed += 1
         found = find_reasoning(message)
         return removed, inline or (found is not None and bool(found.text.strip()))
@@ -88,7 +90,7 @@ class ChatHistory:
         if not blobs:
             return False
         if not _is_plain(content):
-            turn.text, _ = split_answer(message)
+            turn.text = read_answer(message)
         param = f"messages[{self._message_indexes[id(message)]}]"
         place = message_place(turn) if turn.role == "assistant" else None
         envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
@@ -96,14 +98,21 @@ class ChatHistory:
         for name in REASONING_FIELDS if LITELLM_COPIES in message else ():
             _object(message[LITELLM_COPIES]).pop(name, None)
         self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
-        _, turn.reasoning_texts = split_answer(message)
         return found is not None
+
+    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
+        """Inline reasoning before the answer counts as such, too."""
+        message = turn.items[0]
+        found, content = find_reasoning(message), message.get("content")
+        inline = "" if _is_plain(content) else _split_inline(content)[0]
+        texts = [string(message.get(name)) for name in TEXT_FIELDS]
+        return tuple(filter(None, [*texts, found.text if found is not None else "", inline]))
 
     def strip_attribution(self, turn: Turn) -> int:
         return sum(map(strip_attribution, objects(turn.items[0].get("tool_calls"))))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
-        message = turn.items[0]
+        message, turn.is_plain = turn.items[0], False
         for name in REASONING_FIELDS:
             message.pop(name, None)
         for fields in original:
@@ -222,7 +231,7 @@ def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple
     content = strip_content(content, is_our_summary)
     if isinstance(content, list):
         content = [chunk for chunk in content if not _is_summary_chunk(chunk, is_our_summary)]
-    inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
+    inline, answer = _split_inline(content)
     return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
 
 
@@ -284,32 +293,26 @@ def read_turn(message: Json) -> Turn:
     if role != "assistant":
         answers = string(message.get("tool_call_id"))
         return Turn(role, flatten_content(content), answers_call=answers, items=[message])
-    text, reasoning_texts = split_answer(message)
+    if _STATE_NAMES.isdisjoint(message) and _is_bare(message):
+        return Turn(role, read_answer(message), is_plain=True, items=[message])
+    holders = list_state_holders(message)
     return Turn(
         role,
-        text,
-        calls=tuple(_read_calls(message)),
-        reasoning_texts=reasoning_texts,
-        has_opaque_state=any(holder.get(STATE_FIELD) for holder in list_state_holders(message)),
+        read_answer(message),
+        calls=tuple(map(_read_call, holders[1:])),
+        has_opaque_state=any(holder.get(STATE_FIELD) for holder in holders),
         items=[message],
     )
 
 
-def split_answer(message: Json) -> tuple[str, tuple[str, ...]]:
-    """Return a message's answer, and the texts in the places of reasoning.
-
-    Inline reasoning before the answer counts as such, unless a field holds the reasoning.
-    """
+def read_answer(message: Json) -> str:
+    """Return a message's answer. Inline reasoning before it is none of it, unless a field holds the
+    reasoning."""
     content = message.get("content")
-    if _is_bare(message):
-        return content or string(message.get("refusal")), ()
-    found, inline, text = find_reasoning(message), "", content
     if not _is_plain(content):
-        inline, answer = split_inline(content, PROFILES["auto"], no_field=True)
-        text = flatten_content(answer if found is None else content)
-    texts = [string(message.get(name)) for name in TEXT_FIELDS]
-    reasoning_texts = filter(None, [*texts, found.text if found is not None else "", inline])
-    return text or string(message.get("refusal")), tuple(reasoning_texts)
+        is_inline = find_reasoning(message) is None
+        content = flatten_content(_split_inline(content)[1] if is_inline else content)
+    return content or string(message.get("refusal"))
 
 
 def flatten_content(content: Any) -> str:
@@ -324,17 +327,21 @@ def flatten_content(content: Any) -> str:
     return "\n".join([read_answer_text(content), *others])
 
 
-def _read_calls(message: Json) -> Iterator[ToolCall]:
-    for call in objects(message.get("tool_calls")):
-        function = call.get("function") or call.get("custom")
-        function = function if isinstance(function, dict) else {}
-        arguments = function.get("arguments", function.get("input"))
-        yield ToolCall(string(call.get("id")), string(function.get("name")), string(arguments))
+def _read_call(call: Json) -> ToolCall:
+    function = call.get("function") or call.get("custom")
+    function = function if isinstance(function, dict) else {}
+    arguments = function.get("arguments", function.get("input"))
+    return ToolCall(string(call.get("id")), string(function.get("name")), string(arguments))
 
 
 def without_content_reasoning(content: Any) -> Any:
     """Return a content without thinking chunks and inline reasoning."""
-    return split_inline(without_thinking_chunks(content), PROFILES["auto"], no_field=True)[1]
+    return _split_inline(without_thinking_chunks(content))[1]
+
+
+def _split_inline(content: Any) -> tuple[str, Any]:
+    """Split a content into inline reasoning, whatever its tags, and the rest."""
+    return split_inline(content, PROFILES["auto"], no_field=True)
 
 
 def list_state_holders(message: Json) -> list[Json]:

@@ -50,6 +50,11 @@ class GeminiHistory:
     def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> bool:
         return False
 
+    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
+        parts = objects(turn.items[0].get("parts"))
+        texts = [text for text in map(thought_text, parts) if text]
+        return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
+
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Put the original in the place of the parts, or, if the answer was edited since, its
         thoughts before them. Its signatures go to the calls that they were made for."""
@@ -118,12 +123,10 @@ def _read_turns(content: Json) -> Iterator[Turn]:
 
 def _model_turn(content: Json, answer: list[Json]) -> Turn:
     parts = objects(content.get("parts"))
-    texts = [text for text in map(thought_text, parts) if text]
     return Turn(
         role="assistant",
         text=_read_text([part for part in answer if not is_call(part)]),
         calls=tuple(map(_read_call, filter(is_call, answer))),
-        reasoning_texts=tuple(dict.fromkeys(["".join(texts), *texts])) if texts else (),
         has_opaque_state=any(map(signature_of, parts)),
         items=[content],
     )

@@ -10,7 +10,7 @@ A user message may be several turns: each tool result, then the user's own conte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
@@ -23,6 +23,7 @@ from abridge.apis.json import objects, string
 from abridge.apis.messages.calls import upstream_call_id
 from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.places import PlaceTracker
+from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
 
@@ -59,11 +60,15 @@ class MessagesHistory:
         read_turns = _read_joined_turn if is_translated else _read_turns
         beside_results = "user" if is_translated else "tool"
         for index, message in enumerate(self._messages):
-            if message.get("role") == "assistant":
-                turns = list(read_turns(_read_blocks(message.get("content"))))
-                self._assistant_turns[index] = turns
+            content, is_answer = message.get("content"), message.get("role") == "assistant"
+            if content and isinstance(content, str):
+                turns = [_text_turn(message, content)]
+            elif is_answer:
+                turns = list(read_turns(_read_blocks(content)))
             else:
                 turns = list(_read_user_turns(message, beside_results))
+            if is_answer:
+                self._assistant_turns[index] = turns
             self.turns += turns
 
     def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
@@ -101,9 +106,12 @@ class MessagesHistory:
             opened += found or []
             remaining += [block] if found is None else found
         turn.items[:] = remaining
-        if opened:
-            turn.reasoning_texts = _reasoning_texts(remaining)
         return bool(opened)
+
+    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
+        """Return the whole reasoning of a turn, and that of each of its blocks."""
+        texts = [text for text in map(_thinking_text, turn.items) if text]
+        return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
 
     def _open_content(self, message: Json, open_envelope: OpenEnvelope) -> None:
         """Remove the envelopes from a message in which no reasoning can be."""
@@ -114,15 +122,17 @@ class MessagesHistory:
 
     def _open_block(self, block: Json, open_envelope: OpenEnvelope) -> list[Json] | None:
         """Return what stands in the place of a block with a blob; None for any other block."""
-        key = STATE_KEYS.get(string(block.get("type")), "")
-        blob = string(block.get(key))
-        if not is_envelope(blob) or blob in (UNSEALED, UNSEALED_RAW):
+        key = STATE_KEYS.get(string(block.get("type")))
+        blob = string(block.get(key)) if key is not None else ""
+        if key is None or not is_envelope(blob) or blob in (UNSEALED, UNSEALED_RAW):
             return None
-        path, place = self._envelope_places.get(id(block), ("messages", None))
+        places, _ = self._places
+        path, place = places.get(id(block), ("messages", None))
         found = open_envelope(blob, f"{path}.{key}", place, "")
         return [] if found is None else found.reasoning
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
+        turn.is_plain = False
         answer = _without_reasoning(turn.items)
         in_order = _in_original_order(original, answer) if self._is_translated else None
         turn.items[:] = in_order or [*filter(_is_reasoning, original), *answer]
@@ -144,11 +154,8 @@ class MessagesHistory:
         return "dropped"
 
     def next_place(self) -> bytes:
-        tracker = PlaceTracker()
-        for message in self._messages:
-            for block in _read_blocks(message.get("content")):
-                _track(tracker, message, block)
-        return tracker.place
+        _, place = self._places
+        return place
 
     def body(self) -> Json:
         """Return the request body, without the messages that have nothing left in them. With a
@@ -167,39 +174,42 @@ class MessagesHistory:
 
     def _write_content(self, index: int) -> bool:
         """Write the blocks of a message's turns into it; return True if that emptied it."""
-        message = self._messages[index]
+        message, turns = self._messages[index], self._assistant_turns[index]
+        if len(turns) == 1 and turns[0].is_plain:
+            return False
         content = _read_blocks(message.get("content"))
-        blocks = [block for turn in self._assistant_turns[index] for block in turn.items]
+        blocks = [block for turn in turns for block in turn.items]
         if blocks != content:
             message["content"] = blocks
         return bool(content) and not blocks
 
     @cached_property
-    def _envelope_places(self) -> dict[int, tuple[str, bytes | None]]:
-        """The path and the place of each block with an envelope, by `id()`, before any is
-        opened. There is no place where no reasoning can be."""
+    def _places(self) -> tuple[dict[int, tuple[str, bytes | None]], bytes]:
+        """The path and the place of each block of reasoning, by `id()`, before any envelope is
+        opened, and the place of what comes next. There is no place where no reasoning can be."""
         tracker, places = PlaceTracker(), dict[int, tuple[str, bytes | None]]()
         for number, message in enumerate(self._messages):
-            for position, block in enumerate(_read_blocks(message.get("content"))):
+            blocks = _read_blocks(message.get("content"))
+            is_answer = message.get("role") == "assistant"
+            asks = not is_answer and not any(map(_is_result, blocks))
+            for position, block in enumerate(blocks):
                 if _is_reasoning(block):
-                    is_allowed = message.get("role") == "assistant"
-                    place = tracker.place if is_allowed else None
+                    place = tracker.place if is_answer else None
                     places[id(block)] = f"messages.{number}.content.{position}", place
-                _track(tracker, message, block)
-        return places
+                if _is_call(block) or _is_result(block):
+                    tracker.add_call(_call_id(block))
+                elif is_answer:
+                    tracker.add_answer()
+                elif asks and block.get("type") == "text":
+                    _track_question(tracker, string(block.get("text")))
+        return places, tracker.place
 
 
-def _track(tracker: PlaceTracker, message: Json, block: Json) -> None:
-    """Take a block of a conversation. What stands beside tool results is no question of its own:
-    clients add notes there."""
-    if _is_call(block) or block.get("type") == TOOL_RESULT:
-        tracker.add_call(_call_id(block))
-    elif message.get("role") == "assistant":
-        tracker.add_answer()
-    elif block.get("type") == "text" and not _has_results(message):
-        text = string(block.get("text"))
-        if not text.startswith(CLIENT_NOTES):
-            tracker.add_question(text)
+def _track_question(tracker: PlaceTracker, text: str) -> None:
+    """Take a text of the user's that stands in a message without tool results: beside those it is
+    no question of its own, since clients add notes there."""
+    if not text.startswith(CLIENT_NOTES):
+        tracker.add_question(text)
 
 
 # Turns
@@ -225,13 +235,21 @@ def _read_joined_turn(blocks: Sequence[Json]) -> Iterator[Turn]:
     yield _assistant_turn(list(blocks))
 
 
+def _text_turn(message: Json, text: str) -> Turn:
+    """Return the turn of a message that is a text. Tags in the assistant's may hold a summary."""
+    role = string(message.get("role"))
+    if role != "assistant":
+        return Turn(role, text, items=[message])
+    return Turn(role, text, is_plain=not may_have_tags(text), items=_read_blocks(text))
+
+
 def _assistant_turn(blocks: list[Json]) -> Turn:
     answer = _without_reasoning(blocks)
+    calls = list(filter(_is_call, answer))
     return Turn(
         role="assistant",
-        text=_read_text([block for block in answer if not _is_call(block)]),
-        calls=tuple(map(_read_call, filter(_is_call, answer))),
-        reasoning_texts=_reasoning_texts(blocks),
+        text=_read_text([block for block in answer if not _is_call(block)] if calls else answer),
+        calls=tuple(map(_read_call, calls)),
         has_opaque_state=any(map(_has_opaque_state, blocks)),
         items=blocks,
     )
@@ -244,19 +262,14 @@ def _answer_text(blocks: list[Json]) -> str:
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     """Yield the turns of another message than the assistant's. What stands beside tool results has
     a role of its own: clients add notes there, which do not end a round of calls."""
-    role, content = string(message.get("role")), message.get("content")
-    if isinstance(content, str):
-        yield Turn(role, content, items=[message])
-        return
-    blocks = _without_reasoning(content)
-    for block in blocks:
-        if block.get("type") == TOOL_RESULT:
-            output = _read_text(block.get("content"))
-            yield Turn("tool", output, answers_call=_call_id(block), items=[message])
-    others = [block for block in blocks if block.get("type") != TOOL_RESULT]
-    if others or not blocks:
-        role = beside_results if len(others) < len(blocks) else role
-        yield Turn(role, _read_text(others), items=[message])
+    role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
+    results = list(filter(_is_result, blocks))
+    for block in results:
+        output = _read_text(block.get("content"))
+        yield Turn("tool", output, answers_call=_call_id(block), items=[message])
+    if len(results) < len(blocks) or not blocks:
+        others = [block for block in blocks if not _is_result(block)]
+        yield Turn(beside_results if results else role, _read_text(others), items=[message])
 
 
 def record_turns(content: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
@@ -335,8 +348,8 @@ def _call_id(block: Json) -> str:
     return upstream_call_id(string(block.get("id" if _is_call(block) else "tool_use_id")))
 
 
-def _has_results(message: Json) -> bool:
-    return any(block.get("type") == TOOL_RESULT for block in objects(message.get("content")))
+def _is_result(block: Json) -> bool:
+    return block.get("type") == TOOL_RESULT
 
 
 def _has_opaque_state(block: Json) -> bool:
@@ -358,12 +371,6 @@ def _is_ours(block: Json) -> bool:
 
 def _thinking_text(block: Json) -> str:
     return string(block.get("thinking")) if block.get("type") == "thinking" else ""
-
-
-def _reasoning_texts(blocks: Iterable[Json]) -> tuple[str, ...]:
-    """Return the whole reasoning of some blocks, and that of each."""
-    texts = [text for text in map(_thinking_text, blocks) if text]
-    return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
 
 
 def _read_call(block: Json) -> ToolCall:

@@ -10,7 +10,7 @@ the items of a response are restored as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,7 @@ from abridge.apis.responses.reasoning import (
     raw_text,
     summary_text,
 )
+from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
 
@@ -114,9 +115,15 @@ class ResponsesHistory:
                     [bare] if any(bare[key] for key in bare.keys() - _EMPTY_ITEM_FIELDS) else []
                 )
         turn.items[:] = remaining
-        read_texts = joined_reasoning if self._is_translated else reasoning_texts
-        turn.reasoning_texts = read_texts(remaining)
         return is_opened
+
+    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
+        """Of a joined turn, the raw reasoning of all items as one text; of any other, the summary
+        and the raw text of each item."""
+        items = list(filter(is_reasoning, turn.items))
+        if self._is_translated:
+            return (TEXT_SEPARATOR.join(filter(None, map(raw_text, items))),)
+        return tuple(text for item in items for text in (summary_text(item), raw_text(item)))
 
     def _open_blob(self, item: Json, open_envelope: OpenEnvelope) -> Envelope | None:
         """Take the blob out of an item and open it.
@@ -125,12 +132,14 @@ class ResponsesHistory:
         """
         index = self._input_indexes.get(id(item))
         param = "input" if index is None else f"input[{index}]"
-        place = self._places.get(id(item)) if is_reasoning(item) else None
+        places, _ = self._places
+        place = places.get(id(item)) if is_reasoning(item) else None
         blob = item.pop(ENCRYPTED_CONTENT)
         return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", place, string(item.get("id")))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Restore the reasoning or, of a joined turn that says the same, all of the items."""
+        turn.is_plain = False
         if self._is_translated and _canonical(original) == turn.encode_canonical():
             turn.items[:] = original
             return
@@ -155,10 +164,8 @@ class ResponsesHistory:
         return "unchanged"
 
     def next_place(self) -> bytes:
-        tracker = ItemPlaces(_message_text)
-        for item in self._items:
-            tracker.add(item)
-        return tracker.place
+        _, place = self._places
+        return place
 
     def body(self) -> Json:
         if self._input_turns:
@@ -171,14 +178,15 @@ class ResponsesHistory:
         return {id(item): number for number, item in enumerate(self._body["input"])}
 
     @cached_property
-    def _places(self) -> dict[int, bytes]:
-        """Return the place of each item with an envelope, by `id()`, before any is opened."""
+    def _places(self) -> tuple[dict[int, bytes], bytes]:
+        """Return the place of each item with an envelope, by `id()`, before any is opened, and that
+        of what comes next."""
         tracker, places = ItemPlaces(_message_text), dict[int, bytes]()
         for item in self._items:
             if is_envelope(item.get(ENCRYPTED_CONTENT)):
                 places[id(item)] = tracker.place
             tracker.add(item)
-        return places
+        return places, tracker.place
 
 
 def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
@@ -186,10 +194,10 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
     pending, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
-        is_message = role == "assistant" and not is_reasoning(item)
-        is_thought = is_reasoning(item) or (is_message and is_tagged(item.get("content")))
+        is_message = role == "assistant" and kind != "reasoning"
+        is_thought = kind == "reasoning" or (is_message and is_tagged(item.get("content")))
         is_text = is_message and not is_thought
-        is_called = not (is_thought or is_text) and is_tool_call(item)
+        is_called = not (is_thought or is_text) and kind.endswith("_call")
         is_other = not (is_thought or is_text or is_called)
         if (is_thought and texts) or (is_other and pending):
             yield _assistant_turn(pending, texts)
@@ -205,12 +213,6 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
             pending, texts = [], []
     if pending:
         yield _assistant_turn(pending, texts)
-
-
-def reasoning_texts(items: Iterable[Json]) -> tuple[str, ...]:
-    """Return the summary and the raw text of each reasoning item."""
-    reasoning = filter(is_reasoning, items)
-    return tuple(text for item in reasoning for text in (summary_text(item), raw_text(item)))
 
 
 def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
@@ -271,9 +273,10 @@ def _is_our_part(part: Any, is_our_summary: Callable[[str], bool]) -> bool:
 
 
 def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Turn:
-    return Turn(
-        "assistant", "".join(texts), calls, reasoning_texts=reasoning_texts(items), items=items
-    )
+    text = "".join(texts)
+    is_message = bool(text) and len(items) == 1 and not calls
+    is_plain = is_message and ENCRYPTED_CONTENT not in items[0] and not may_have_tags(text)
+    return Turn("assistant", text, calls, is_plain=is_plain, items=items)
 
 
 def _read_call(item: Json) -> ToolCall:
@@ -317,11 +320,6 @@ def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
         yield _join_turns(assistant_turns)
 
 
-def joined_reasoning(items: Iterable[Json]) -> tuple[str, ...]:
-    """Return the raw reasoning of all items as one text."""
-    return (TEXT_SEPARATOR.join(filter(None, map(raw_text, filter(is_reasoning, items)))),)
-
-
 def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
     """Return the turn of a response, if there is reasoning in it, readable or not.
 
@@ -361,6 +359,5 @@ def _join_turns(assistant_turns: list[Turn]) -> Turn:
         "assistant",
         text=TEXT_SEPARATOR.join(turn.text for turn in assistant_turns if turn.text),
         calls=tuple(call for turn in assistant_turns for call in turn.calls),
-        reasoning_texts=joined_reasoning(items),
         items=items,
     )
