@@ -82,27 +82,26 @@ class ConversationOwner:
     tags: dict[str, bytes]  # the tenant's tag under each key, by key id
     upstream: str
     model: str
-    _owner_keys: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    _digests: dict[str, blake2b] = field(default_factory=dict, compare=False, repr=False)
+    """The digests of nothing that all of this owner's keys are made from, by key id."""
 
     def turn_key(self, key: Key, turn: Turn) -> bytes:
         """Return the store key of the turn's originals."""
-        owner_key = self._owner_key(key)
-        return blake2b(turn.encode_identity(), key=owner_key, digest_size=TURN_KEY_BYTES).digest()
+        return self._digest(key, turn.encode_identity())
 
     def numbered_key(self, key: Key, numbered: bytes) -> bytes:
         """Return the store key by which a turn is found whose calls have other ids by now."""
-        owner_key = self._owner_key(key)
-        return blake2b(b"numbered" + numbered, key=owner_key, digest_size=TURN_KEY_BYTES).digest()
+        return self._digest(key, b"numbered" + numbered)
 
-    def _owner_key(self, key: Key) -> bytes:
-        return self._owner_keys.get(key.id) or self._owner_keys.setdefault(
-            key.id, self._derive_owner_key(key)
-        )
-
-    def _derive_owner_key(self, key: Key) -> bytes:
-        """Derive the key that all of this owner's turn keys are made with."""
-        upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
-        return keyed_digest(key.store, b"place", self.tags[key.id], upstream, model)
+    def _digest(self, key: Key, name: bytes) -> bytes:
+        empty = self._digests.get(key.id)
+        if empty is None:
+            upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
+            owner_key = keyed_digest(key.store, b"place", self.tags[key.id], upstream, model)
+            empty = self._digests[key.id] = blake2b(key=owner_key, digest_size=TURN_KEY_BYTES)
+        digest = empty.copy()
+        digest.update(name)
+        return digest.digest()
 
 
 class RouteMemory:
