@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Callable
+from contextvars import Context, copy_context
 from functools import partial
-from typing import cast
+from typing import NamedTuple, TypeAlias, cast
 
 import httpx
 from aiohttp import (
@@ -27,6 +28,7 @@ from aiohttp import (
 )
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
+from aiohttp.helpers import set_exception, set_result
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.http_writer import StreamWriter
@@ -45,9 +47,14 @@ MAX_LINE = 64 << 10  # bytes of one line of a response's head
 
 MAX_HEADERS = 1000  # of one response
 
+MAX_AT_ONCE = 8 << 10  # bytes of a read that are taken at once; for more other streams get a turn
+
 CLOSED_MESSAGE = "The connection was closed."
 
 AIOHTTP_ERRORS = (ClientError, HttpProcessingError)
+
+Take: TypeAlias = Callable[[bytes], bool]
+"""Takes a piece of a body without awaiting; returns False, and takes nothing, if it cannot."""
 
 
 class ConnectionPool(TCPConnector):
@@ -121,6 +128,7 @@ class UpstreamConnection(ResponseHandler):
         self._use_count = 0
         self._upload: asyncio.Task[None] | None = None
         self.body = EMPTY_PAYLOAD
+        self._taker: _Taker | None = None  # while that takes the body as it comes
         self._is_awaited = False  # True while upstream's next data is awaited
         self._deadline: float | None = None  # the time at which that is too long
         self._timer_ends_at = 0.0
@@ -245,13 +253,14 @@ class UpstreamConnection(ResponseHandler):
         is taken from these but everything at once."""
         self._buffer = [*self._buffer]  # type: ignore[assignment]
         if self.body is not EMPTY_PAYLOAD:
-            self.body._buffer = [*self.body._buffer]  # type: ignore[assignment]  # noqa: SLF001
-            self.body._http_chunk_splits = [*(self.body._http_chunk_splits or ())]  # type: ignore[assignment]  # noqa: SLF001
+            self.body._buffer = [*self.body._buffer]  # type: ignore[assignment]
+            self.body._http_chunk_splits = [*(self.body._http_chunk_splits or ())]  # type: ignore[assignment]
 
-    async def read_body(self) -> bytes:
+    async def read_body(self, take: Take | None = None) -> bytes:
         """Return what there is of the body, `b""` at its end; await it if there is nothing.
 
-        Raises httpx's errors.
+        What comes meanwhile is given to `take`, if there is one; what that does not take is
+        returned. Raises httpx's errors, and what `take` raises.
         """
         body = self.body
         if body is EMPTY_PAYLOAD:
@@ -259,30 +268,30 @@ class UpstreamConnection(ResponseHandler):
         try:
             if (error := body.exception()) is not None:
                 raise error
-            while not (body._buffer or body.is_eof()):  # noqa: SLF001 -- as StreamReader itself waits
+            while not (body._buffer or body.is_eof()):
                 self._is_awaited = True
                 self.start_timeout()
-                body._waiter = self._loop.create_future()  # noqa: SLF001
-                await body._waiter  # noqa: SLF001
+                await self._wait_while_taken(body, take)
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error
         finally:
             if self._is_awaited:
-                body._waiter = None  # noqa: SLF001
                 self._stop_timeout()
-        return self._take_all(body)
-
-    def _take_all(self, body: StreamReader) -> bytes:
-        """Take all that there is of the body at once. aiohttp takes it piece by piece, and has its
-        parser look for more after each."""
-        pieces = body._buffer  # noqa: SLF001 -- aiohttp has no other way to all of them
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        pieces.clear()
-        body._size = 0  # noqa: SLF001
-        body._http_chunk_splits.clear()  # type: ignore[union-attr]  # noqa: SLF001 -- a list
+        data = _peek(body)
+        _empty(body)
         if self._reading_paused:
             self.resume_reading()
         return data
+
+    async def _wait_while_taken(self, body: StreamReader, take: Take | None) -> None:
+        """Wait until something comes that is not taken, or no more comes: aiohttp tells that to the
+        future that waits for the end."""
+        waiter = body._eof_waiter = self._loop.create_future()
+        self._taker = _Taker(take, copy_context(), waiter)
+        try:
+            await waiter
+        finally:
+            self._taker = body._eof_waiter = None
 
     # The limit on upstream's silence: a timer that is set anew only if it would end too late. One
     # that ends too early is set again then. So most chunks of a stream set none.
@@ -331,6 +340,8 @@ class UpstreamConnection(ResponseHandler):
             return
         self.has_received = True
         super().data_received(data)
+        if self._taker is not None and self.body._buffer:
+            self._taker.offer(self.body, is_small=len(data) <= MAX_AT_ONCE)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Let the body's reader get all that was received before it gets the error."""
@@ -341,6 +352,47 @@ class UpstreamConnection(ResponseHandler):
         if not ended and (exc is not None or not body.is_eof()):
             self.failure = self.failure or httpx.RemoteProtocolError("The response was cut short.")
             body.feed_eof()
+
+
+class _Taker(NamedTuple):
+    """Has a body taken as it comes, in the context of a task that waits, but without waking it."""
+
+    take: Take | None
+    context: Context
+    waiter: asyncio.Future[None]
+
+    def offer(self, body: StreamReader, *, is_small: bool) -> None:
+        """Have what has come taken, or wake the task; also once it has been woken but did not
+        run."""
+        if self.waiter.done():
+            return
+        try:
+            is_taken = (
+                self.take is not None and is_small and self.context.run(self.take, _peek(body))
+            )
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the task gets it
+            set_exception(self.waiter, error)
+            return
+        if is_taken:
+            _empty(body)  # after so little the transport has not been paused
+        else:
+            set_result(self.waiter, None)
+
+
+def _peek(body: StreamReader) -> bytes:
+    """Return all that there is of a body. aiohttp takes it piece by piece, and has its parser look
+    for more after each."""
+    pieces = body._buffer
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _empty(body: StreamReader) -> None:
+    """Note that all that there is of a body was taken, as `read_nowait` does."""
+    body._buffer.clear()
+    body._size = 0
+    body._cursor = body.total_bytes
+    if body._http_chunk_splits:
+        body._http_chunk_splits.clear()
 
 
 def to_httpx_error(error: Exception) -> httpx.TransportError:

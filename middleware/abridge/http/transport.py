@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -69,6 +69,12 @@ class Response:
 
     async def aclose(self) -> None:
         await self.body.aclose()
+
+    def write_to(self, write_at_once: Callable[[bytes], bool]) -> None:
+        """Have pieces of the body written as they come, while the next one is awaited. What is not
+        written so is read as the next: all of it where another transport sends."""
+        if isinstance(self.body, _ResponseBody):
+            self.body.write_at_once = write_at_once
 
 
 class Transport(httpx.AsyncBaseTransport):
@@ -230,6 +236,7 @@ class _ResponseBody(httpx.AsyncByteStream):
     def __init__(self, connection: UpstreamConnection) -> None:
         self._connection: UpstreamConnection | None = connection
         self._read = connection.read_body
+        self.write_at_once: Callable[[bytes], bool] | None = None
         self._failure: httpx.TransportError | None = None
 
     def __aiter__(self) -> _ResponseBody:
@@ -237,7 +244,7 @@ class _ResponseBody(httpx.AsyncByteStream):
 
     async def __anext__(self) -> bytes:
         try:
-            chunk = await self._read()
+            chunk = await self._read(self.write_at_once)
         except httpx.TransportError:
             await self.aclose()
             raise

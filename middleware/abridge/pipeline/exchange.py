@@ -137,20 +137,23 @@ class Exchange:
         if message["type"] == "http.response.start":
             self._begin_answer(message)
         elif message["type"] == "http.response.body" and self._answer is not None:
-            try:
-                body = message.get("body", b"")
-                self._answer_bytes += len(body)
-                self._answer.feed(body)
-                if not message.get("more_body", False):
-                    await self._end_body(self._answer)
-            except Exception:
-                self._body_complete = True  # an error of our own: the client is not left waiting
-                self._client.close(complete=False)
-                raise
+            self._feed(self._answer, message.get("body", b""))
+            if not message.get("more_body", False):
+                await self._end_body(self._answer)
             if self._summary_runner.is_full and not self._body_complete:
                 await self._summary_runner.wait_for_room()
             if self._client.is_behind:
                 await self._client.drain()
+
+    def write_at_once(self, body: bytes) -> bool:
+        """Take a piece of the body without awaiting, unless that is due; see `http/asgi.py`."""
+        client = self._client
+        if client.departed or client.is_behind or self._summary_runner.is_full:
+            return False
+        if self._answer is None:
+            return False
+        self._feed(self._answer, body)
+        return True
 
     # The answer
 
@@ -171,10 +174,27 @@ class Exchange:
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         self._client.keep_alive = self._answer.keep_alive
 
+    def _feed(self, answer: Answer, body: bytes) -> None:
+        self._answer_bytes += len(body)
+        try:
+            answer.feed(body)
+        except Exception:
+            self._break_off()
+            raise
+
     async def _end_body(self, answer: Answer) -> None:
-        await answer.end()
+        try:
+            await answer.end()
+        except Exception:
+            self._break_off()
+            raise
         self._body_complete = True
         self._client.receive.end()
+
+    def _break_off(self) -> None:
+        """End the answer after an error of our own: the client is not left waiting."""
+        self._body_complete = True
+        self._client.close(complete=False)
 
     def _emit(self, events: list[Event]) -> None:
         self._recorder.note(events)

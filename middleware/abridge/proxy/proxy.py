@@ -2,7 +2,8 @@
 
 Theory of operation. The middleware around it, if there is one, has chosen the upstream and left its
 choice in the scope. Once the response's headers are in, the body is forwarded chunk by chunk, each
-sent before the next is read, so that a slow client slows down its own upstream. When the client
+sent before the next is read, so that a slow client slows down its own upstream. Where `send` offers
+to write without awaiting, that happens as a chunk comes, and no task is woken. When the client
 leaves, this ends as at a timeout: what is awaited is cancelled, and the response closed.
 Abridge's own server calls when a client leaves; with others, or while a request's body is still
 coming, a task waits for it.
@@ -25,7 +26,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from abridge.config.settings import FAILS_OVER, ROUTE, Settings
-from abridge.http.asgi import call_on_leave, get_header
+from abridge.http.asgi import call_on_leave, find_write_at_once, get_header
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.http.flag import Flag
 from abridge.http.transport import Response, Transport
@@ -322,6 +323,8 @@ async def _send_response(response: Response, send: Send) -> None:
     if response.status in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if (write_at_once := find_write_at_once(send)) is not None:
+        response.write_to(write_at_once)
     async for chunk in response.body:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
         del chunk  # or it stays while the next one is awaited

@@ -1,0 +1,142 @@
+"""Test that an exchange takes pieces of a body without awaiting as it takes them by `send`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.http.asgi import find_write_at_once
+from abridge.pipeline.client import HIGH_WATER
+from tests.end_to_end.translation.turn import PATHS, answer
+from tests.support.asgi import Call, begin
+from tests.support.deployments import build_app
+from tests.support.servers import until
+from tests.support.streams import THOUGHT, chat_stream, chunk
+from tests.support.summarizers import Scripted
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+RESPONSES = {"model": "m", "input": "Hi", "stream": True}
+
+NO_PARTS = {"default": "auto", "min_chars": 100_000}
+"""Abridge engages, but nothing depends on when a summarizer has its turn."""
+
+
+class App:
+    """Answers with these pieces: at once where the flags say so and the exchange takes them."""
+
+    def __init__(self, pieces: list[bytes], at_once: list[bool], kind: bytes) -> None:
+        self._pieces = pieces
+        self._at_once = at_once
+        self._kind = kind
+        self.waiting: list[bytes] = []  # what was not taken at once and is being sent
+        self.gate = asyncio.Event()  # set: the answer ends
+
+    async def __call__(self, _scope: Any, _receive: Any, send: Any) -> None:
+        headers = [(b"content-type", self._kind)]
+        write_at_once = find_write_at_once(send)
+        assert write_at_once is not None
+        assert not write_at_once(b"before its start")
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for piece, at_once in zip(self._pieces, self._at_once, strict=True):
+            if not (at_once and write_at_once(piece)):
+                self.waiting.append(piece)
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self.gate.wait()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def ask(app: App, api: str, **tables: Any) -> Call:
+    outer = build_app("mounted", app, writer=Scripted(gate=asyncio.Event()), **tables)
+    return begin(outer, PATHS[api], RESPONSES if api == "responses" else CHAT)
+
+
+async def exchange(api: str, pieces: list[bytes], at_once: list[bool], *, stream: bool) -> bytes:
+    app = App(pieces, at_once, b"text/event-stream" if stream else b"application/json")
+    app.gate.set()
+    return (await ask(app, api, summary=NO_PARTS).finish()).data
+
+
+@given(
+    st.sampled_from(["chat", "responses"]),
+    st.sampled_from(["stream", "body"]),
+    st.lists(st.integers(0, 3000)),
+    st.data(),
+)
+def test_the_client_gets_what_it_gets_by_awaited_sends(
+    api: str, form: str, cuts: list[int], data: st.DataObject
+) -> None:
+    stream = form == "stream"
+    steps = answer(api, stream=stream, thought=THOUGHT).steps
+    body = b"".join(step for step in steps if isinstance(step, bytes))
+    cuts = sorted(cut for cut in cuts if cut < len(body))
+    pieces = [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+    at_once = [data.draw(st.booleans()) for _ in pieces]
+    expected = asyncio.run(exchange(api, pieces, [False] * len(pieces), stream=stream))
+    assert asyncio.run(exchange(api, pieces, at_once, stream=stream)) == expected
+
+
+async def test_nothing_is_taken_at_once_while_too_much_waits_for_a_summary() -> None:
+    pieces = [*chat_stream(THOUGHT)[:-3], *[chunk({"content": "x" * 500}) for _ in range(40)]]
+    app = App(pieces, [True] * len(pieces), b"text/event-stream")
+    patient = {"default": "auto", "grace": 60, "first_token": 60}
+    request = ask(app, "chat", summary=patient, limits={"held": 2000})
+    await until(lambda: bool(app.waiting))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(app.waiting) == 1
+    request.left.set()
+    await request.finish()
+
+
+async def test_nothing_is_taken_at_once_while_the_client_is_slow() -> None:
+    piece = chunk({"content": "x" * 1000})
+    pieces = [piece] * (3 * HIGH_WATER // len(piece))
+    app = App(pieces, [True] * len(pieces), b"text/event-stream")
+    request = ask(app, "chat", summary=NO_PARTS)
+    request.gate.clear()
+    await until(lambda: bool(app.waiting))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(app.waiting) == 1
+    request.gate.set()
+    app.gate.set()
+    await request.finish()
+    assert request.data.count(b"x" * 1000) == len(pieces)
+
+
+async def test_a_client_that_has_left_takes_nothing_at_once() -> None:
+    taken: list[bool] = []
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        write_at_once = find_write_at_once(send)
+        assert write_at_once is not None
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        taken.append(write_at_once(chunk({"role": "assistant", "content": ""})))
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        taken.append(write_at_once(chunk({"content": "Hello."})))
+
+    outer = build_app("mounted", app, writer=Scripted(), summary=NO_PARTS)  # type: ignore[arg-type]
+    request = begin(outer, PATHS["chat"], CHAT)
+    await request.until(b"assistant")
+    request.left.set()
+    await request.finish()
+    assert taken == [True, False]
+
+
+async def test_a_fault_of_our_own_ends_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("abridge.apis.sse.FrameDecoder.feed", _fail)
+    app = App([chunk({"content": "Hello."})], [True], b"text/event-stream")
+    request = ask(app, "chat", summary=NO_PARTS)
+    with pytest.raises(TypeError):
+        await request.finish()
+    assert not request.complete
+
+
+def _fail(*_: Any) -> Any:
+    raise TypeError("a fault")
