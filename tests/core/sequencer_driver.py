@@ -70,8 +70,14 @@ class SequencerDriver:
     # Upstream's events
 
     def upstream(self, *events: Event) -> None:
-        """Take events that came together."""
-        for effects in self.sequencer.upstream(events, self.now):
+        """Take events that came together, as `SummaryRunner` does."""
+        cuts = self.sequencer.pass_on(events)
+        if cuts is None:
+            steps = self.sequencer.upstream(events, self.now)
+        else:
+            self.take([*events])
+            steps = self.sequencer.request(cuts, self.now)
+        for effects in steps:
             self.take(effects)
 
     def frame(self) -> bytes:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import deepcopy
 from dataclasses import replace
+from typing import ClassVar
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from abridge.core.effects import Effect
 from abridge.core.events import (
     ContentDelta,
     Event,
@@ -95,6 +98,34 @@ def test_every_interleaving_is_legal(
     check_parts(driver)
     check_stop(driver)
     check_end(driver)
+
+
+class ComparingDriver(SequencerDriver):
+    """Compares what becomes of events with what becomes of them where none is passed on."""
+
+    taken: ClassVar[list[Effect]] = []
+
+    def take(self, effects: list[Effect]) -> None:
+        self.taken += effects
+        super().take(effects)
+
+    def upstream(self, *events: Event) -> None:
+        twin = deepcopy(self.sequencer)
+        self.taken.clear()
+        super().upstream(*events)
+        expected = [effect for step in twin.upstream(events, self.now) for effect in step]
+        assert self.taken == expected
+        ours, others = self.sequencer, twin
+        assert (ours.held_bytes, ours.holding) == (others.held_bytes, others.holding)
+        assert ours.deadline == others.deadline
+
+
+@given(runs())
+def test_what_is_passed_on_is_what_would_be_emitted(
+    run: tuple[SummaryPlan, list[list[Event]], bool, st.DataObject],
+) -> None:
+    plan, lanes, ok, data = run
+    play(ComparingDriver(plan), lanes, data, ok=ok)
 
 
 def play(

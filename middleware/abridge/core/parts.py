@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from abridge.core.conversation import ItemKey
 from abridge.core.events import (
@@ -12,6 +13,7 @@ from abridge.core.events import (
     Event,
     ItemSummary,
     NativeSummary,
+    ReasoningDelta,
     ReasoningEnded,
     SummaryPartAdded,
     SummaryPartDone,
@@ -303,3 +305,20 @@ class Lane:
         self.held_seconds += seconds
         self.grace_left -= seconds
         self.held_since = None
+
+
+ItemCut: TypeAlias = tuple[ReasoningItem, Cut]
+"""What is to be summarized of an item's reasoning."""
+
+
+def take_texts(lanes: Mapping[int | None, Lane], events: Iterable[Event]) -> list[ItemCut]:
+    """Give each item its reasoning in these events; return what is to be summarized now."""
+    texts: dict[tuple[int | None, int], list[str]] = {}
+    for event in events:
+        if isinstance(event, ReasoningDelta):
+            texts.setdefault((event.lane, event.item), []).append(event.text)
+    cuts: list[ItemCut] = []
+    for (lane, number), pieces in texts.items():
+        if (item := lanes[lane].items.get(number)) is not None:
+            cuts += [(item, cut) for cut in item.take_text("".join(pieces))]
+    return cuts

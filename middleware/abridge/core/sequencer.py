@@ -39,7 +39,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import chain, count, groupby
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -65,9 +65,15 @@ from abridge.core.events import (
     UsageReported,
     held_size,
 )
-from abridge.core.parts import GIVEN_UP_AT_ONCE, Lane, ReasoningItem, SummaryPart
+from abridge.core.parts import (
+    GIVEN_UP_AT_ONCE,
+    ItemCut,
+    Lane,
+    ReasoningItem,
+    SummaryPart,
+    take_texts,
+)
 from abridge.core.plan import OverheadBudget, SummaryPlan
-from abridge.core.segmenter import Cut
 from abridge.core.usage import Tokens, UsageLedger
 
 
@@ -110,41 +116,45 @@ class Sequencer:
     @property
     def deadline(self) -> float | None:
         """Time at which `tick` is due if nothing else comes in before; None if nothing waits."""
-        if not self.holding:
-            return None
-        lanes, first_token_timeout = self._lanes.values(), self._plan.first_token_timeout
-        return min(
-            (deadline for lane in lanes for deadline in lane.wait_deadlines(first_token_timeout)),
-            default=None,
-        )
+        lanes, timeout = self._lanes.values(), self._plan.first_token_timeout
+        deadlines = chain.from_iterable(lane.wait_deadlines(timeout) for lane in lanes)
+        return min(deadlines, default=None) if self.holding else None
 
     # Input
 
+    def pass_on(self, events: Iterable[Event]) -> list[ItemCut] | None:
+        """Take events if all only continue something and nothing waits before them: they are to be
+        emitted as they are, and then what is returned requested. Else take nothing; return None."""
+        for event in events:
+            if not self._is_continuing(event) or self._lanes[event.lane].queue:
+                return None
+        return self._take_texts(events)
+
     def upstream(self, events: Iterable[Event], now: float) -> Iterator[list[Effect]]:
-        """Take events that upstream sent together.
+        """Take any events that upstream sent together.
 
         Yields lists of effects. Each is to be performed before the next is asked for: if a
         summarizer refuses a part, the next one is merged with it.
         """
-        continuing: list[Event] = []
-        for event in (*events, None):  # None: the end, at which the last of them are taken
-            if event is not None and event.lane is not None and type(event) in self._continuing:
-                continuing.append(event)
-                continue
-            if continuing:
-                cuts = self._take_continuing(continuing)
-                yield self._take_effects()
-                for item, cut in cuts:
-                    self._request_part(item, item.plan_part(next(self._part_ids), cut), now)
-                    yield self._take_effects()
-                continuing = []
-            if event is not None:
-                yield self._take(event, now)
+        for is_continuing, group in groupby(events, self._is_continuing):
+            if is_continuing:
+                yield from self.request(self._take_continuing([*group]), now)
+            else:
+                for event in group:
+                    yield self._take(event, now)
 
-    def _take_continuing(self, events: list[Event]) -> list[tuple[ReasoningItem, Cut]]:
-        """Emit events at once or, in a lane that holds, queue them; return what of the reasoning
-        in them is to be summarized now."""
-        texts: dict[tuple[int | None, int], list[str]] = {}
+    def request(self, cuts: Iterable[ItemCut], now: float) -> Iterator[list[Effect]]:
+        """Have what was cut of the reasoning summarized; yields as `upstream` does."""
+        yield self._take_effects()
+        for item, cut in cuts:
+            self._request_part(item, item.plan_part(next(self._part_ids), cut), now)
+            yield self._take_effects()
+
+    def _is_continuing(self, event: Event) -> bool:
+        return event.lane is not None and type(event) in self._continuing
+
+    def _take_continuing(self, events: list[Event]) -> list[ItemCut]:
+        """Emit events at once or, in a lane that holds, queue them; return what to request."""
         for event in events:
             lane = self._lanes[event.lane]
             if lane.queue:
@@ -152,18 +162,14 @@ class Sequencer:
                 self.held_bytes += held_size(event)
             else:
                 self._effects.append(event)
-            if isinstance(event, ReasoningDelta):
-                texts.setdefault((event.lane, event.item), []).append(event.text)
-            elif isinstance(event, ContentDelta) and self._budget.is_limited:
+        return self._take_texts(events)
+
+    def _take_texts(self, events: Iterable[Event]) -> list[ItemCut]:
+        """Return what is to be summarized now of the reasoning in events."""
+        for event in events if self._budget.is_limited else ():
+            if isinstance(event, ReasoningDelta | ContentDelta):
                 self._budget.add_model_text(event.text)
-        cuts = []
-        for (number, item_number), pieces in texts.items():
-            item, text = self._lanes[number].items.get(item_number), "".join(pieces)
-            if self._budget.is_limited:
-                self._budget.add_model_text(text)
-            if item is not None and (found := item.take_text(text)):
-                cuts += [(item, cut) for cut in found]
-        return cuts
+        return take_texts(self._lanes, events)
 
     def _take(self, event: Event, now: float) -> list[Effect]:
         """Queue an event, and emit what may leave."""
@@ -268,11 +274,9 @@ class Sequencer:
             return
         item.is_arriving = False
         cut = item.end_text()
-        last = (
-            item.plan_part(next(self._part_ids), cut)
-            if cut is not None
-            else item.unrequested_part()
-        )
+        last = item.unrequested_part()
+        if cut is not None:
+            last = item.plan_part(next(self._part_ids), cut)
         if last is None:
             return
         if lane.grace_left > 0:
@@ -402,11 +406,10 @@ class Sequencer:
             self._effects += lane.open_item.take_summary()
 
     def _emit_shared(self) -> None:
+        is_waiting = any(lane.queue for lane in self._lanes.values())
         while self._shared_queue:
             event = self._shared_queue[0]
-            if isinstance(event, UsageReported | ErrorReported | ResponseEnded) and any(
-                lane.queue for lane in self._lanes.values()
-            ):
+            if is_waiting and isinstance(event, UsageReported | ErrorReported | ResponseEnded):
                 return
             self._shared_queue.pop(0)
             self.held_bytes -= held_size(event)

@@ -7,7 +7,7 @@ while it handles another.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -88,9 +88,19 @@ class SummaryRunner:
         self._first_call_at: float | None = None
         self.summary_seconds = 0.0  # seconds from the first call's start to the last one's end
 
-    def feed(self, events: Iterable[Event]) -> None:
+    def feed(self, events: list[Event]) -> None:
         """Take events read from upstream together."""
-        for effects in self.sequencer.upstream(events, self._clock.now()):
+        if not events:
+            return
+        cuts = self.sequencer.pass_on(events)
+        if cuts is None:
+            steps = self.sequencer.upstream(events, self._clock.now())
+        else:
+            self._emit(events)
+            if not cuts:
+                return
+            steps = self.sequencer.request(cuts, self._clock.now())
+        for effects in steps:
             self._perform(effects)
 
     def stop_waiting(self) -> None:
