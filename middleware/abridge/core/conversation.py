@@ -134,14 +134,13 @@ class PrefixDigest:
         self._numbers: dict[str, str] = {}  # of calls, by id
 
     def add(self, turn: Turn) -> None:
-        canonical = turn.encode_canonical()
-        numbered = canonical
+        canonical = _with_length(turn.encode_canonical())
         if turn.calls or turn.answers_call:
             self._numbered = self._numbered or self._running.copy()
-            numbered = turn.encode_canonical(self._number)
-        _update(self._running, canonical)
-        if self._numbered is not None:
-            _update(self._numbered, numbered)
+            self._numbered.update(_with_length(turn.encode_canonical(self._number)))
+        elif self._numbered is not None:
+            self._numbered.update(canonical)
+        self._running.update(canonical)
 
     def digest(self) -> bytes:
         return self._running.digest()
@@ -163,5 +162,5 @@ class PrefixDigest:
         return self._numbers.setdefault(call_id, str(len(self._numbers)))
 
 
-def _update(digest: blake2b, canonical: bytes) -> None:
-    digest.update(len(canonical).to_bytes(8, "big") + canonical)
+def _with_length(canonical: bytes) -> bytes:
+    return len(canonical).to_bytes(8, "big") + canonical

@@ -193,14 +193,15 @@ class MessagesHistory:
             is_answer = message.get("role") == "assistant"
             asks = not is_answer and not any(map(_is_result, blocks))
             for position, block in enumerate(blocks):
-                if _is_reasoning(block):
+                kind = block.get("type")
+                if kind in REASONING_TYPES:
                     place = tracker.place if is_answer else None
                     places[id(block)] = f"messages.{number}.content.{position}", place
-                if _is_call(block) or _is_result(block):
+                if kind in (TOOL_USE, TOOL_RESULT):
                     tracker.add_call(_call_id(block))
                 elif is_answer:
                     tracker.add_answer()
-                elif asks and block.get("type") == "text":
+                elif asks and kind == "text":
                     _track_question(tracker, string(block.get("text")))
         return places, tracker.place
 
@@ -219,12 +220,14 @@ def _read_turns(blocks: Sequence[Json]) -> Iterator[Turn]:
     """Yield the turns that the assistant's blocks make."""
     pending, is_answering = list[Json](), False
     for block in blocks:
-        if _is_reasoning(block) and is_answering:
+        kind = block.get("type")
+        is_reasoning = kind in REASONING_TYPES
+        if is_reasoning and is_answering:
             yield _assistant_turn(pending)
             pending, is_answering = [], False
         pending.append(block)
-        is_answering = not _is_reasoning(block)
-        if _is_call(block):
+        is_answering = not is_reasoning
+        if kind == TOOL_USE:
             yield _assistant_turn(pending)
             pending, is_answering = [], False
     if pending:
@@ -244,7 +247,7 @@ def _text_turn(message: Json, text: str) -> Turn:
 
 
 def _assistant_turn(blocks: list[Json]) -> Turn:
-    answer = _without_reasoning(blocks)
+    answer = [block for block in blocks if not _is_reasoning(block)]
     calls = list(filter(_is_call, answer))
     return Turn(
         role="assistant",
@@ -354,7 +357,8 @@ def _is_result(block: Json) -> bool:
 
 def _has_opaque_state(block: Json) -> bool:
     """Return whether a block holds opaque state of upstream's."""
-    state = block.get(STATE_KEYS.get(string(block.get("type")), ""))
+    key = STATE_KEYS.get(string(block.get("type")))
+    state = block.get(key) if key is not None else None
     return bool(state) and not is_envelope(state)
 
 
