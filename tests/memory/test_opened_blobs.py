@@ -19,6 +19,7 @@ from abridge.memory.opened_blobs import LARGEST_BLOB, OpenedBlob, OpenedBlobs
 from tests.support.sealers import NEW, NOW, OLD, ring, sealer
 
 PLACES = [b"call " + bytes([number] * 16) for number in range(2)]
+OWNER = bytes(32)
 THOUGHTS = [f"{number}: I recall the rule of odd numbers." for number in range(3)]
 SIZE = len(THOUGHTS[0]) + 100
 
@@ -122,19 +123,19 @@ def test_blobs_take_no_more_memory_than_their_ceiling() -> None:
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     for number in range(OPENED_BLOB_BYTES // content):
-        blobs.add(number.to_bytes(32, "big"), opened(content))
+        blobs.add(OWNER, f"{number:01024}", opened(content))
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.9 * OPENED_BLOB_BYTES < blobs.size <= OPENED_BLOB_BYTES
     assert after - before < OPENED_BLOB_BYTES
-    assert blobs.get(bytes(32)) is None
-    assert blobs.get(number.to_bytes(32, "big")) is not None
+    assert blobs.get(OWNER, f"{0:01024}") is None
+    assert blobs.get(OWNER, f"{number:01024}") is not None
 
 
 def test_a_large_blob_is_not_kept() -> None:
     blobs = OpenedBlobs()
-    blobs.add(b"large", opened(LARGEST_BLOB))
-    assert blobs.get(b"large") is None
+    blobs.add(OWNER, "large", opened(LARGEST_BLOB))
+    assert blobs.get(OWNER, "large") is None
     assert not blobs.size
 
 
@@ -142,16 +143,16 @@ def test_a_blob_is_kept_for_a_while_and_counted_once() -> None:
     now = 1000.0
     blobs = OpenedBlobs(time=lambda: now)
     for _ in range(2):
-        blobs.add(b"first", opened(100))
+        blobs.add(OWNER, "first", opened(100))
     once = blobs.size
     now += OPENED_BLOB_SECONDS / 2
-    blobs.add(b"second", opened(100))
+    blobs.add(OWNER, "later", opened(100))
     assert blobs.size == 2 * once
-    assert blobs.get(b"first") is not None
+    assert blobs.get(OWNER, "first") is not None
     now += OPENED_BLOB_SECONDS / 2
-    assert blobs.get(b"first") is None
-    assert blobs.get(b"second") is not None
-    blobs.add(b"third", opened(100))
+    assert blobs.get(OWNER, "first") is None
+    assert blobs.get(OWNER, "later") is not None
+    blobs.add(OWNER, "third", opened(100))
     assert blobs.size == 2 * once
 
 

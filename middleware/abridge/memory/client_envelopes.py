@@ -22,7 +22,6 @@ from binascii import a2b_base64, b2a_base64
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from hashlib import blake2b
 
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, damaged_error
 from abridge.apis.json import dumps, loads_exact
@@ -154,18 +153,17 @@ class Sealer:
 
     def _open_once(self, blob: str, param: str) -> OpenedBlob | str:
         """Open a blob, or take it from those that were opened for an earlier request."""
-        digest = blake2b(_encode_name(blob), key=self._owner, digest_size=32).digest()
-        recent = self._recent.get(digest)
+        recent = self._recent.get(self._owner, blob)
         if recent is None:
             opened = self._check_and_inflate(blob, param)
             if isinstance(opened, OpenedBlob):
-                self._recent.add(digest, opened)
+                self._recent.add(self._owner, blob, opened)
             return opened
         return self._find_obstacle(recent.sealed_at, len(recent.content)) or recent
 
     @cached_property
     def _owner(self) -> bytes:
-        """The key under which this tenant's opened blobs are found."""
+        """The name under which this tenant's opened blobs are found."""
         tags = [part for name, tag in self._tenant_tags.items() for part in (name.encode(), tag)]
         return keyed_digest(self._keys.primary.tenant, b"opened", self._audience, *tags)
 

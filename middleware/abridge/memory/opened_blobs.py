@@ -4,8 +4,8 @@ A client resends all blobs of a conversation with each request of it. What was f
 stays here for a few minutes, so that it is decoded, decrypted and inflated once, not each time.
 
 Only the tenant whose blob it is finds it, at the same upstream, in the same API and with the same
-model: it is found by a digest of the blob that is keyed with all of that. Whether it has expired,
-has its place and has room is asked again each time.
+model: it is found by the blob itself, and a digest of all of that. Whether it has expired, has its
+place and has room is asked again each time.
 """
 
 from __future__ import annotations
@@ -61,29 +61,30 @@ def tag_place(key: Key, salt: bytes, place: bytes | None) -> bytes:
 
 
 class OpenedBlobs:
-    """The opened blobs by their digests; the oldest give way to others."""
+    """The opened blobs, by owner and blob; the oldest give way to others."""
 
     def __init__(self, *, time: Callable[[], float] = monotonic) -> None:
         self._time = time
-        self._kept: OrderedDict[bytes, tuple[float, OpenedBlob]] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, str], tuple[float, OpenedBlob]] = OrderedDict()
         self._lock = Lock()  # long histories are worked on in a thread
         self.size = 0  # in bytes
 
-    def get(self, digest: bytes) -> OpenedBlob | None:
-        added_at, blob = self._kept.get(digest, (0.0, None))
-        return blob if added_at > self._time() - OPENED_BLOB_SECONDS else None
+    def get(self, owner: bytes, blob: str) -> OpenedBlob | None:
+        added_at, opened = self._kept.get((owner, blob), (0.0, None))
+        return opened if added_at > self._time() - OPENED_BLOB_SECONDS else None
 
-    def add(self, digest: bytes, blob: OpenedBlob) -> None:
-        if blob.size > LARGEST_BLOB:
+    def add(self, owner: bytes, blob: str, opened: OpenedBlob) -> None:
+        size = opened.size + len(blob)
+        if size > LARGEST_BLOB:
             return
         now = self._time()
         with self._lock:
-            _, replaced = self._kept.pop(digest, (0.0, None))
-            self.size += blob.size - (replaced.size if replaced is not None else 0)
-            self._kept[digest] = now, blob
+            _, replaced = self._kept.pop((owner, blob), (0.0, None))
+            self.size += size - (replaced.size + len(blob) if replaced is not None else 0)
+            self._kept[owner, blob] = now, opened
             while self.size > OPENED_BLOB_BYTES or self._oldest() <= now - OPENED_BLOB_SECONDS:
-                _, (_, dropped) = self._kept.popitem(last=False)
-                self.size -= dropped.size
+                (_, oldest), (_, dropped) = self._kept.popitem(last=False)
+                self.size -= dropped.size + len(oldest)
 
     def _oldest(self) -> float:
         return next(iter(self._kept.values()))[0]

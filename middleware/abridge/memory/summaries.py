@@ -93,9 +93,15 @@ class SummaryRegistry:
             if not written:
                 self._unshared.extend(reversed(batch))
 
-    def is_known(self, text: str, owner: OwnerTags) -> bool:
-        """Return whether this process showed a text to `owner`."""
-        return any(mark in self._marks for mark in self._marks_of(text, owner))
+    def recogniser(self, owner: OwnerTags) -> Callable[[str], bool]:
+        """Return what says of a text whether this process showed it to `owner`."""
+        make_marks = [_mark_maker(key) for key in self._mark_keys(owner)]
+
+        def is_known(text: str) -> bool:
+            encoded = _encode_text(text)
+            return bool(encoded) and any(make(encoded) in self._marks for make in make_marks)
+
+        return is_known
 
     async def find_shared(self, texts: Iterable[str], owner: OwnerTags) -> set[str]:
         """Return the texts that other processes showed to `owner`."""
@@ -110,8 +116,11 @@ class SummaryRegistry:
 
     def _marks_of(self, text: str, owner: OwnerTags) -> Iterator[bytes]:
         encoded = _encode_text(text)
-        for key in self._keyring.keys if encoded else ():
-            yield _make_mark(_owner_mark_key(key.store, owner[key.id]), encoded)
+        for key in self._mark_keys(owner) if encoded else ():
+            yield _make_mark(key, encoded)
+
+    def _mark_keys(self, owner: OwnerTags) -> list[bytes]:
+        return [_owner_mark_key(key.store, owner[key.id]) for key in self._keyring.keys]
 
 
 def _encode_text(text: str) -> bytes:
@@ -120,6 +129,18 @@ def _encode_text(text: str) -> bytes:
 
 def _make_mark(key: bytes, encoded: bytes) -> bytes:
     return blake2b(encoded, key=key, digest_size=MARK_BYTES).digest()
+
+
+def _mark_maker(key: bytes) -> Callable[[bytes], bytes]:
+    """Return `_make_mark` with a key, for many texts."""
+    empty = blake2b(key=key, digest_size=MARK_BYTES)
+
+    def make_mark(encoded: bytes) -> bytes:
+        digest = empty.copy()
+        digest.update(encoded)
+        return digest.digest()
+
+    return make_mark
 
 
 @cached(OWNER_KEYS)

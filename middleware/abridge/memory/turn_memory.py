@@ -214,7 +214,7 @@ class TurnMemory:
             rewriter = self._create_rewriter(history, profile)
             if may_have_envelopes():
                 self._open_envelopes(rewriter)
-            return rewriter, rewriter.strip(lambda text: summaries.is_known(text, owner))
+            return rewriter, rewriter.strip(summaries.recogniser(owner))
 
         rewriter, unknown = await self.work.run(strip)
         return rewriter, await summaries.find_shared(unknown, owner)

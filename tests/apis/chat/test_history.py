@@ -57,8 +57,11 @@ def open_envelope(blob: str, _param: str, place: bytes | None, _item_id: str) ->
 
 
 def slowly(message: dict[str, Any], profile: Profile) -> tuple[Any, ...]:
-    names = dict.fromkeys(["_is_bare", "_is_plain"], lambda _: False)
-    with patch.multiple("abridge.apis.chat.history", **names):
+    names = dict.fromkeys(["_is_bare", "is_plain"], lambda _: False)
+    with (
+        patch.multiple("abridge.apis.chat.history", **names),
+        patch("abridge.apis.chat.replay.is_plain", names["is_plain"]),
+    ):
         return changed(message, profile)
 
 

@@ -16,7 +16,7 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.chat.accumulator import STATE_FIELD
 from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.hiding import split_thinking
-from abridge.apis.chat.inline import split_inline
+from abridge.apis.chat.inline import is_plain, split_inline
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -34,7 +34,6 @@ from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import dumps, objects, string
-from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile
@@ -45,6 +44,8 @@ ABRIDGE_FIELDS = ("summary_error",)
 _NAMES = frozenset({*ABRIDGE_FIELDS, *REASONING_FIELDS, LITELLM_COPIES})
 
 _STATE_NAMES = frozenset({STATE_FIELD, "tool_calls"})
+
+_BLOB_FIELDS = (*LIST_FIELDS, "content")
 
 ENTRY_TEXT_KEYS = ("summary", "text", "thinking")
 """Keys under which an entry of a list of reasoning may hold readable text."""
@@ -69,7 +70,7 @@ class ChatHistory:
         if isinstance(copies := message.get(LITELLM_COPIES), dict):
             removed += _strip_summaries(copies, is_our_summary)
         content, inline = message.get("content"), False
-        if not _is_plain(content):
+        if not is_plain(content):
             rest, inline = _strip_content(content, is_our_summary)
             if rest != content:
                 message["content"] = rest
@@ -89,7 +90,7 @@ class ChatHistory:
         blobs = take_blobs(message)
         if not blobs:
             return False
-        if not _is_plain(content):
+        if not is_plain(content):
             turn.text = read_answer(message)
         param = f"messages[{self._message_indexes[id(message)]}]"
         place = message_place(turn) if turn.role == "assistant" else None
@@ -104,7 +105,7 @@ class ChatHistory:
         """Inline reasoning before the answer counts as such, too."""
         message = turn.items[0]
         found, content = find_reasoning(message), message.get("content")
-        inline = "" if _is_plain(content) else _split_inline(content)[0]
+        inline = "" if is_plain(content) else _split_inline(content)[0]
         texts = [string(message.get(name)) for name in TEXT_FIELDS]
         return tuple(filter(None, [*texts, found.text if found is not None else "", inline]))
 
@@ -158,13 +159,7 @@ class ChatHistory:
 def _is_bare(message: Json) -> bool:
     """Return whether a message has no place for reasoning, as most of a long conversation: none of
     its fields, and a text in which no tag begins."""
-    return _NAMES.isdisjoint(message) and _is_plain(message.get("content"))
-
-
-def _is_plain(content: Any) -> bool:
-    """Return whether a content is nothing, or a text of which all is the answer, whatever its
-    message holds."""
-    return content is None or (isinstance(content, str) and not may_have_tags(content))
+    return _NAMES.isdisjoint(message) and is_plain(message.get("content"))
 
 
 def _object(value: Any) -> Json:
@@ -267,16 +262,16 @@ def take_blobs(message: Json) -> list[tuple[str, str]]:
 
 def _take_from_lists(fields: Json) -> list[tuple[str, str]]:
     taken: list[tuple[str, str]] = []
-    for name in (*LIST_FIELDS, "content"):
+    for name in _BLOB_FIELDS:
         entries = fields.get(name)
-        if not (isinstance(entries, list) and any(map(_is_blob, entries))):
+        if not isinstance(entries, list):
             continue
-        for position, entry in enumerate(entries):
-            if _is_blob(entry):
-                taken.append((f"{name}[{position}].data", entry["data"]))
-        fields[name] = [entry for entry in entries if not _is_blob(entry)]
-        if not fields[name]:
+        blobs = [position for position, entry in enumerate(entries) if _is_blob(entry)]
+        taken += [(f"{name}[{position}].data", entries[position]["data"]) for position in blobs]
+        if len(blobs) == len(entries) > 0:
             del fields[name]
+        elif blobs:
+            fields[name] = [entry for entry in entries if not _is_blob(entry)]
     return taken
 
 
@@ -309,7 +304,7 @@ def read_answer(message: Json) -> str:
     """Return a message's answer. Inline reasoning before it is none of it, unless a field holds the
     reasoning."""
     content = message.get("content")
-    if not _is_plain(content):
+    if not is_plain(content):
         is_inline = find_reasoning(message) is None
         content = flatten_content(_split_inline(content)[1] if is_inline else content)
     return content or string(message.get("refusal"))

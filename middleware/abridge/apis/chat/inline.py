@@ -79,15 +79,19 @@ class TagReader:
         return InlineSplit(raw, rest, in_block)
 
 
+def is_plain(content: Any) -> bool:
+    """Return whether a content is nothing, or a text of which all is the answer, whatever its
+    message holds, unless the prompt's template opened a block."""
+    return content is None or (isinstance(content, str) and not may_have_tags(content))
+
+
 def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
     """Split a whole content into reasoning and the rest.
 
     With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
     """
     prefilled = profile.prefilled and no_field
-    if content is None:
-        return "", None
-    if not prefilled and isinstance(content, str) and not may_have_tags(content):
+    if content is None or (is_plain(content) and not prefilled):
         return "", content  # the usual case
     splitter = TagSplitter(profile.tags, prefilled=prefilled)
     raw, rest = split_content(content, splitter)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
-from abridge.apis.chat.inline import split_inline
+from abridge.apis.chat.inline import is_plain, split_inline
 from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
     REASONING_FIELDS,
@@ -214,10 +214,13 @@ def move_reasoning(message: Json, profile: Profile) -> bool:
     refuses, and empty ones, are removed; an empty one is added if upstream requires it with calls.
     """
     returns = profile.returns
+    knows_nothing = profile.learns and returns == _UNKNOWN_RETURN  # more of this upstream yet
+    if knows_nothing and is_plain(message.get("content")):
+        return False
     before = dict(message)
     _say_once(message, returns.place)
-    if profile.learns and returns == _UNKNOWN_RETURN:
-        return message != before  # nothing more is known of this upstream yet
+    if knows_nothing:
+        return message != before
     if returns.place not in NO_TEXT_PLACES and _is_elsewhere(message, returns.place):
         _move_text(message, profile)
     for name in TEXT_FIELDS:
