@@ -6,14 +6,25 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.opaque_state import has_opaque_state, may_have_state, refuses_state
+from abridge.apis.opaque_state import (
+    STATE_OR_ENVELOPE,
+    STATE_STRINGS,
+    has_opaque_state,
+    may_have_state,
+    refuses_state,
+)
 from abridge.apis.responses.api import RESPONSES
+from abridge.pipeline.steps import ENVELOPE
 
 USER = {"role": "user", "content": "Hi"}
+
+WORDS = [b'"', b"abr1.", b"signature", b"encrypted_content", b"reasoning.encrypted", b"\\", b" "]
 
 
 def chat(**message: Any) -> dict[str, Any]:
@@ -89,3 +100,9 @@ def test_an_error_in_a_list_is_read() -> None:
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"{"])
 def test_what_is_no_error_refuses_nothing(body: bytes) -> None:
     assert not refuses_state(body)
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=8).map(b"".join))
+def test_one_search_finds_state_and_envelopes(body: bytes) -> None:
+    found = STATE_STRINGS.search(body) or ENVELOPE.search(body)
+    assert bool(STATE_OR_ENVELOPE.search(body)) == bool(found)

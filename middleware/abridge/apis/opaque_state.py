@@ -15,11 +15,18 @@ STATE_FIELDS = ("encrypted_content", "signature", "data")
 """Fields with opaque state: of a reasoning item on Responses, of a `thinking` and of a
 `redacted_thinking` block on Messages; the last two also of OpenRouter's `reasoning_details`."""
 
-STATE_STRINGS = re.compile(
-    rb'"(?:encrypted_content|signature|redacted_thinking|reasoning\.encrypted'
+_STATE_NAMES = (
+    rb"(?:encrypted_content|signature|redacted_thinking|reasoning\.encrypted"
     rb'|extra_content|thoughtSignature)"'
 )
+
+STATE_STRINGS = re.compile(b'"' + _STATE_NAMES)
 """Every body with such state contains one of these."""
+
+STATE_OR_ENVELOPE = re.compile(
+    b'"(?:' + re.escape(ENVELOPE_PREFIX.encode()) + b"|" + _STATE_NAMES + b")"
+)
+"""Every body with such state, or with an envelope of Abridge's, contains one of these."""
 
 STATE_TYPES = re.compile(r"reasoning(\..*)?|(redacted_)?thinking")
 """The types of what holds them."""

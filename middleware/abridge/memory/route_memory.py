@@ -259,6 +259,8 @@ class RouteMemory:
     def _first_of_each(self, found: Sequence[bytes | None]) -> list[bytes | None]:
         """Return the first value found of each turn, of one result for each key."""
         count = len(self.keyring.keys)
+        if count == 1:
+            return list(found)
         per_turn = (found[n : n + count] for n in range(0, len(found), count))
         return [next((value for value in values if value is not None), None) for values in per_turn]
 

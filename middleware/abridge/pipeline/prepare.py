@@ -175,7 +175,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         echo=echo,
         echoed=echoed,
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
-        may_have_state=may_have_state(body),
+        may_have_state=(draft.changed or request.may_have_state) and may_have_state(body),
         storage=draft.references.storage,
         summary_language=draft.summary_language,
     )

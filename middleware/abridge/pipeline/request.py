@@ -11,8 +11,16 @@ from typing import Literal, cast
 from starlette.types import Scope
 
 from abridge.apis.api import Api, ReasoningWish
-from abridge.apis.json import count_values, loads_exact, parse_object, string, without_integers
+from abridge.apis.json import (
+    contains,
+    count_values,
+    loads_exact,
+    parse_object,
+    string,
+    without_integers,
+)
 from abridge.apis.obfuscation import wants_obfuscation
+from abridge.apis.opaque_state import STATE_OR_ENVELOPE
 from abridge.apis.registry import counts_tokens
 from abridge.apis.summary_request import (
     STYLE_NAMES,
@@ -71,6 +79,7 @@ class ApiRequest:
     wants_obfuscation: bool  # see `apis/obfuscation.py`
     wish: ReasoningWish | None  # for reasoning, in the API's own words
     work: Work  # on the body
+    _may_have_state: bool | None = None  # None until it is asked
     counts_tokens: bool = False  # it asks for the number of its input tokens alone
     drops_state: Literal["", "foreign_state", "refused_state"] = ""
     """Why opaque reasoning state is left out for upstream: another provider made it, or upstream
@@ -143,6 +152,14 @@ class ApiRequest:
 
     def _buffered_again(self) -> BufferedBody:
         return self.buffered.with_body(self.buffered.data or b"")
+
+    @property
+    def may_have_state(self) -> bool:
+        """The body may hold opaque state, a provider's or envelopes, by one search for all of it:
+        in a long body without any, each search takes a while."""
+        if self._may_have_state is None:
+            self._may_have_state = contains(self.decoded, STATE_OR_ENVELOPE)
+        return self._may_have_state
 
     def take_body(self) -> Json:
         """Return the parsed body, and forget it: it will be edited, and may be large."""

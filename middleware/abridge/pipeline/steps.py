@@ -122,7 +122,10 @@ class StepContext:
 
     def may_have_envelopes(self, draft: RequestDraft) -> bool:
         """Return whether the draft may hold envelopes, which stored items may have brought."""
-        return draft.references.substituted or contains(self.request.decoded, ENVELOPE)
+        request = self.request
+        return draft.references.substituted or (
+            request.may_have_state and contains(request.decoded, ENVELOPE)
+        )
 
 
 Step: TypeAlias = Callable[[RequestDraft, StepContext], Awaitable[RequestDraft]]
