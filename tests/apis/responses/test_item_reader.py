@@ -269,3 +269,15 @@ class TestTheResponse:
         stream = responses_stream(TURN) + ([b"data: [DONE]\n\n"] if mark else [])
         assert check_responses(responses().stream(b"".join(stream))).text == TEXT
         assert sse.frame_data(stream[-1]) is not None
+
+
+def test_an_event_without_a_type_about_an_item_that_was_closed_for_the_next_is_read() -> None:
+    reader = RESPONSES.reader(PROFILES["auto"], Display(style=None), 1 << 20)
+    message, call = message_item(0, ""), call_item(1, *CALLS[0])
+    added = [
+        {"type": "response.output_item.added", "output_index": index, "item": item}
+        for index, item in enumerate([message, {**call, "arguments": ""}])
+    ]
+    for each in [*added, {"output_index": 0, "item_id": message["id"]}]:
+        reader.read(b"data: %b\n\n" % json.dumps(each).encode())
+    assert reader.end()[-1].lane is None

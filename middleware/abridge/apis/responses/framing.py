@@ -121,7 +121,7 @@ class OriginalAnswer:
                 return None
             added: Json = {"id": event.get("item_id"), "type": "message", "role": "assistant"}
             return self._output.add(added, event.get("output_index"))
-        if item.is_closed_early and EVENT_STAGES.get(event["type"]) == "delta":
+        if item.is_closed_early and EVENT_STAGES.get(string(event.get("type"))) == "delta":
             kind = content_kind_of(event, item.type)
             if kind is not None and kind.is_part:
                 return self._output.continue_item(item)
