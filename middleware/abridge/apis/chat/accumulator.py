@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from abridge.apis.chat.reasoning import LIST_FIELDS, read_chunk_text
@@ -23,13 +24,10 @@ class _GrowingObject:
 
     def __init__(self, fields: Json | None = None) -> None:
         self.fields = dict(fields or {})
-        self._pieces: dict[str, list[str]] = {}
-
-    def append(self, key: str, text: str) -> None:
-        self._pieces.setdefault(key, []).append(text)
+        self.pieces: defaultdict[str, list[str]] = defaultdict(list)
 
     def pop(self, key: str) -> str:
-        return "".join(self._pieces.pop(key, ()))
+        return "".join(self.pieces.pop(key, ()))
 
     def fill(self, values: Json) -> None:
         """Set each value that is not empty, where there is none yet."""
@@ -38,7 +36,7 @@ class _GrowingObject:
                 self.fields[key] = value
 
     def as_dict(self) -> Json:
-        return {**self.fields, **{key: "".join(texts) for key, texts in self._pieces.items()}}
+        return {**self.fields, **{key: "".join(texts) for key, texts in self.pieces.items()}}
 
 
 class MessageAccumulator:
@@ -50,7 +48,11 @@ class MessageAccumulator:
         self._chunks: list[_GrowingObject] = []
         self._entries: dict[str, list[_GrowingObject]] = {}
         self._calls: dict[int, tuple[_GrowingObject, _GrowingObject]] = {}
-        self.is_complete = True  # false once the limit is passed
+
+    @property
+    def is_complete(self) -> bool:
+        """False once the limit is passed."""
+        return self._remaining >= 0
 
     @property
     def has_calls(self) -> bool:
@@ -99,9 +101,8 @@ class MessageAccumulator:
     def _append(self, growing: _GrowingObject, key: str, text: Any) -> None:
         if isinstance(text, str) and text:
             self._remaining -= len(text)
-            self.is_complete = self.is_complete and self._remaining >= 0
-            if self.is_complete:
-                growing.append(key, text)
+            if self._remaining >= 0:
+                growing.pieces[key].append(text)
 
     def _add_content(self, content: Any) -> None:
         """Append content. Once a list comes, the text before it becomes a text chunk of it."""
