@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterable
-from itertools import count
+from itertools import accumulate, count, pairwise
 from typing import Any
 
 import pytest
@@ -167,6 +167,17 @@ def test_no_more_is_learned_where_no_frame_fits() -> None:
 
 
 def read_all(reader: Reader, frames: list[bytes], *, by_patterns: bool) -> list[Any]:
+    """Return all that a reader makes of a stream."""
+    return read_pieces(reader, frames, reader.read, by_patterns=by_patterns)
+
+
+def read_pieces(
+    reader: Reader,
+    pieces: list[bytes],
+    read: Callable[[bytes], list[Event]],
+    *,
+    by_patterns: bool = True,
+) -> list[Any]:
     """Return all that a reader makes of a stream. The ids that it mints are counted."""
     with pytest.MonkeyPatch.context() as patch:
         minted = count()
@@ -175,9 +186,9 @@ def read_all(reader: Reader, frames: list[bytes], *, by_patterns: bool) -> list[
         patch.setattr(secrets, "token_bytes", lambda size: next(minted).to_bytes(size, "big"))
         if not by_patterns:
             patch.setattr(DeltaPatterns, "learn", lambda *_, **__: None)
-        read = [reader.read(each) for each in frames]
+        events = [read(piece) for piece in pieces]
         known = [reader.faults, reader.dropped, reader.mismatches]
-        return [*read, known, reader.end(), reader.recorded_turns(), reader.observed()]
+        return [*events, known, reader.end(), reader.recorded_turns(), reader.observed()]
 
 
 def chat_frame(kind: str, text: str) -> dict[str, Any]:
@@ -331,6 +342,46 @@ def test_patterns_change_nothing_of_a_stream(
         slow, fast = (
             read_all(make(PROFILES["auto"], display, LIMIT), frames, by_patterns=by_patterns)
             for by_patterns in (False, True)
+        )
+        assert fast == slow
+
+
+def read_as_it_comes(reader: Reader, pieces: list[bytes], *, deltas: bool) -> list[Any]:
+    """Return all that a reader makes of these reads, each of which may be a frame like an earlier
+    one, or any part of the stream."""
+    decoder = FrameDecoder(LIMIT)
+
+    def read(piece: bytes) -> list[Event]:
+        delta = reader.read_delta(piece) if deltas and decoder.may_be_frame(piece) else None
+        if delta is not None:
+            return [delta]
+        return [event for frame in decoder.feed(piece) for event in reader.read(frame)]
+
+    return read_pieces(reader, pieces, read)
+
+
+@pytest.mark.parametrize("display", [PLAIN, HIDDEN, OBFUSCATED])
+@pytest.mark.parametrize("api", APIS)
+@given(data=st.data())
+def test_reads_that_are_not_split_into_frames_are_read_alike(
+    api: str, display: Display, data: st.DataObject
+) -> None:
+    frames = data.draw(streams(api))
+    if data.draw(st.booleans()):
+        frames = [
+            frame.replace(b"\n", data.draw(st.sampled_from([b"\r\n", b"\r"]))) for frame in frames
+        ]
+    for number in data.draw(st.lists(st.integers(0, len(frames) - 1), max_size=2)):
+        frames[number] = data.draw(st.sampled_from([frames[number][:-1], b"\n", b"data:", b": x"]))
+    stream = b"".join(frames)
+    ends = [0, *accumulate(map(len, frames))]
+    others = data.draw(st.lists(st.integers(0, len(stream)), max_size=5))
+    cuts = {0, *data.draw(st.sampled_from([ends, ends[:-1:2], []])), *others, len(stream)}
+    pieces = [stream[start:stop] for start, stop in pairwise(sorted(cuts))]
+    for make in (APIS[api].reader, APIS[api].upstream.translating_reader):
+        slow, fast = (
+            read_as_it_comes(make(PROFILES["auto"], display, LIMIT), pieces, deltas=deltas)
+            for deltas in (False, True)
         )
         assert fast == slow
 

@@ -158,3 +158,21 @@ def test_data_with_one_kind_of_line_end_is_split_like_any(lines: list[bytes]) ->
         assert sse._split(data) == sse._split_mixed(data)
         crlf = data.replace(b"\r", b"").replace(b"\n", b"\r\n")
         assert sse._split(crlf) == sse._split_mixed(crlf)
+
+
+@pytest.mark.parametrize(
+    ("before", "data", "may"),
+    [
+        (b"", b"data: a\n\n", False),  # there may be a byte order mark
+        (b"data: a\n\n", b"data: b\n\n", True),
+        (b"data: a\n\n", b"data: b\r\n\r\n", True),
+        (b"data: a\n\ndata: ", b"data: b\n\n", False),
+        (b"data: a\n\n\n", b"data: b\n\n", False),
+        (b"data: a\n\n", b"data: b\r\r", False),  # its last line end may go on
+        (b"data: a\n\n", b"data: " + b"b" * 93 + b"\n\n", False),  # it is too large
+    ],
+)
+def test_what_may_be_a_frame_by_itself(before: bytes, data: bytes, *, may: bool) -> None:
+    decoder = sse.FrameDecoder(100)
+    decoder.feed(before)
+    assert decoder.may_be_frame(data) is may

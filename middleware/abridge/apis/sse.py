@@ -36,14 +36,17 @@ class FrameDecoder:
         self._scanned = 0
         self._started = False
 
+    def may_be_frame(self, data: bytes) -> bool:
+        """Return whether `data`, which comes next, begins and ends where a frame may. If it is one,
+        it need not be fed."""
+        is_whole = self._started and not self._buffer and data.endswith(b"\n")
+        return is_whole and len(data) <= self._limit
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return the frames that `data` completes.
 
         Raises EventTooLarge if a frame exceeds `limit` bytes.
         """
-        if self._started and not self._buffer and _is_one_frame(data):
-            self._check_size(len(data))
-            return [data]
         if self._buffer:
             self._buffer += data
             if not self._has_blank_line():
@@ -90,11 +93,6 @@ class FrameDecoder:
         if not self._started:
             self._started = True
             frames[0] = frames[0].removeprefix(BOM)
-
-
-def _is_one_frame(data: bytes) -> bool:
-    """Return True for a read of exactly one event: common where upstream sends each by itself."""
-    return data.find(b"\n\n") == len(data) - 2 >= 0 and b"\r" not in data
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

@@ -74,6 +74,7 @@ class ChatReader:
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
         self._patterns = DeltaPatterns()
+        self.read_delta = self._patterns.read
         self._continuations = Continuations(self._choices, framing, display)
         self._rebuilder: CompletionRebuilder | None = None
         if display.hides_raw:

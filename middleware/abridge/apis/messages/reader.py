@@ -91,11 +91,11 @@ class MessagesReader:
         self._carries_frames = framing.carries_frames
         self._state = MessageState(profile, display, limit)
         self._hides_raw = display.hides_raw
-        self._rebuilder: MessageRebuilder | None = None
-        if display.hides_raw and framing.carries_frames:
-            self._rebuilder = MessageRebuilder()
+        is_rebuilt = display.hides_raw and framing.carries_frames
+        self._rebuilder = MessageRebuilder() if is_rebuilt else None
         self._order = BlockOrder(limit)
         self._patterns = DeltaPatterns()
+        self.read_delta = self._patterns.read
         self._inline: InlineThinking | None = None
         if framing.carries_frames:
             self._inline = InlineThinking.for_answer(profile, display, limit)

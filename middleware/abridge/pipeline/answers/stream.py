@@ -48,14 +48,19 @@ class StreamAnswer:
         if self._ended:
             return
         try:
-            frames = self._decoder.feed(self._inflate(data))
+            data = self._inflate(data)
+            delta = self._read_delta(data)
+            frames = self._decoder.feed(data) if delta is None else []
         except (ValueError, EventTooLarge) as error:
             _log.warning("what upstream sent could not be read: %s", str(error))
             self._end(
                 ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
             )
             return
-        self._read_frames(frames)
+        if delta is None:
+            self._read_frames(frames)
+        else:
+            self._runner.feed([delta])
 
     async def end(self, error: ErrorDetail | None = None) -> None:
         self._end(error)
@@ -99,6 +104,16 @@ class StreamAnswer:
             return self._context.writer.keep_alive() or KEEP_ALIVE
         except RecursionError:  # it repeats what upstream sent
             return KEEP_ALIVE
+
+    def _read_delta(self, data: bytes) -> Event | None:
+        """Read one frame that came by itself and says more of the same, as nearly all do that are
+        not sent in bursts; return None for anything else."""
+        if not self._decoder.may_be_frame(data):
+            return None
+        try:
+            return self._context.reader.read_delta(data)
+        except Exception:  # noqa: BLE001 -- then it is read, and its error told, as any frame
+            return None
 
     def _read_frames(self, frames: list[bytes]) -> None:
         """Read the frames that came together, and have their events sequenced.
