@@ -96,3 +96,16 @@ def test_nothing_is_imported_in_the_middle_of_traffic() -> None:
 @pytest.mark.parametrize(("on_failure", "extracts"), [("omit", False), ("extract", True)])
 def test_extracts_are_loaded_where_they_may_be_shown(on_failure: str, *, extracts: bool) -> None:
     assert (EXTRACTS in modules_after(MODEL % on_failure)) is extracts
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", {"enabled=True", "frozen=0"}),
+        ("gc.disable(); ", {"enabled=False", "frozen=0"}),
+        ("gc.freeze(); ", {"enabled=True", "frozen=1"}),
+    ],
+)
+def test_an_import_leaves_the_garbage_collector_as_it_was(before: str, after: set[str]) -> None:
+    state = "print(f'enabled={gc.isenabled()} frozen={min(1, gc.get_freeze_count())}')"
+    assert words_printed(f"import gc; {before}import abridge; {state}") == after
