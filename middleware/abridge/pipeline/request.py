@@ -97,8 +97,9 @@ class ApiRequest:
         limits: LimitSettings,
         choose_route: Callable[[str | None], Route],
     ) -> ApiRequest | None:
-        """Parse a request and choose its route by its model; None where the body is no JSON object,
-        which upstream will report. Raises RequestError for one that exceeds the limits."""
+        """Parse a request and choose its route by its model, which `scope` is given; None where the
+        body is no JSON object, which upstream will report. Raises RequestError for one that exceeds
+        the limits."""
         read_at = monotonic()
         work.add(decoded)
         await admit_values(decoded, work, limits.values, buffered.reserve)
@@ -108,7 +109,7 @@ class ApiRequest:
         check_item_count(body, api.conversation_field, limits.items)
         model = string(body.get("model"))
         route = choose_route(model or None)
-        scope = {**scope, ROUTE: route}
+        scope[ROUTE] = route
         return cls(
             api=api,
             scope=scope,

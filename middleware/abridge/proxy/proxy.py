@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import partial
 from typing import Any, cast
 
 import httpx
@@ -198,6 +197,7 @@ class _ClientStream(httpx.AsyncByteStream):
         self._unread_bytes = 0
         self._more_body = True
         self._changed = Flag()  # set by each message received, and each chunk taken
+        self._watch = _Watch()
         self._watcher: asyncio.Task[None] | None = None
         self.disconnected = False
 
@@ -227,27 +227,26 @@ class _ClientStream(httpx.AsyncByteStream):
         The server tells that by a call if it can, and nothing of the body is to come. Otherwise
         a task waits for it.
         """
-        watch = _Watch()
-        if self._more_body or not call_on_leave(self._receive, partial(self._leave, watch)):
-            self._watcher = asyncio.create_task(self._wait_until_it_leaves(watch))
-        return watch
+        if self._more_body or not call_on_leave(self._receive, self._leave):
+            self._watcher = asyncio.create_task(self._wait_until_it_leaves())
+        return self._watch
 
     async def stop_watching(self) -> None:
         watcher, self._watcher = self._watcher, None
         if watcher is not None:
             await _cancel_task(watcher)
 
-    async def _wait_until_it_leaves(self, watch: _Watch) -> None:
+    async def _wait_until_it_leaves(self) -> None:
         try:
             while not self.disconnected:
                 await self._wait_for_room()
                 await self._receive_message()
         finally:
-            watch.end()
+            self._watch.end()
 
-    def _leave(self, watch: _Watch) -> None:
+    def _leave(self) -> None:
         self.disconnected = True
-        watch.end()
+        self._watch.end()
 
     async def _wait_for_room(self) -> None:
         while self._unread_bytes >= READ_AHEAD:
