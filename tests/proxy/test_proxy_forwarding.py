@@ -14,10 +14,10 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from abridge.config.settings import ROUTE, Settings
-from abridge.errors import SettingsError
+from abridge.errors import SettingsError, UpstreamBroken
 from abridge.proxy.proxy import Proxy
 from tests.proxy.upstreams import FakeUpstream, proxy_for, serve_proxy, settings
-from tests.support.asgi import Call, call, scope_for
+from tests.support.asgi import Call, begin, call, scope_for
 from tests.support.clock import Clock
 from tests.support.servers import Peer, Request, connect, listen, soon
 
@@ -485,3 +485,41 @@ async def test_each_event_is_forwarded_at_once() -> None:
         for event in [*events, b""]:
             seen.release()
             assert await soon(client.chunk()) == event
+
+
+# The answer's end
+
+
+@pytest.mark.parametrize(
+    ("length", "bodies"),
+    [(b"content-length: 5", [b"whole"]), (b"transfer-encoding: chunked", [b"whole", b""])],
+)
+async def test_the_end_goes_with_the_last_piece_where_the_length_is_known(
+    length: bytes, bodies: list[bytes]
+) -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        body = b"whole" if b"5" in length else b"5\r\nwhole\r\n0\r\n\r\n"
+        await peer.send(b"HTTP/1.1 200 OK\r\n" + length + b"\r\n\r\n" + body)
+
+    async with listen(script) as server:
+        proxy = Proxy(settings(server.url))
+        answered = await soon(call(proxy, CHAT, b"{}"))
+        await proxy.aclose()
+    _, *sent = answered.sent
+    assert [message["body"] for message in sent] == bodies
+    assert [message["more_body"] for message in sent] == [True] * (len(sent) - 1) + [False]
+
+
+async def test_a_body_that_is_shorter_than_its_length_has_no_end() -> None:
+    async def script(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort")
+
+    async with listen(script) as server:
+        proxy = Proxy(settings(server.url))
+        running = begin(proxy, CHAT, b"{}")
+        with pytest.raises(UpstreamBroken):
+            await soon(running.finish())
+        await proxy.aclose()
+    assert all(message.get("more_body", True) for message in running.sent)

@@ -67,6 +67,11 @@ class Response:
     headers: Sequence[tuple[bytes, bytes]]
     body: httpx.AsyncByteStream
 
+    @property
+    def is_read(self) -> bool:
+        """True once all of the body was returned, if that is known before its end is asked for."""
+        return isinstance(self.body, _ResponseBody) and self.body.is_read
+
     async def aclose(self) -> None:
         await self.body.aclose()
 
@@ -238,6 +243,10 @@ class _ResponseBody(httpx.AsyncByteStream):
         self._read = connection.read_body
         self.write_at_once: Callable[[bytes], bool] | None = None
         self._failure: httpx.TransportError | None = None
+
+    @property
+    def is_read(self) -> bool:
+        return self._connection is not None and self._connection.has_read_all
 
     def __aiter__(self) -> _ResponseBody:
         return self
