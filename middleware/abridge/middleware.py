@@ -253,7 +253,7 @@ class AbridgeMiddleware:
         is_addressed = model is not None or response_path is not None
         if api is None and (is_addressed or not self._is_routed_by_body(scope)):
             check_path(scope, model, is_stored_response=response_path is not None)
-            scope = self._scope_unread(scope, self._route_for(model))
+            self._choose_unread(scope, self._route_for(model))
             await pass_on(self._unread_app, scope, receive, send)
             return
         with self._body_budget.reserving(client_of(scope)) as reserve:
@@ -309,7 +309,7 @@ class AbridgeMiddleware:
         if api is not None:
             Record.get(scope).note_target(api.name, route.upstream.name, model)
         app: ASGIApp = self._unread_app
-        scope = self._scope_unread(scope, route)
+        self._choose_unread(scope, route)
         if body is not None and model and route.renames:
             app, scope, renamed = await work.run(
                 rename_unread, app, scope, body, model, int(limits.event)
@@ -319,14 +319,14 @@ class AbridgeMiddleware:
         if buffered.client_left:
             Record.get(scope).outcome = "left"
 
-    def _scope_unread(self, scope: Scope, route: Route) -> Scope:
-        """Return the scope of a request that is passed on unread. Raises RequestError where clients
+    def _choose_unread(self, scope: Scope, route: Route) -> None:
+        """Choose the route of a request that is passed on unread. Raises RequestError where clients
         share a key, and its path is not one that they may reach."""
         if self._shared_paths and scope["method"] != "OPTIONS":
             paths = self._shared_paths.get(route.upstream.name)
             if paths is not None and not paths.include(scope["method"], *request_paths(scope)):
                 raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
-        return {**scope, ROUTE: route}
+        scope[ROUTE] = route
 
     def _check_shared_endpoint(self, api: Api, scope: Scope) -> None:
         """Raise RequestError where upstream might take the path of an API's endpoint for another

@@ -66,11 +66,17 @@ class MemoryRegistry:
 
     def may_need_rewrite(self, body: bytes, holds_anything: Callable[[], bool]) -> bool:
         """See `RouteMemory.may_need_rewrite`."""
-        return any(memory.may_need_rewrite(body, holds_anything) for memory in self._all)
+        for memory in self._all:  # noqa: SIM110 -- there is mostly one; `any` takes as long again
+            if memory.may_need_rewrite(body, holds_anything):
+                return True
+        return False
 
     def may_need_memory(self, body: bytes) -> bool:
         """See `RouteMemory.may_need_memory`."""
-        return any(memory.may_need_memory(body) for memory in self._all)
+        for memory in self._all:  # noqa: SIM110 -- see above
+            if memory.may_need_memory(body):
+                return True
+        return False
 
     def may_seal(self, body: bytes) -> bool:
         """Return whether a request may ask for sealed reasoning in its answer, by a byte search
