@@ -247,7 +247,7 @@ class TestDeadline:
             steps.append(len(made) - before)
         assert sum(steps) > 2 * GIVEN_UP_AT_ONCE
         assert max(steps) == GIVEN_UP_AT_ONCE
-        assert driver.now == plan.grace
+        assert driver.now == plan.first_token_timeout
         assert driver.emitted_labels[-1] == "answer"
 
 

@@ -294,7 +294,7 @@ class Lane:
         if self.held_since is not None:
             yield self.held_since + self.grace_left
             for part in self.blocking_parts():
-                if part.is_silent and part.requested_at is not None:
+                if part.is_silent:
                     yield self._silence_began(part) + first_token_timeout
 
     def _silence_began(self, part: SummaryPart) -> float:
