@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from abridge.http.asgi import find_write_at_once
 from abridge.pipeline.client import HIGH_WATER
+from abridge.pipeline.trial import StateTrial
 from tests.end_to_end.translation.turn import PATHS, answer
 from tests.support.asgi import Call, begin
 from tests.support.deployments import build_app
@@ -136,6 +137,42 @@ async def test_a_fault_of_our_own_ends_the_answer(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(TypeError):
         await request.finish()
     assert not request.complete
+
+
+class Sink:
+    """A client that takes what is written at once, and what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, bytes]] = []
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(("sent", message.get("body", b"start")))
+
+    def write_at_once(self, body: bytes) -> bool:
+        self.sent.append(("written", body))
+        return True
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (200, [("sent", b"start"), ("written", b"one"), ("sent", b"")]),
+        (400, [("sent", b"start"), ("sent", b"one"), ("sent", b"")]),
+    ],
+)
+async def test_a_trial_passes_pieces_on_at_once_unless_it_withholds_them(
+    status: int, expected: list[tuple[str, bytes]]
+) -> None:
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        write_at_once = find_write_at_once(send)
+        if write_at_once is None or not write_at_once(b"one"):
+            await send({"type": "http.response.body", "body": b"one", "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    sink = Sink()
+    await StateTrial(app)({}, asyncio.Event().wait, sink.send)  # type: ignore[arg-type]
+    assert sink.sent == expected
 
 
 def _fail(*_: Any) -> Any:

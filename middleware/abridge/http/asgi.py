@@ -229,7 +229,8 @@ def find_write_at_once(send: Send) -> Callable[[bytes], bool] | None:
     """Return what sends a piece of a body that has begun without awaiting, or returns False if only
     `send` can, since the client is slow or has left.
 
-    None if this `send` does not offer that: only that of Abridge's own server and `Exchange` do.
+    None if this `send` does not offer that. It does if it is a method of an object that also has
+    this one: of Abridge's own server, an `Exchange`, a `Trial`.
     """
     return getattr(getattr(send, "__self__", None), "write_at_once", None)
 

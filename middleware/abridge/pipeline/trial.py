@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.opaque_state import refuses_state
 from abridge.errors import AttemptFailed, StateRefused
-from abridge.http.asgi import Inflater, can_inflate, get_header, receive_until
+from abridge.http.asgi import Inflater, can_inflate, find_write_at_once, get_header, receive_until
 
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes of an error body that are read; a longer one is checked as if it were empty."""
@@ -46,6 +46,7 @@ class _TriedAnswer:
         self._must_withhold = must_withhold
         self._check = check
         self._send = send
+        self._write_at_once = find_write_at_once(send)
         self._passes = True
         self._withheld: list[Message] = []
         self._failure: AttemptFailed | None = None
@@ -64,6 +65,10 @@ class _TriedAnswer:
                 await self._judge(b"")
         if message["type"] != "http.response.start" and not message.get("more_body", False):
             self.ended.set()
+
+    def write_at_once(self, body: bytes) -> bool:
+        """Pass a piece of the body on without awaiting, if that is offered; see `http/asgi.py`."""
+        return self._passes and self._write_at_once is not None and self._write_at_once(body)
 
     async def end(self) -> None:
         """Check an answer that is still withheld. Raises AttemptFailed."""
