@@ -11,7 +11,11 @@ from abridge.http.flag import Flag
 
 async def started(*flags: Flag) -> list[asyncio.Task[None]]:
     """Return tasks that wait for the flags."""
-    tasks = [asyncio.create_task(flag.wait()) for flag in flags]
+
+    async def wait(flag: Flag) -> None:
+        await flag.wait()
+
+    tasks = [asyncio.create_task(wait(flag)) for flag in flags]
     await asyncio.sleep(0)
     return tasks
 
@@ -67,3 +71,12 @@ async def test_a_task_that_is_cancelled_as_it_is_woken_stays_cancelled() -> None
     with pytest.raises(asyncio.CancelledError):
         await first
     await second
+
+
+async def test_what_no_longer_waits_is_forgotten() -> None:
+    flag = Flag()
+    for _ in range(3):
+        [task] = await started(flag)
+        task.cancel()
+        await asyncio.wait([task])
+    assert len(flag._waiting) == 1

@@ -14,7 +14,7 @@ class Flag:
 
     def __init__(self, *, is_set: bool = False) -> None:
         self._is_set = is_set
-        self._waiting: list[asyncio.Future[None]] | None = None
+        self._waiting: tuple[asyncio.Future[None], ...] = ()
 
     def is_set(self) -> bool:
         return self._is_set
@@ -22,23 +22,21 @@ class Flag:
     def set(self) -> None:
         """Set the flag and wake all that wait for it."""
         self._is_set = True
-        for future in self._waiting or ():
+        waiting, self._waiting = self._waiting, ()
+        for future in waiting:
             if not future.done():
                 future.set_result(None)
 
     def clear(self) -> None:
         self._is_set = False
 
-    async def wait(self) -> None:
-        """Return once the flag is set, which it may be no more then."""
-        if self._is_set:
-            return
+    def wait(self) -> asyncio.Future[None]:
+        """Return what is done once the flag is set, which it may be no more then. A coroutine would
+        take 220 bytes for as long as it waits."""
         future = asyncio.get_running_loop().create_future()
-        if self._waiting is None:
-            self._waiting = [future]
+        if self._is_set:
+            future.set_result(None)
         else:
-            self._waiting.append(future)
-        try:
-            await future
-        finally:
-            self._waiting.remove(future)
+            others = (other for other in self._waiting if not other.done())
+            self._waiting = (*others, future)
+        return future
