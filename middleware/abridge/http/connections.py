@@ -276,11 +276,12 @@ class UpstreamConnection(ResponseHandler):
             while not (body._buffer or body.is_eof()):
                 self._is_awaited = True
                 self.start_timeout()
-                await self._wait_while_taken(body, take)
+                await self._have_taken(body, take)
         except AIOHTTP_ERRORS as error:
             raise to_httpx_error(error) from error
         finally:
             if self._is_awaited:
+                self._taker = body._eof_waiter = None
                 self._stop_timeout()
         data = _peek(body)
         _empty(body)
@@ -288,15 +289,12 @@ class UpstreamConnection(ResponseHandler):
             self.resume_reading()
         return data
 
-    async def _wait_while_taken(self, body: StreamReader, take: Take | None) -> None:
-        """Wait until something comes that is not taken, or no more comes: aiohttp tells that to the
-        future that waits for the end."""
+    def _have_taken(self, body: StreamReader, take: Take | None) -> asyncio.Future[None]:
+        """Have what comes given to `take`. Return what is done once something comes that is not
+        taken, or no more comes: aiohttp tells that to the future that waits for the end."""
         waiter = body._eof_waiter = self._loop.create_future()
         self._taker = _Taker(take, copy_context(), waiter)
-        try:
-            await waiter
-        finally:
-            self._taker = body._eof_waiter = None
+        return waiter
 
     # The limit on upstream's silence: a timer that is set anew only if it would end too late. One
     # that ends too early is set again then. So most chunks of a stream set none.
