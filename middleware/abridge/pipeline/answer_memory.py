@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from abridge.apis.api import Reader, Writer
@@ -46,28 +47,16 @@ class AnswerMemory:
     def for_request(
         self, prepared: PreparedRequest, display: Display, writer: Writer
     ) -> RememberTurn:
-        """Return the function that remembers the answer to one request."""
+        """Return what remembers the answer to one request."""
+        return _AnswerToRemember(self, prepared.turn_memory, prepared.storage, display, writer)
 
-        async def remember(reader: Reader, ended: ResponseEnded, work: Work) -> None:
-            memory, storage = prepared.turn_memory, prepared.storage
-            if ended.ok:
-                self._learn(memory, reader)
-                await self._remember(memory, display, reader, ended, work)
-            if storage is None:
-                return
-            response = await work.run(lambda: writer.final_response)
-            if response is not None:
-                await self._store(storage, response, ended, display)
-
-        return remember
-
-    def _learn(self, memory: TurnMemory, reader: Reader) -> None:
+    def learn(self, memory: TurnMemory, reader: Reader) -> None:
         upstream = memory.route.upstream
         seems_prefilled = self._learned[upstream.name].record(memory.model, reader.observed())
         if seems_prefilled and PROFILES[upstream.profile].learns:
             _log.warning(SEEMS_PREFILLED, upstream.name)
 
-    async def _remember(
+    async def remember(
         self,
         memory: TurnMemory,
         display: Display,
@@ -82,7 +71,7 @@ class AnswerMemory:
             _log.warning("an answer could not be remembered: %s", type(error).__name__)
         self._metrics_sink.set_store_size(self._memory.size)
 
-    async def _store(
+    async def store(
         self, storage: StorageAction, response: Json, ended: ResponseEnded, display: Display
     ) -> None:
         try:
@@ -90,3 +79,25 @@ class AnswerMemory:
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
             _log.warning("an answer could not be stored: %s", type(error).__name__)
         self._metrics_sink.set_store_size(self._memory.size)
+
+
+@dataclass(slots=True, frozen=True)
+class _AnswerToRemember:
+    """The answer to one request. It refers to no more of that than is needed: it is kept for as
+    long as the answer streams."""
+
+    answers: AnswerMemory
+    memory: TurnMemory
+    storage: StorageAction | None
+    display: Display
+    writer: Writer
+
+    async def __call__(self, reader: Reader, ended: ResponseEnded, work: Work) -> None:
+        if ended.ok:
+            self.answers.learn(self.memory, reader)
+            await self.answers.remember(self.memory, self.display, reader, ended, work)
+        if self.storage is None:
+            return
+        response = await work.run(lambda: self.writer.final_response)
+        if response is not None:
+            await self.answers.store(self.storage, response, ended, self.display)
