@@ -28,6 +28,12 @@ CHECKS: dict[str, Callable[[bytes], object]] = {
 }
 
 
+def test_calls_that_are_a_text_are_no_reasoning() -> None:
+    _, _, chunks = DOCUMENTS["chat stream"]
+    odd = changed(chunks, (6, "choices", 0, "delta", "tool_calls"), "x")
+    turn_of(read_events("chat", b"".join(map(written, odd)), streamed=True))
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 @settings(max_examples=100)

@@ -125,9 +125,11 @@ def _find_text(chunk: Json) -> Continuation | None:
     if len(others) != 1:
         return None
     name, value = others[0], delta[others[0]]
-    if isinstance(value, str):
-        return Continuation(get_index(choice), name, name, value, is_bare=is_bare)
-    return _find_arguments(get_index(choice), value) if name == "tool_calls" else None
+    if name == "tool_calls":
+        return _find_arguments(get_index(choice), value)
+    if not isinstance(value, str):
+        return None
+    return Continuation(get_index(choice), name, name, value, is_bare=is_bare)
 
 
 def _find_arguments(lane: int, calls: Any) -> Continuation | None:
