@@ -121,6 +121,21 @@ class ConnectionPool(TCPConnector):
 class UpstreamConnection(ResponseHandler):
     """A connection, used by one request after another."""
 
+    __slots__ = (  # with them aiohttp's attributes stay few enough for keys that all share
+        "_connection",
+        "_deadline",
+        "_is_awaited",
+        "_is_awaiting_tunnel",
+        "_is_overdue",
+        "_taker",
+        "_timer_ends_at",
+        "_upload",
+        "_use_count",
+        "body",
+        "failure",
+        "has_received",
+    )
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._connection: Connection | None = None
