@@ -17,6 +17,10 @@ from tests.support.upstream import Answer
 
 LONG = "\n\n".join(f"Line {number} of a long answer." for number in range(60))
 TITLE = "**Adding up**\n\nThe numbers are odd, so I add them."
+AGREEING = """Array.from(document.querySelectorAll('#exchanges [data-figure]')).every((dd) =>
+  document.querySelector(`.bill dd[data-figure="${dd.dataset.figure}"]`)?.textContent
+    === dd.textContent)"""
+"""The bill says of each figure what the list says."""
 
 
 async def top(tab: Tab, selector: str) -> float:
@@ -168,9 +172,9 @@ class TestFigures:
                 await tab.get(f"Array.from({items}, (dd) => [dd.dataset.figure, dd.textContent])")
             )
             assert set(listed) >= {"first", "wait", "held", "seconds", "model"}
-            async with asyncio.timeout(20):
-                while not listed.items() <= (billed := await figures(tab)).items():
-                    await asyncio.sleep(0.1)  # the bill learns of the record after the list
+            await tab.until(AGREEING)  # the bill may learn of the record after the list
+            billed = await figures(tab)
+            assert listed.items() <= billed.items()
             units = {value.split(" ")[-1] for value in billed.values() if value != "not reported"}
             assert units >= {"s", "tokens", "parts"}
 
