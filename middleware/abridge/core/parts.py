@@ -32,6 +32,17 @@ others are due at once, and so given up in the next step."""
 
 
 @dataclass(slots=True)
+class PartIds:
+    """The ids of the parts of a response, from 1; a counter that can be copied."""
+
+    last: int = NO_PART_ID
+
+    def __next__(self) -> int:
+        self.last += 1
+        return self.last
+
+
+@dataclass(slots=True)
 class SummaryPart:
     id: int
     stretch: int  # the stretch of its item by whose end the part is due

@@ -17,8 +17,7 @@ of event can wait at the head of a queue:
   at the lane's deadline, at which its grace is used up: a part whose text is complete is then
   emitted whole, one that is being emitted is closed as it stands, and the rest is cancelled. A part
   without any text is given up earlier, after the first-token timeout.
-* `NativeSummary` waits while a part of ours is being emitted, since a part must be closed before
-  the next one opens.
+* `NativeSummary` waits while a part of ours is emitted: one must close before the next one opens.
 
 Between the emission of an item's `ReasoningStarted` and of its `ReasoningEnded` the item's summary
 parts are emitted as their text comes in, one after the other, the lowest first.
@@ -39,7 +38,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain, count, groupby
+from itertools import chain, groupby
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -69,6 +68,7 @@ from abridge.core.parts import (
     GIVEN_UP_AT_ONCE,
     ItemCut,
     Lane,
+    PartIds,
     ReasoningItem,
     SummaryPart,
     take_texts,
@@ -86,7 +86,7 @@ class Sequencer:
         self._lanes: defaultdict[int | None, Lane] = defaultdict(partial(Lane, plan.grace))
         self._shared_queue: list[Event] = []
         self._requested: dict[int, tuple[ReasoningItem, SummaryPart]] = {}
-        self._part_ids = count(1)
+        self._part_ids = PartIds()
         self._ledger = UsageLedger()
         self._budget = OverheadBudget(plan.max_overhead)
         self._effects: list[Effect] = []
