@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from time import time
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from abridge.memory.originals import Original, is_unique
 from abridge.memory.policy import TurnQuery
 from abridge.memory.stores.store import Store, StoreQuery
 from abridge.memory.summaries import SummaryRegistry
-from abridge.memory.tenants import TenantCallable, keyed_digest
+from abridge.memory.tenants import TenantCallable, digester, keyed_digest
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.work import in_turns
 
@@ -82,8 +81,10 @@ class ConversationOwner:
     tags: dict[str, bytes]  # the tenant's tag under each key, by key id
     upstream: str
     model: str
-    _digests: dict[str, blake2b] = field(default_factory=dict, compare=False, repr=False)
-    """The digests of nothing that all of this owner's keys are made from, by key id."""
+    _digesters: dict[str, Callable[[bytes], bytes]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """What makes this owner's store keys, by key id."""
 
     def turn_key(self, key: Key, turn: Turn) -> bytes:
         """Return the store key of the turn's originals."""
@@ -94,14 +95,12 @@ class ConversationOwner:
         return self._digest(key, b"numbered" + numbered)
 
     def _digest(self, key: Key, name: bytes) -> bytes:
-        empty = self._digests.get(key.id)
-        if empty is None:
+        digest = self._digesters.get(key.id)
+        if digest is None:
             upstream, model = self.upstream.encode(), self.model.encode(errors="surrogatepass")
             owner_key = keyed_digest(key.store, b"place", self.tags[key.id], upstream, model)
-            empty = self._digests[key.id] = blake2b(key=owner_key, digest_size=TURN_KEY_BYTES)
-        digest = empty.copy()
-        digest.update(name)
-        return digest.digest()
+            digest = self._digesters[key.id] = digester(owner_key, TURN_KEY_BYTES)
+        return digest(name)
 
 
 class RouteMemory:

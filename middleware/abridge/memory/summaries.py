@@ -12,8 +12,7 @@ told apart, and count as one.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate, product
 from time import monotonic
 
@@ -29,9 +28,9 @@ from abridge.core.events import (
     SummaryPartDone,
     SummaryTextDelta,
 )
-from abridge.memory.keys import Keyring
+from abridge.memory.keys import Key, Keyring
 from abridge.memory.stores.store import Store
-from abridge.memory.tenants import keyed_digest
+from abridge.memory.tenants import digester, keyed_digest
 from abridge.work import in_turns
 
 SHARE_BATCH = 256
@@ -72,11 +71,10 @@ class SummaryRegistry:
 
     def add(self, texts: Iterable[str], owner: OwnerTags) -> None:
         """Recognise these texts from now on, if `owner` returns them."""
-        key = self._keyring.primary
-        mark_key = _owner_mark_key(key.store, owner[key.id])
+        make_mark = _mark_maker(self._keyring.primary, owner)
         for text in texts:
             if encoded := _encode_text(text):
-                mark = _make_mark(mark_key, encoded)
+                mark = make_mark(encoded)
                 self._marks[mark] = None
                 if self._store is not None:
                     self._unshared.append(mark)
@@ -95,7 +93,7 @@ class SummaryRegistry:
 
     def recogniser(self, owner: OwnerTags) -> Callable[[str], bool]:
         """Return what says of a text whether this process showed it to `owner`."""
-        make_marks = [_mark_maker(key) for key in self._mark_keys(owner)]
+        make_marks = self._mark_makers(owner)
 
         def is_known(text: str) -> bool:
             encoded = _encode_text(text)
@@ -105,42 +103,27 @@ class SummaryRegistry:
 
     async def find_shared(self, texts: Iterable[str], owner: OwnerTags) -> set[str]:
         """Return the texts that other processes showed to `owner`."""
-        shown: set[str] = set()
+        shown, make_marks = set[str](), self._mark_makers(owner)
         if self._store is None:
             return shown
         async for batch in in_turns(texts, SHARE_BATCH):
-            marks = [(text, mark) for text in batch for mark in self._marks_of(text, owner)]
+            encoded = [(text, _encode_text(text)) for text in batch]
+            marks = [(text, make(name)) for text, name in encoded if name for make in make_marks]
             found = await self._store.has_marks([mark for _, mark in marks]) if marks else []
             shown.update(text for (text, _), is_found in zip(marks, found, strict=True) if is_found)
         return shown
 
-    def _marks_of(self, text: str, owner: OwnerTags) -> Iterator[bytes]:
-        encoded = _encode_text(text)
-        for key in self._mark_keys(owner) if encoded else ():
-            yield _make_mark(key, encoded)
-
-    def _mark_keys(self, owner: OwnerTags) -> list[bytes]:
-        return [_owner_mark_key(key.store, owner[key.id]) for key in self._keyring.keys]
+    def _mark_makers(self, owner: OwnerTags) -> list[Callable[[bytes], bytes]]:
+        return [_mark_maker(key, owner) for key in self._keyring.keys]
 
 
 def _encode_text(text: str) -> bytes:
     return text.strip().encode(errors="surrogatepass")
 
 
-def _make_mark(key: bytes, encoded: bytes) -> bytes:
-    return blake2b(encoded, key=key, digest_size=MARK_BYTES).digest()
-
-
-def _mark_maker(key: bytes) -> Callable[[bytes], bytes]:
-    """Return `_make_mark` with a key, for many texts."""
-    empty = blake2b(key=key, digest_size=MARK_BYTES)
-
-    def make_mark(encoded: bytes) -> bytes:
-        digest = empty.copy()
-        digest.update(encoded)
-        return digest.digest()
-
-    return make_mark
+def _mark_maker(key: Key, owner: OwnerTags) -> Callable[[bytes], bytes]:
+    """Return what makes the marks of encoded texts."""
+    return digester(_owner_mark_key(key.store, owner[key.id]), MARK_BYTES)
 
 
 @cached(OWNER_KEYS)

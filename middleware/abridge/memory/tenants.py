@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from ipaddress import ip_address
 from typing import Literal, TypeAlias
 
@@ -85,6 +86,18 @@ def _header_identity(scope: Scope, rule: str) -> list[bytes]:
 def keyed_digest(key: bytes, *parts: bytes) -> bytes:
     """Return an HMAC over parts, each prefixed by its length so that no other split collides."""
     return hmac.digest(key, prefix_lengths(*parts), "sha256")
+
+
+def digester(key: bytes, size: int) -> Callable[[bytes], bytes]:
+    """Return what digests names with a key, to that many bytes. The key is digested once."""
+    empty = blake2b(key=key, digest_size=size)
+
+    def digest(name: bytes) -> bytes:
+        made = empty.copy()
+        made.update(name)
+        return made.digest()
+
+    return digest
 
 
 def prefix_lengths(*parts: bytes) -> bytes:
