@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import orjson
@@ -93,7 +93,7 @@ class DeltaPatterns:
         self._unused += 1
         pattern = _find_pattern(frame, carried, key.encode(), text, proceed)
         if pattern is not None:
-            pattern.accepts = accepts
+            pattern = replace(pattern, accepts=accepts)
             self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
 
     def clear(self) -> None:
@@ -141,7 +141,7 @@ class _Written(NamedTuple):
         return b"%b%b%b%b%b" % (self.before, written, self.after, padding, self.rest)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class _Pattern:
     """The bytes of a frame around what varies."""
 

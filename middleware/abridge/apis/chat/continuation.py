@@ -31,6 +31,10 @@ class Continuation(NamedTuple):
     is_bare: bool = True
     """Nothing else is in the delta, as nearly always. Some servers repeat the role in each."""
 
+    @property
+    def is_reasoning(self) -> bool:
+        return self.field in TEXT_FIELDS
+
 
 class Continuations:
     """Read what continues the choices of one stream."""
@@ -53,7 +57,7 @@ class Continuations:
         choice = chunk["choices"][0]
         if is_translated and choice.get("logprobs"):
             return None
-        if self._display.show_raw or found.field not in TEXT_FIELDS:
+        if self._display.show_raw or not found.is_reasoning:
             return found
         return None if has_other_fields(chunk) or loses_fields(choice) else found
 

@@ -59,10 +59,9 @@ class CompletionRebuilder:
         texts, delta = self._choices.get(get_index(choice)), as_object(choice.get("delta"))
         return texts is not None and texts.passes(delta)
 
-    def text_filter(self, lane: int, field: str) -> Accepts | None:
-        """Return what tells whether another text in this field of a choice, of which one has
-        passed, has nothing to split; None if it has not in any case."""
-        return self._texts(lane).passes_content if field == "content" else None
+    def content_filter(self, lane: int) -> Accepts:
+        """Return what tells whether a text of a choice's answer has nothing to split."""
+        return self._texts(lane).passes_content
 
     def split_delta(self, choice: Json, delta: Json, *, is_last: bool) -> list[Json]:
         """Return a delta of a choice as deltas without thinking in their texts, which is in the
@@ -102,7 +101,6 @@ class ChoiceTexts:
     def __init__(self, profile: Profile, limit: int, *, drops_inline: bool = False) -> None:
         self._limit = limit
         self._content = ThinkingFilter.for_answer(profile, limit)
-        self.passes_content = self._content.passes
         self._refusal = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
         self._arguments: dict[tuple[int | None, str], BlockFilter] = {}
@@ -115,6 +113,11 @@ class ChoiceTexts:
         """The number of texts of thinking that repeat the reasoning, or stand where none may."""
         calls = sum(arguments.blocks for arguments in self._arguments.values())
         return self._repeated + self._refusal.blocks + self._transcript.blocks + calls
+
+    @property
+    def passes_content(self) -> Accepts:
+        """What tells whether a text of the answer has nothing to split."""
+        return self._content.passes
 
     def passes(self, delta: Json) -> bool:
         """Return whether a delta with one text has nothing to split."""

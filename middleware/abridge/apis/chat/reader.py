@@ -240,11 +240,10 @@ class ChatReader:
         if found is None or not found.is_bare:
             return None
         if frame is not None:
-            is_shown = self._display.show_raw or found.field == "content"
-            written = carried if is_shown else None
+            written = carried if self._display.show_raw or not found.is_reasoning else None
             accepts = None
-            if self._rebuilder is not None:
-                accepts = self._rebuilder.text_filter(found.lane, found.field)
+            if self._rebuilder is not None and not found.is_reasoning:
+                accepts = self._rebuilder.content_filter(found.lane)
             self._continuations.learn(
                 self._patterns, found, frame, carried, written, accepts=accepts
             )
