@@ -269,8 +269,8 @@ class UpstreamConnection(ResponseHandler):
         return head
 
     def _shrink_queues(self) -> None:
-        """Have lists for aiohttp's queues, each of which takes 760 bytes if it is a deque: nothing
-        is taken from these but everything at once."""
+        """Have lists for aiohttp's queues, which it declares as the deques that it makes: each of
+        those takes 760 bytes, and nothing is taken from these but everything at once."""
         self._buffer = [*self._buffer]  # type: ignore[assignment]
         if self.body is not EMPTY_PAYLOAD:
             self.body._buffer = [*self.body._buffer]  # type: ignore[assignment]
