@@ -31,7 +31,10 @@ CHECKS: dict[str, Callable[[bytes], object]] = {
 def test_calls_that_are_a_text_are_no_reasoning() -> None:
     _, _, chunks = DOCUMENTS["chat stream"]
     odd = changed(chunks, (6, "choices", 0, "delta", "tool_calls"), "x")
-    turn_of(read_events("chat", b"".join(map(written, odd)), streamed=True))
+    as_sent, read = (
+        turn_of(read_events("chat", b"".join(map(written, each)))) for each in (chunks, odd)
+    )
+    assert read.answer.raw == as_sent.answer.raw
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
