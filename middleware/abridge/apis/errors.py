@@ -18,6 +18,10 @@ CALL_CHANGED = ErrorDetail(
     "upstream_error", "Upstream ended a call with other arguments than it had streamed."
 )
 
+TURN_PAUSED = ErrorDetail(
+    "upstream_error", "Upstream has paused its turn, which no client of this API can have go on."
+)
+
 TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.gemini.history import record_turn
 from abridge.apis.gemini.parts import LANE, PartReader
@@ -72,6 +73,7 @@ class GeminiReader:
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._parts = PartReader(profile, display, limit)
         self._hides_raw = display.hides_raw
+        self._citations = AnswerCitations(hides_raw=display.hides_raw)
         self._response_id = ""
         self._usage: Json = {}
         self._reason = ""  # upstream's finish reason
@@ -83,7 +85,7 @@ class GeminiReader:
 
     @property
     def dropped(self) -> int:
-        return self._parts.dropped
+        return self._parts.dropped + self._citations.dropped
 
     def read_delta(self, data: bytes) -> None:
         """Read nothing: each frame is parsed."""
@@ -110,7 +112,13 @@ class GeminiReader:
             return [*self._parts.abort(), ended]
         return [
             *self._parts.end(),
-            Finished(LANE, None, self._finish_reason()),
+            *self._citations.read(self._parts.shown_text),
+            Finished(
+                LANE,
+                None,
+                self._finish_reason(),
+                hosted_calls=self._parts.only_hosted_calls,
+            ),
             ResponseEnded(None, None, ok=True, usage=usage),
         ]
 
@@ -141,6 +149,7 @@ class GeminiReader:
         for candidate in (one for one in candidates if one.get("index") in (None, 0)):
             for part in objects(as_object(candidate.get("content")).get("parts")):
                 events += self._parts.read(part, self._response_id)
+            self._citations.note(candidate)
             self._reason = string(candidate.get("finishReason")) or self._reason
         return events
 

@@ -49,8 +49,8 @@ from abridge.apis.messages.lifecycle import (
     complete_whole,
     make_stop,
     parse_event,
-    read_stop_reason,
 )
+from abridge.apis.messages.translation import translate_stop
 from abridge.apis.messages.usage import merge_usage, read_usage
 from abridge.apis.own_errors import without_message
 from abridge.core.conversation import Json, RecordedTurn
@@ -58,7 +58,6 @@ from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
-    Finished,
     Passthrough,
     ResponseEnded,
     ResponseStarted,
@@ -184,9 +183,10 @@ class MessagesReader:
         if self._carries_frames and (self._hides_raw or whole != sent):
             frame = dumps(whole)
         events += self._finish(string(message.get("stop_reason")))
-        usage = read_usage(self._usage)
+        usage, error = read_usage(self._usage), self._failure
         self._ended = True
-        return [*self._select(events), ResponseEnded(None, frame, ok=True, usage=usage)]
+        ended = ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)
+        return [*self._select(events), ended]
 
     def observed(self) -> Observation:
         """Return nothing: Messages leaves providers no choice of format."""
@@ -373,8 +373,9 @@ class MessagesReader:
         starting = self._ensure_started()
         if self._carries_frames:
             return [*starting, *ending]
-        finish_reason = read_stop_reason(reason, has_calls=self._state.call_count > 0)
-        return [*starting, *ending, Finished(LANE, None, finish_reason)]
+        stop = translate_stop(reason, self._blocks, self._state)
+        self._failure = stop.error if isinstance(stop, ErrorReported) else self._failure
+        return [*starting, *ending, stop]
 
     def _on_message_stop(self, _event: Json, frame: bytes | None) -> list[Event]:
         stopping = [] if self._stopped else self._stop_without_reason()
