@@ -120,11 +120,6 @@ class TestEvents:
     def test_text_blocks_are_one_text(self) -> None:
         assert streamed(stream([text("One, "), text("two.")])).lines == [("text", "One, two.")]
 
-    def test_citations_are_dropped(self) -> None:
-        frames = stream([text("Hi")])
-        frames.insert(4, delta(0, "citations", citation={"type": "page_location"}))
-        assert streamed(frames).lines == [("text", "Hi")]
-
     def test_the_tools_of_the_server_are_skipped_and_counted(self) -> None:
         by = reader()
         content = [thinking("One."), *search(), thinking("Two."), text("So."), tool_use()]
@@ -151,7 +146,6 @@ class TestStops:
         [
             ("end_turn", "stop"),
             ("stop_sequence", "stop"),
-            ("pause_turn", "stop"),
             ("tool_use", "stop"),
             ("max_tokens", "length"),
             ("model_context_window_exceeded", "length"),
