@@ -176,10 +176,9 @@ class CitationDelta(ContentDelta):
         """Return the passage within a text that comes after so many characters of the answer and
         has this length: an empty one at its beginning, which claims nothing, if it is elsewhere or
         unknown."""
-        start, end = self.passage or (-1, -1)
-        return (
-            (start - before, end - before) if before <= start <= end <= before + length else (0, 0)
-        )
+        start, end = self.passage or (0, 0)
+        is_within = self.passage is not None and before <= start <= end <= before + length
+        return (start - before, end - before) if is_within else (0, 0)
 
 
 @dataclass(slots=True)

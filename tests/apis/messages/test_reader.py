@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from abridge.apis import sse
 from abridge.apis.display import Display
-from abridge.apis.errors import CONNECTION_LOST
+from abridge.apis.errors import CONNECTION_LOST, TURN_PAUSED
 from abridge.core.events import ContentDelta, ErrorReported, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
 from tests.apis.messages.legality import ReadAnswer, check_events
@@ -141,6 +141,12 @@ class TestEvents:
 
 
 class TestStops:
+    def test_a_paused_turn_is_an_error_that_says_so(self) -> None:
+        for seen in streamed(stream([text("Hi")], "pause_turn")), whole([text("Hi")], "pause_turn"):
+            assert (seen.text, seen.reason) == ("Hi", None)
+            assert seen.end is not None
+            assert (seen.end.ok, seen.end.error) == (False, TURN_PAUSED)
+
     @pytest.mark.parametrize(
         ("given", "reason"),
         [

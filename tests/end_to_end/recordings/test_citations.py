@@ -67,8 +67,8 @@ def cited_in_chat(sent: list[Json]) -> list[Source]:
         listed = body.get("citations") or listed
         for choice in body.get("choices", []):
             said = choice.get("delta") or choice.get("message") or {}
-            for annotation in said.get("annotations") or []:
-                found.append(Source(annotation["url_citation"]["url"]))
+            notes = said.get("annotations") or []
+            found += [Source(note["url_citation"]["url"]) for note in notes]
     return found or list(map(Source, listed))
 
 
@@ -128,9 +128,9 @@ CITED = {
 def citing() -> Iterator[tuple[str, Path, list[Source]]]:
     for api, path in recorded():
         needles = (b"citation", b"groundingChunks")
-        if any(needle in path.read_bytes() for needle in needles):
-            if sources := CITED[api](read(path)):
-                yield api, path, sources
+        may_cite = any(needle in path.read_bytes() for needle in needles)
+        if sources := CITED[api](read(path)) if may_cite else []:
+            yield api, path, sources
 
 
 PAIRS = [

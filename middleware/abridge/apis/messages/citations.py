@@ -7,8 +7,6 @@ request, by its place there (Anthropic API reference, `TextCitation`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.blocks import LANE, MessageState, TextBlock
 from abridge.core.conversation import Json
@@ -38,13 +36,14 @@ class CitedText(TextBlock):
     def stop(self) -> list[Event]:
         return [*super().stop(), *self._cite()]
 
-    def _cite(self) -> Iterable[Event]:
+    def _cite(self) -> list[CitationDelta]:
         """Name the sources of the block, which ends."""
         start = self._state.text_length
         end = self._state.text_length = start + sum(map(len, self._texts)) - self._held_back
         passage = (start, end) if self._state.is_complete else None
         citations, self._citations = self._citations, []
-        return (_read_citation(citation, passage) for citation in citations)
+        read = [_read_citation(citation, passage) for citation in citations]
+        return [citation for citation in read if citation.source]
 
 
 def _read_citation(citation: Json, passage: tuple[int, int] | None) -> CitationDelta:

@@ -103,8 +103,12 @@ class TranslatedEvents:
     def _finish_reason(self, response: Json) -> FinishReason:
         details = response.get("incomplete_details")
         reason = string(details.get("reason")) if isinstance(details, dict) else ""
+        if reason in FINISH_REASONS:
+            return FINISH_REASONS[reason]
+        if response.get("status") == "incomplete":  # without a reason that is known
+            return "length"
         has_calls = self._answer is not None and self._answer.has_calls
-        return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")
+        return "tool_calls" if has_calls else "stop"
 
 
 @dataclass(slots=True)
