@@ -44,8 +44,10 @@ from abridge.core.events import (
 
 FINISH_REASONS: Mapping[str, FinishReason] = {
     "max_output_tokens": "length",
+    "max_tokens": "length",  # of gateways
     "content_filter": "content_filter",
 }
+"""Why a response is incomplete. One that does not say so is taken for cut by its length."""
 
 CALL_TYPES = ("function_call", "custom_tool_call")
 """Types of calls that the client answers."""
@@ -103,12 +105,10 @@ class TranslatedEvents:
     def _finish_reason(self, response: Json) -> FinishReason:
         details = response.get("incomplete_details")
         reason = string(details.get("reason")) if isinstance(details, dict) else ""
-        if reason in FINISH_REASONS:
-            return FINISH_REASONS[reason]
-        if response.get("status") == "incomplete":  # without a reason that is known
+        if response.get("status") == "incomplete" and not reason:
             return "length"
         has_calls = self._answer is not None and self._answer.has_calls
-        return "tool_calls" if has_calls else "stop"
+        return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")
 
 
 @dataclass(slots=True)
