@@ -19,7 +19,7 @@ CALL_CHANGED = ErrorDetail(
 )
 
 TURN_PAUSED = ErrorDetail(
-    "upstream_error", "Upstream has paused its turn, which no client of this API can have go on."
+    "upstream_error", "Upstream paused its turn, which clients of this API have no way to resume."
 )
 
 TIMEOUT_CODE = "upstream_timeout"

@@ -5,6 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from abridge.apis.chat.api import CHAT
+from tests.support.checker import check_chat
+from tests.support.pipeline import translating
 from tests.support.streams import message_item, numbered, response, responses_stream
 from tests.support.translated import TranslatedTurn, read_events, turn_of
 
@@ -63,3 +68,19 @@ def test_odd_annotations_are_no_sources() -> None:
     odd = [{"type": "x", "url": URL}, {"type": "url_citation"}, {"type": "url_citation", "url": 1}]
     for turn in both_ways(citing(0, ("One.", odd))):
         assert (turn.answer.text, turn.answer.citations) == ("One.", [])
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_where_hidden_thinking_was_taken_out_passages_are_unknown(*, streamed: bool) -> None:
+    output = [citing(0, ("<think>Hm.</think>It rains.", [page(3, 8)]))]
+    data = b"".join(responses_stream(output)) if streamed else json.dumps(response(output)).encode()
+    pipeline = translating("responses", CHAT, expose="none")
+    if streamed:
+        seen = check_chat(pipeline.stream(data))
+        text, note = seen.choices[0].text, seen.chunks[-2]["choices"][0]["delta"]["annotations"][0]
+    else:
+        message = json.loads(pipeline.whole(data))["choices"][0]["message"]
+        text, note = message["content"], message["annotations"][0]
+    assert text == "It rains."
+    cited = note["url_citation"]
+    assert (cited["url"], cited["start_index"], cited["end_index"]) == (URL, 0, 0)

@@ -84,6 +84,22 @@ def _read_passage(annotation: Json, before: int, length: int) -> tuple[int, int]
     return before + start, before + end
 
 
+def forget_passages(message: Json) -> Json:
+    """Return a message whose texts were changed without the places that its annotations name."""
+    content = [
+        {**part, "annotations": [_without_place(each) for each in objects(part["annotations"])]}
+        if isinstance(part.get("annotations"), list)
+        else part
+        for part in objects(message.get("content"))
+    ]
+    return {**message, "content": content}
+
+
+def _without_place(annotation: Json) -> Json:
+    places = annotation.keys() & {"start_index", "end_index", "index"}
+    return {**annotation, **dict.fromkeys(places, 0)}
+
+
 def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:
     """Write a source of a text that comes after so many characters of the answer."""
     start, end = citation.passage_after(before, length)
