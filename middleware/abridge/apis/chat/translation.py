@@ -33,6 +33,7 @@ from abridge.core.events import (
     ReasoningStarted,
     RefusalDelta,
     ToolCallDelta,
+    text_size,
 )
 
 EXPLICIT_REASONS: Mapping[str, FinishReason] = {
@@ -69,7 +70,7 @@ class TranslatedEvents:
         translation = self._get_choice(reader)
         events = translation.read(reader, choice, separate_finish=separate_finish)
         listed = self._listed if reader.lane == FIRST_CHOICE else []
-        events = translation.add_citations(events, get_delta(choice), listed)
+        events = translation.add_citations(events, reader, get_delta(choice), listed)
         if self.failed:
             events = [event for event in events if not isinstance(event, ErrorReported)]
         self.failed = self.failed or translation.failed
@@ -109,14 +110,15 @@ class ChoiceTranslation:
         self.failed = False
 
     def add_citations(
-        self, events: list[Event], delta: Json, listed: list[CitationDelta]
+        self, events: list[Event], reader: ChoiceReader, delta: Json, listed: list[CitationDelta]
     ) -> list[Event]:
         """Add the sources at the end of the text: before the first call, or the finish.
 
         Those that are listed beside the choices are more of the same where some are annotated.
         Reasoning may have stood in the text, and moved all passages.
         """
-        self._citations += read_annotations(delta, self._lane)
+        named = read_annotations(delta, self._lane)
+        self._citations += [one for one in named if reader.message.reserve(text_size(one))]
         self._has_reasoned |= any(isinstance(event, ReasoningStarted) for event in events)
         ends = (isinstance(event, ToolCallDelta | Finished) for event in events)
         place = next((place for place, is_end in enumerate(ends) if is_end), None)

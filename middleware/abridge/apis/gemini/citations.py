@@ -45,6 +45,9 @@ METADATA: dict[str, Shape] = {
 """What is read of a candidate here, by its key, as far as it is known where thinking is hidden."""
 
 
+_LISTS = frozenset({"groundingChunks", "groundingSupports", "citationSources", "citations"})
+
+
 class AnswerCitations:
     """Read what one answer cites. Its chunks may each say something of it."""
 
@@ -62,6 +65,7 @@ class AnswerCitations:
         for key, shape in METADATA.items():
             said = candidate.get(key)
             metadata = as_object(rebuild(said, shape, self._drops) if self._hides_raw else said)
+            metadata = {name: metadata[name] for name in _LISTS & metadata.keys()}
             if metadata:
                 self._said[key] = {**self._said.get(key, {}), **metadata}
 

@@ -20,6 +20,7 @@ from abridge.apis.tags import TagPiece
 from abridge.apis.thinking import JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
+    FRAME_OVERHEAD,
     ContentDelta,
     Event,
     ProviderState,
@@ -107,7 +108,9 @@ class PartReader:
     def _note_hosted_call(self, part: Json) -> None:
         for kind in part.keys() & HOSTED_CALL_KINDS:
             tool = self.check(as_object(part[kind]).get("toolType"), name)
-            self._hosted_calls.append(describe_call(kind, tool))
+            self._room_left -= FRAME_OVERHEAD
+            if self.is_complete:
+                self._hosted_calls.append(describe_call(kind, tool))
 
     def _is_understood(self, part: Json) -> bool:
         """Return whether a text is certain to be the answer's: where reasoning is hidden, an

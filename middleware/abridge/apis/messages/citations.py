@@ -7,6 +7,8 @@ request, by its place there (Anthropic API reference, `TextCitation`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.blocks import LANE, MessageState, TextBlock
 from abridge.core.conversation import Json
@@ -20,12 +22,19 @@ class CitedText(TextBlock):
     """A text, translated with its sources, which follow it."""
 
     def __init__(self, content_block: Json, state: MessageState) -> None:
-        self._citations = objects(content_block.get("citations"))
+        self._citations: list[CitationDelta] = []
         self._held_back = 0  # characters that are not shown, or not yet
         super().__init__(content_block, state)
+        self._note(objects(content_block.get("citations")))
+
+    def _note(self, citations: list[Json]) -> None:
+        for citation in map(_read_citation, citations):
+            self._state.keep_text([], citation.source + citation.title + citation.quote)
+            if citation.source and self._state.is_complete:
+                self._citations.append(citation)
 
     def add_delta(self, delta: Json) -> list[Event]:
-        self._citations += objects([delta.get("citation")])
+        self._note(objects([delta.get("citation")]))
         self._held_back += len(string(delta.get("text")))
         return super().add_delta(delta)
 
@@ -41,12 +50,10 @@ class CitedText(TextBlock):
         start = self._state.text_length
         end = self._state.text_length = start + sum(map(len, self._texts)) - self._held_back
         passage = (start, end) if self._state.is_complete else None
-        citations, self._citations = self._citations, []
-        read = [_read_citation(citation, passage) for citation in citations]
-        return [citation for citation in read if citation.source]
+        return [replace(citation, passage=passage) for citation in self._citations]
 
 
-def _read_citation(citation: Json, passage: tuple[int, int] | None) -> CitationDelta:
+def _read_citation(citation: Json) -> CitationDelta:
     """Read a citation. A document of the request has no name but its title."""
     title = string(citation.get("title")) or string(citation.get("document_title"))
     source = string(citation.get("url")) or string(citation.get("source"))
@@ -58,7 +65,6 @@ def _read_citation(citation: Json, passage: tuple[int, int] | None) -> CitationD
         file_id="" if is_page else source or string(citation.get("file_id")) or title,
         title=title,
         quote=string(citation.get("cited_text")),
-        passage=passage,
     )
 
 

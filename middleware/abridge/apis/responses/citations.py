@@ -7,7 +7,7 @@ neither title nor passage.
 
 from __future__ import annotations
 
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.responses.contents import TEXT, TEXT_TYPE_ALIASES
 from abridge.apis.responses.reasoning import LANE
 from abridge.apis.usage import as_count
@@ -28,32 +28,29 @@ class MessageCitations:
     def __init__(self) -> None:
         self._messages_read = 0
         self._text_length = 0  # of these messages
-        self._streamed: dict[int, list[Json]] = {}  # events of annotations, by message
+        self._streamed: dict[tuple[int, int], list[Json]] = {}
+        """Annotations that streamed, by message and part."""
 
     def note(self, number: int, event: Json) -> None:
         """Note an annotation that streams, in case the end of its message repeats none."""
-        self._streamed.setdefault(number, []).append(event)
+        place = number, as_count(event.get("content_index")) or 0
+        self._streamed.setdefault(place, []).append(as_object(event.get("annotation")))
 
     def read(self, number: int, message: Json) -> list[CitationDelta]:
         """Read the sources of a message. Where passages are is known if it ends in its turn."""
         before = self._text_length if number == self._messages_read else -1
-        streamed, citations = self._streamed.pop(number, ()), list[CitationDelta]()
-        length = 0
+        citations, length = list[CitationDelta](), 0
         for index, part in enumerate(objects(message.get("content"))):
             if string(part.get("type")) not in _TEXT_TYPES:
                 continue
             text = string(part.get("text"))
-            added = (event.get("annotation") for event in streamed if _place(event) == index)
-            annotations = objects(part.get("annotations")) or objects(list(added))
+            streamed = self._streamed.pop((number, index), [])
+            annotations = objects(part.get("annotations")) or streamed
             place = (before + length, len(text)) if before >= 0 else None
             citations += [_read_annotation(each, number, place) for each in annotations]
             length += len(text)
         self._messages_read, self._text_length = self._messages_read + 1, self._text_length + length
         return [citation for citation in citations if citation.source]
-
-
-def _place(event: Json) -> int:
-    return as_count(event.get("content_index")) or 0
 
 
 def _read_annotation(annotation: Json, number: int, place: tuple[int, int] | None) -> CitationDelta:

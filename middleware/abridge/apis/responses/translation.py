@@ -177,7 +177,7 @@ class TranslatedAnswer:
         is_content = event.get("type") in EVENT_STAGES
         if item is None or progress is None or progress.number is None:
             return []
-        if event.get("type") == ANNOTATION_ADDED:
+        if event.get("type") == ANNOTATION_ADDED and self._output.reserve(self._output.frame_size):
             self._citations.note(progress.number, event)
         if not is_content:
             return []
