@@ -20,7 +20,8 @@ of event can wait at the head of a queue:
 * `NativeSummary` waits while a part of ours is emitted: one must close before the next one opens.
 
 Between the emission of an item's `ReasoningStarted` and of its `ReasoningEnded` the item's summary
-parts are emitted as their text comes in, one after the other, the lowest first.
+parts are emitted as their text comes in, one after the other, the lowest first. Where frames do not
+say it, `ReasoningTextEnded` tells that the reasoning itself has ended while its summary goes on.
 
 Events that concern all lanes have a queue of their own. `UsageReported`, `ErrorReported` and
 `ResponseEnded` wait there until the queues of all lanes are empty.
@@ -60,6 +61,7 @@ from abridge.core.events import (
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    ReasoningTextEnded,
     ResponseEnded,
     UsageReported,
     held_size,
@@ -176,6 +178,9 @@ class Sequencer:
         self.held_bytes += held_size(event)
         if event.lane is not None:
             lane = self._lanes[event.lane]
+            if isinstance(event, ReasoningEnded) and event.frame is None:
+                lane.push(ReasoningTextEnded(event.lane, None, event.item))
+                self._emit_lane(lane, now)  # before what is left of the summary
             lane.push(event)
             self._process_arrival(lane, event, now)
             return self._emit_ready(now, lane)
