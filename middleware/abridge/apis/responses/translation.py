@@ -192,7 +192,8 @@ class TranslatedAnswer:
         content_events = None if kind is None else item.contents.read(event, kind, None)
         sources = objects([event.get("part"), event])
         deltas = self._content_deltas(item, progress, content_events or (), sources)
-        return [*deltas, *self._check(item, progress)]
+        is_end = EVENT_STAGES[event["type"]] != "delta"
+        return [*deltas, *self._check(item, progress)] if is_end else deltas
 
     def finish(self, item: OutputItem, event: Json, _frame: bytes | None) -> list[Event]:
         progress = self._find_progress(item)
