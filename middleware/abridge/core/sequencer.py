@@ -61,7 +61,6 @@ from abridge.core.events import (
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
-    ReasoningTextEnded,
     ResponseEnded,
     UsageReported,
     held_size,
@@ -74,6 +73,7 @@ from abridge.core.parts import (
     ReasoningItem,
     SummaryPart,
     take_texts,
+    with_text_ends,
 )
 from abridge.core.plan import OverheadBudget, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
@@ -142,7 +142,7 @@ class Sequencer:
             if is_continuing:
                 yield from self.request(self._take_continuing([*group]), now)
             else:
-                for event in group:
+                for event in with_text_ends(group):
                     yield self._take(event, now)
 
     def request(self, cuts: Iterable[ItemCut], now: float) -> Iterator[list[Effect]]:
@@ -178,9 +178,6 @@ class Sequencer:
         self.held_bytes += held_size(event)
         if event.lane is not None:
             lane = self._lanes[event.lane]
-            if isinstance(event, ReasoningEnded) and event.frame is None:
-                lane.push(ReasoningTextEnded(event.lane, None, event.item))
-                self._emit_lane(lane, now)  # before what is left of the summary
             lane.push(event)
             self._process_arrival(lane, event, now)
             return self._emit_ready(now, lane)
@@ -279,9 +276,7 @@ class Sequencer:
             return
         item.is_arriving = False
         cut = item.end_text()
-        last = item.unrequested_part()
-        if cut is not None:
-            last = item.plan_part(next(self._part_ids), cut)
+        last = item.unrequested_part() if cut is None else item.plan_part(next(self._part_ids), cut)
         if last is None:
             return
         if lane.grace_left > 0:

@@ -6,6 +6,7 @@ where it says anything else, the answer fails.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -202,9 +203,17 @@ class TestSeveralItems:
         text, failed, _ = told(client, [stream[0], *added, *rest])
         assert (text.replace("\n\n", ""), failed) == (FIRST + SECOND, None)
 
-    def test_a_whole_answer_has_nothing_else(self, client: Api) -> None:
+    def test_an_answer_of_nothing_but_its_end_is_told(self, client: Api) -> None:
         items = [message(0, FIRST), CALL, message(2, SECOND)]
-        assert told(client, events_of([], items))[1] is None
+        text, failed, _ = told(client, events_of([], items))
+        assert (text.replace("\n\n", ""), failed) == (FIRST + SECOND, None)
+
+    def test_a_whole_answer_has_no_other(self, client: Api) -> None:
+        items = [message(0, FIRST), CALL, message(2, SECOND)]
+        pipeline = translating("responses", client)
+        pipeline.whole(json.dumps(response(items)).encode())
+        assert pipeline.end is not None
+        assert pipeline.end.ok
 
 
 @CLIENTS

@@ -28,6 +28,7 @@ LEFT_OUT = {
     "error.moderation_details": "errors are told in other words",
     "moderation.input.message": "errors are told in other words",
     "moderation.output.message": "errors are told in other words",
+    "image_generation_call.revised_prompt": "sentences of the model's, beside its answer",
     "error.content": "of parts of MCP errors, only texts are known",
 }
 """Ends of the paths of values that are not shown, and why."""

@@ -152,9 +152,7 @@ class ItemReader:
         return [*events, *self._reasoning.abort()]
 
     def read_whole(self, number: int, item: Json) -> list[Event]:
-        """Read an item of a response that is not streamed."""
-        if not self._framing.carries_frames:
-            return self.read_rest(number, item)
+        """Read an item of a response that is not streamed, where frames are carried."""
         if is_reasoning(item):
             return self._reasoning.read_whole(number, item)
         return [ContentDelta(LANE, None, raw_text(item))]

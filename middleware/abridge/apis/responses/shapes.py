@@ -175,7 +175,6 @@ _WEB_ACTION = fields(
 
 _IMAGE_CALL = _item(
     result=opaque,
-    revised_prompt=text,
     error=own_errors.ERROR,
     svg_usage=partial(figures, names=("model",)),
     **_all("action background output_format quality size", name),
