@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +13,14 @@ from hypothesis import strategies as st
 
 from abridge.apis.call_order import CallOrder
 from abridge.apis.json import parse_object
-from abridge.core.events import ContentDelta, ToolCallDelta
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ToolCallDelta,
+)
 from tests.support.streams import pieces
 
 
@@ -20,7 +28,7 @@ def piece(number: int, arguments: str) -> ToolCallDelta:
     return ToolCallDelta(0, None, call_index=number, arguments=arguments)
 
 
-def arranged(events: list[ContentDelta]) -> list[ContentDelta]:
+def arranged(events: Sequence[Event]) -> list[Event]:
     order = CallOrder()
     return [*(out for event in events for out in order.arrange(event)), *order.rest()]
 
@@ -54,11 +62,31 @@ def test_what_is_not_of_an_open_call_waits_until_that_is_whole() -> None:
     assert list(order.arrange(piece(0, "}"))) == [piece(0, "}"), said]
 
 
+def test_reasoning_waits_as_a_whole_until_an_open_call_is_whole() -> None:
+    thought = [
+        ReasoningStarted(0, None, 0),
+        ReasoningDelta(0, None, 0, "I"),
+        ReasoningEnded(0, None, 0),
+    ]
+    begun, ended = piece(0, "{"), piece(0, "}")
+    assert arranged([begun, *thought, ended]) == [begun, ended, *thought]
+
+
 def test_a_piece_of_a_call_that_is_done_is_dropped() -> None:
     assert arranged([piece(0, "{}"), piece(1, "{}"), piece(0, "more")]) == [
         piece(0, "{}"),
         piece(1, "{}"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "lost"), [(piece(0, "more"), True), (piece(0, " \n"), False), (piece(1, "{}"), False)]
+)
+def test_it_is_known_whether_arguments_were_lost(more: ToolCallDelta, *, lost: bool) -> None:
+    order = CallOrder()
+    for event in (piece(0, "{}"), ContentDelta(0, None, "So."), more):
+        list(order.arrange(event))
+    assert order.lost_arguments == lost
 
 
 def test_a_long_call_is_not_parsed_again_for_each_fragment(
@@ -97,6 +125,6 @@ def test_many_calls_that_wait_are_looked_at_a_few_times_each() -> None:
             looks += 1
             return super().__getattribute__(name)
 
-    events: list[ContentDelta] = [LookedAt(0, None, call_index=number) for number in range(500)]
+    events = [LookedAt(0, None, call_index=number) for number in range(500)]
     assert arranged(events) == events
     assert looks < 50 * len(events)

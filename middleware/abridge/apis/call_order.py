@@ -1,7 +1,8 @@
-"""Put the fragments of an answer into an order in which one call is written after the other.
+"""Put the events of an answer into an order in which one call is written after the other.
 
-Fragments of several calls may alternate, but on Responses and Messages one item or block is open at
-a time: what is not of the open call is queued until that is complete.
+Fragments of several calls may alternate, and reasoning may come between them, but on Responses and
+Messages one item or block is open at a time: what is not of the open call is queued until that is
+complete.
 """
 
 from __future__ import annotations
@@ -11,26 +12,27 @@ from collections.abc import Iterable, Iterator
 from io import StringIO
 
 from abridge.apis.json import parse_object
-from abridge.core.events import ContentDelta, ToolCallDelta
+from abridge.core.events import Event, ToolCallDelta
 
 
 class CallOrder:
-    """Order the pieces of one answer."""
+    """Order the events of one answer."""
 
     def __init__(self) -> None:
         self._open_call: _OpenCall | None = None
-        self._queued: OrderedDict[int, list[ContentDelta]] = OrderedDict()
-        """By the number of their call; a run of other pieces has a negative one."""
+        self._queued: OrderedDict[int, list[Event]] = OrderedDict()
+        """By the number of their call; a run of others has a negative one."""
         self._runs = 0
+        self.lost_arguments = False  # of a call that was already complete
         self._next_call = 0
 
-    def arrange(self, event: ContentDelta) -> Iterable[ContentDelta]:
-        """Take a piece; return those whose turn it is. A call is done as another piece follows."""
+    def arrange(self, event: Event) -> Iterable[Event]:
+        """Take an event; return those whose turn it is. A call is done as another one follows."""
         if self._open_call is None and not isinstance(event, ToolCallDelta):
             return (event,)  # nothing is queued, since only an open call has others wait
         return self._arrange(event)
 
-    def _arrange(self, event: ContentDelta) -> Iterator[ContentDelta]:
+    def _arrange(self, event: Event) -> Iterator[Event]:
         if self._waits(event):
             self._queue(event)
         else:
@@ -46,19 +48,19 @@ class CallOrder:
         call.add(event.arguments)
         return True
 
-    def rest(self) -> Iterator[ContentDelta]:
+    def rest(self) -> Iterator[Event]:
         """Yield what is queued: no more of the open call will come."""
         while self._queued:
             yield from self._release()
         self._open_call = None
 
-    def _waits(self, event: ContentDelta) -> bool:
+    def _waits(self, event: Event) -> bool:
         call = self._open_call
         if call is None or call.has(event):
             return False
         return bool(self._queued) or not call.is_complete()
 
-    def _queue(self, event: ContentDelta) -> None:
+    def _queue(self, event: Event) -> None:
         if isinstance(event, ToolCallDelta):
             number = event.call_index
         else:
@@ -66,20 +68,22 @@ class CallOrder:
             number = -self._runs
         self._queued.setdefault(number, []).append(event)
 
-    def _release(self) -> Iterator[ContentDelta]:
+    def _release(self) -> Iterator[Event]:
         """Yield what is queued of the call, or the run, that has waited longest."""
         self._open_call = None
         _, events = self._queued.popitem(last=False)
         for event in events:
             yield from self._place(event)
 
-    def _place(self, event: ContentDelta) -> Iterator[ContentDelta]:
-        """Yield a piece, unless it is of a call that is already complete."""
+    def _place(self, event: Event) -> Iterator[Event]:
+        """Yield an event, unless it is of a call that is already complete."""
         call = self._open_call
         if isinstance(event, ToolCallDelta):
             if call is not None and call.has(event):
                 call.add(event.arguments)
             elif event.call_index < self._next_call:
+                lost = event.arguments if event.custom else event.arguments.strip()
+                self.lost_arguments = self.lost_arguments or bool(lost)
                 return
             else:
                 self._next_call, self._open_call = event.call_index + 1, _OpenCall(event)
@@ -96,8 +100,8 @@ class _OpenCall:
         self._last_fragment = ""
         self.add(event.arguments)
 
-    def has(self, event: ContentDelta) -> bool:
-        """Return whether a piece is of this call."""
+    def has(self, event: Event) -> bool:
+        """Return whether an event is of this call."""
         return isinstance(event, ToolCallDelta) and event.call_index == self._number
 
     def add(self, arguments: str) -> None:

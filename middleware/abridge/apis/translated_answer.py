@@ -17,8 +17,6 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
-    ReasoningEnded,
-    ReasoningStarted,
     ResponseEnded,
     UsageReported,
     text_size,
@@ -38,15 +36,14 @@ NOTHING: AddedText = (None, "")
 class Content(Protocol):
     """Writes the items or blocks of one answer."""
 
+    @property
+    def failure(self) -> ErrorDetail | None:
+        """Why what was written cannot be the whole answer."""
+
     def add_text(self, event: Event, /) -> AddedText | None: ...
 
-    def start_reasoning(self) -> WireEvents: ...
-
-    def write_reasoning(self, event: Event, /) -> WireEvents: ...
-
-    def end_reasoning(self, event: ReasoningEnded, /) -> WireEvents: ...
-
-    def write_answer(self, event: ContentDelta, /) -> WireEvents: ...
+    def write(self, event: Event, /) -> WireEvents:
+        """Write an event of the answer or its reasoning, and those that waited for it."""
 
     @property
     def has_open_text(self) -> bool: ...
@@ -111,10 +108,6 @@ class TranslatedAnswer(ABC):
         match event:
             case ContentDelta():
                 yield from self._write_answer(event)
-            case ReasoningStarted():
-                yield from self._content.start_reasoning()
-            case ReasoningEnded():
-                yield from self._content.end_reasoning(event)
             case Finished():
                 yield from self._finish(event)
             case UsageReported():
@@ -124,7 +117,7 @@ class TranslatedAnswer(ABC):
             case ResponseEnded():
                 yield from self._end(event)
             case _:
-                yield from self._content.write_reasoning(event)
+                yield from self._content.write(event)
 
     def _write_answer(self, event: ContentDelta) -> WireEvents:
         """Write a piece of the answer. Sources are named in the open text; without one, they wait
@@ -132,7 +125,7 @@ class TranslatedAnswer(ABC):
         if isinstance(event, CitationDelta):
             self._citations.append(event)
         else:
-            yield from self._content.write_answer(event)
+            yield from self._content.write(event)
         if self._citations and self._content.has_open_text:
             waiting, self._citations = self._citations, []
             for citation in waiting:
@@ -145,4 +138,5 @@ class TranslatedAnswer(ABC):
 
     def _failure(self, event: ResponseEnded) -> ErrorDetail | None:
         """Return why the answer fails, if it does."""
-        return event.error if event.ok else event.error or self._error or CONNECTION_LOST
+        error = event.error or self._content.failure
+        return error if event.ok else error or self._error or CONNECTION_LOST

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
+from abridge.apis.errors import CALL_REOPENED
 from abridge.apis.frames import HOLE, DeltaFrame
 from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_invalid
 from abridge.apis.messages.citations import write_citation
@@ -29,6 +30,7 @@ from abridge.core.events import (
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
+    ReasoningStarted,
     RefusalDelta,
     SummaryTextDelta,
     ToolCallDelta,
@@ -122,6 +124,10 @@ class TranslatedContent:
         self._reported_errors: set[ItemKey] = set()
         self._cited_files: list[str] = []
 
+    @property
+    def failure(self) -> ErrorDetail | None:
+        return CALL_REOPENED if self._order.lost_arguments else None
+
     # Texts that go on
 
     def add_text(self, event: Event) -> AddedText | None:
@@ -143,10 +149,16 @@ class TranslatedContent:
         return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
 
     def _add_raw(self, event: ReasoningDelta) -> AddedText | None:
-        return NOTHING if self._thinking is None else self._thinking.add_raw(event)
+        thinking = self._thinking
+        return self._dropped() if thinking is None else thinking.add_raw(event)
 
     def _add_summary(self, event: SummaryTextDelta) -> AddedText | None:
-        return NOTHING if self._thinking is None else self._thinking.add_summary(event)
+        thinking = self._thinking
+        return self._dropped() if thinking is None else thinking.add_summary(event)
+
+    def _dropped(self) -> AddedText | None:
+        """Drop reasoning where none is shown; elsewhere its stretch waits for a call."""
+        return NOTHING if self._display.drops_reasoning else None
 
     _ADDERS: ClassVar[dict[type[Event], _AddText]] = {
         ContentDelta: _add_content,
@@ -155,23 +167,38 @@ class TranslatedContent:
         SummaryTextDelta: _add_summary,
     }
 
+    # In order
+
+    def write(self, event: Event) -> WireEvents:
+        if isinstance(event, ContentDelta) or not self._display.drops_reasoning:
+            for piece in self._order.arrange(event):
+                yield from self._write_piece(piece)
+
+    def _write_piece(self, event: Event) -> WireEvents:
+        match event:
+            case ToolCallDelta():
+                yield from self._write_call(event)
+            case RefusalDelta():
+                self.has_refusal = True
+                yield from self._write_text(event, event.refusal)
+            case ContentDelta():
+                yield from self._write_text(event, event.text)
+            case ReasoningStarted():
+                yield from self._start_reasoning()
+            case ReasoningEnded():
+                yield from self._end_reasoning(event)
+            case _ if self._thinking is not None:
+                yield from self._thinking.write(event)
+
     # Reasoning
 
-    def start_reasoning(self) -> WireEvents:
+    def _start_reasoning(self) -> WireEvents:
         """Start a stretch of reasoning."""
-        if not self._display.drops_reasoning:
-            yield from self.finish()
-            self._thinking = TranslatedThinking(
-                self._display, self._blocks, self._sealer, self._limit
-            )
-            yield from self._thinking.start()
+        yield from self._stop_block()
+        self._thinking = TranslatedThinking(self._display, self._blocks, self._sealer, self._limit)
+        yield from self._thinking.start()
 
-    def write_reasoning(self, event: Event) -> WireEvents:
-        """Write an event of the open stretch."""
-        if self._thinking is not None:
-            yield from self._thinking.write(event)
-
-    def end_reasoning(self, event: ReasoningEnded) -> WireEvents:
+    def _end_reasoning(self, event: ReasoningEnded) -> WireEvents:
         """End the stretch. The error of an item's summary is reported once."""
         thinking, self._thinking = self._thinking, None
         if thinking is None:
@@ -182,19 +209,6 @@ class TranslatedContent:
         yield from thinking.end(error if is_new else None)
 
     # The answer
-
-    def write_answer(self, event: ContentDelta) -> WireEvents:
-        for piece in self._order.arrange(event):
-            yield from self._write_piece(piece)
-
-    def _write_piece(self, event: ContentDelta) -> WireEvents:
-        if isinstance(event, ToolCallDelta):
-            yield from self._write_call(event)
-        elif isinstance(event, RefusalDelta):
-            self.has_refusal = True
-            yield from self._write_text(event, event.refusal)
-        else:
-            yield from self._write_text(event, event.text)
 
     def _write_text(self, event: ContentDelta, text: str) -> WireEvents:
         """Write a piece of text. Each of upstream's messages, and a refusal, has its own block.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from abridge.apis.api import RequestEcho
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import Display
+from abridge.apis.errors import CALL_REOPENED
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import MintId, mint_id
@@ -30,12 +31,14 @@ from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     CitationDelta,
     ContentDelta,
+    ErrorDetail,
     Event,
     Finished,
     NativeSummary,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
+    ReasoningStarted,
     ReasoningTextEnded,
     ResponseEnded,
     ResponseStarted,
@@ -118,17 +121,45 @@ class TranslatedOutput:
         self._open_item: TranslatedItem | None = None
         self._order = CallOrder()
         self._text_end = 0  # characters of the answer's text in messages that are done
+        self._status: ItemStatus = "completed"  # of the items that end now
         self._place: bytes | None = None  # of reasoning, once there was a call
         self._reported_errors: set[ItemKey] = set()
 
+    @property
+    def failure(self) -> ErrorDetail | None:
+        return CALL_REOPENED if self._order.lost_arguments else None
+
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take an event that only adds to the text of the open item, if there is one."""
+        item = self._open_item
+        return None if item is None else item.add_text(event, self._order)
+
+    def write(self, event: Event) -> WireEvents:
+        for piece in self._order.arrange(event):
+            yield from self._write_piece(piece)
+
+    def finish(self, status: ItemStatus = "completed") -> WireEvents:
+        """Finish the open item, and everything that is queued behind it."""
+        self._status = status
+        for piece in self._order.rest():
+            yield from self._write_piece(piece)
+        yield from self._finish_item()
+
+    def _write_piece(self, event: Event) -> WireEvents:
+        match event:
+            case ContentDelta():
+                yield from self._write_answer(event)
+            case ReasoningStarted():
+                yield from self._finish_item()
+                yield from self._add_item(self._new_reasoning())
+            case ReasoningEnded():
+                yield from self._end_reasoning(event)
+            case _:
+                yield from self._write_reasoning(event)
+
     # Reasoning
 
-    def start_reasoning(self) -> WireEvents:
-        """Start a stretch of reasoning."""
-        yield from self.finish()
-        yield from self._add_item(self._new_reasoning())
-
-    def write_reasoning(self, event: Event) -> WireEvents:
+    def _write_reasoning(self, event: Event) -> WireEvents:
         """Write an event of the open reasoning item."""
         item = self._open_item
         if not isinstance(item, TranslatedReasoning):
@@ -145,7 +176,7 @@ class TranslatedOutput:
             case ProviderState():
                 item.add_state(event)
 
-    def end_reasoning(self, event: ReasoningEnded) -> WireEvents:
+    def _end_reasoning(self, event: ReasoningEnded) -> WireEvents:
         """End a stretch. Opaque state beyond what one item can hold goes in items of its own."""
         key = event.lane or 0, event.item
         error = event.summary.error
@@ -160,16 +191,7 @@ class TranslatedOutput:
 
     # The answer
 
-    def add_text(self, event: Event) -> AddedText | None:
-        """Take an event that only adds to the text of the open item, if there is one."""
-        item = self._open_item
-        return None if item is None else item.add_text(event, self._order)
-
-    def write_answer(self, event: ContentDelta) -> WireEvents:
-        for piece in self._order.arrange(event):
-            yield from self._write_piece(piece)
-
-    def _write_piece(self, event: ContentDelta) -> WireEvents:
+    def _write_answer(self, event: ContentDelta) -> WireEvents:
         """Write a piece into the open item it belongs to, or into a new one."""
         item = self._open_item
         if isinstance(event, ToolCallDelta):
@@ -200,12 +222,6 @@ class TranslatedOutput:
         item = self._open_item
         return item.open_text if isinstance(item, TranslatedMessage) else None
 
-    def finish(self, status: ItemStatus = "completed") -> WireEvents:
-        """Finish the open item, and everything that is queued behind it."""
-        for piece in self._order.rest():
-            yield from self._write_piece(piece)
-        yield from self._finish_item(status)
-
     # Items
 
     def _new_reasoning(self, state: str | None = None) -> TranslatedReasoning:
@@ -220,7 +236,7 @@ class TranslatedOutput:
                 {"output_index": item.index, "item": item.build_added()},
             )
 
-    def _finish_item(self, status: ItemStatus = "completed") -> WireEvents:
+    def _finish_item(self) -> WireEvents:
         item, self._open_item = self._open_item, None
         if item is None:
             return
@@ -228,7 +244,7 @@ class TranslatedOutput:
         if item.is_added_late:
             yield "response.output_item.added", {**address, "item": item.build_added()}
         yield from item.end()
-        done = item.build_done(status)
+        done = item.build_done(self._status)
         self.items.append(done)
         if isinstance(item, TranslatedMessage):
             self._text_end = item.text_end
