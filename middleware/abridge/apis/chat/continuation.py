@@ -55,7 +55,7 @@ class Continuations:
         if found is None or reader is None or not reader.is_continued_by(found.field):
             return None
         choice = chunk["choices"][0]
-        if is_translated and choice.get("logprobs"):
+        if choice.get("logprobs") if is_translated else choice.get("finish_reason", "") is not None:
             return None
         if self._display.show_raw or not found.is_reasoning:
             return found

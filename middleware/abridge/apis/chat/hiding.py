@@ -81,7 +81,7 @@ class CompletionRebuilder:
         """Return choices with what is still held back; if the answer breaks off, that may be
         thinking."""
         return [
-            {"index": lane, "delta": delta}
+            {"index": lane, "delta": delta, "finish_reason": None}
             for lane, texts in self._choices.items()
             for delta in (texts.abort() if is_cut else texts.split({}, is_last=True))
             if delta

@@ -339,7 +339,8 @@ class ChatReader:
             return [choice]
         delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
         *first, last = self._rebuilder.split_delta(choice, delta, is_last=is_last)
-        choices = [{"index": choice.get("index"), "delta": each} for each in first]
+        head = {"index": choice.get("index"), "finish_reason": None}
+        choices = [{**head, "delta": each} for each in first]
         if last is delta:
             return [*choices, choice]
         is_empty = not (is_last or any(last.values()))

@@ -1,8 +1,9 @@
 """Repair chunks from which upstream leaves out required fields.
 
-Gemini omits the index of tool calls, small servers the index of choices and the role. Strict
-clients ignore anything without `"object": "chat.completion.chunk"`, and fail where another of these
-fields is missing.
+Gemini omits the index of tool calls, small servers the index of choices, the role and the type of
+calls. xAI, Z.ai and Cerebras leave `finish_reason` out until the end, and OpenRouter repeats it
+beside the usage. Strict clients ignore anything without `"object": "chat.completion.chunk"`, and
+fail where another of these fields is missing.
 
 Where raw reasoning is hidden, a message in the place of a delta becomes one, so that it is looked
 through like any, and an error in another form becomes an error.
@@ -11,9 +12,11 @@ through like any, and an error in another form becomes an error.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from abridge.apis import sse
-from abridge.apis.chat.errors import respell_error
+from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
+from abridge.apis.chat.errors import read_finish_error, respell_error
 from abridge.apis.chat.framing import CHUNK_OBJECT, MAX_CHOICES
 from abridge.apis.chat.reasoning import get_index
 from abridge.apis.json import as_object, dumps, objects, string
@@ -31,6 +34,7 @@ class ChunkRepair:
         self.needed = False  # a chunk lacked header fields, so every chunk must be checked
         self._header: Json = {}
         self._announced: set[int] = set()
+        self._finished: set[int] = set()
         self._calls: dict[int, dict[str, int]] = {}
 
     def repair(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
@@ -41,16 +45,30 @@ class ChunkRepair:
         if lacks_header or any(map(self._is_incomplete, objects(chunk.get("choices")))):
             chunk = self._repair_chunk(chunk)
             frame = sse.encode_frame(dumps(chunk))
-        self._announced |= {get_index(choice) for choice in objects(chunk.get("choices"))}
+        for choice in objects(chunk.get("choices")):
+            lane = get_index(choice)
+            self._announced.add(lane)
+            if choice.get("finish_reason"):
+                self._finished.add(lane)
         return chunk, frame
 
     def _is_incomplete(self, choice: Json) -> bool:
         delta = choice.get("delta")
+        if not isinstance(delta, dict) and "message" not in choice:
+            return bool(choice.get("finish_reason"))
+        if "finish_reason" not in choice or choice["finish_reason"] != self._get_finish(choice):
+            return True
         if not isinstance(delta, dict):
-            return bool(choice.get("finish_reason")) and "message" not in choice
+            return False
         lacks_role = not delta.get("role") and get_index(choice) not in self._announced
-        calls_indexed = all(isinstance(call.get("index"), int) for call in _get_tool_calls(delta))
-        return lacks_role or not (calls_indexed and isinstance(choice.get("index"), int))
+        calls_complete = all(map(_is_complete_call, _get_tool_calls(delta)))
+        return lacks_role or not (calls_complete and isinstance(choice.get("index"), int))
+
+    def _get_finish(self, choice: Json) -> Any:
+        """Return the finish reason that is to be said: null until the choice finishes, and once."""
+        reason = choice.get("finish_reason") or None
+        is_repeated = get_index(choice) in self._finished and read_finish_error(choice) is None
+        return None if is_repeated else reason
 
     def _repair_chunk(self, chunk: Json) -> Json:
         choices = [self._repair_choice(choice) for choice in objects(chunk.get("choices"))]
@@ -62,19 +80,27 @@ class ChunkRepair:
         return {**self._header, **repaired, "object": CHUNK_OBJECT}
 
     def _repair_choice(self, choice: Json) -> Json:
-        if not isinstance(choice.get("delta"), dict):
-            incomplete = self._is_incomplete(choice)
-            return {"index": get_index(choice), **choice, "delta": {}} if incomplete else choice
-        lane, delta = get_index(choice), choice["delta"]
+        lane, delta, finish = get_index(choice), choice.get("delta"), self._get_finish(choice)
+        if not isinstance(delta, dict):
+            if not self._is_incomplete(choice):
+                return choice
+            delta_fields: Json = {} if "message" in choice else {"delta": {}}
+            return {"index": lane, **choice, **delta_fields, "finish_reason": finish}
         if not delta.get("role") and lane not in self._announced:
             delta = {**delta, "role": "assistant"}
         if calls := _get_tool_calls(delta):
-            delta = {**delta, "tool_calls": [self._add_call_index(lane, call) for call in calls]}
-        return {**choice, "index": lane, "delta": delta}
+            delta = {**delta, "tool_calls": [self._complete_call(lane, call) for call in calls]}
+        return {**choice, "index": lane, "delta": delta, "finish_reason": finish}
 
-    def _add_call_index(self, lane: int, call: Json) -> Json:
-        """Add the index of a call's fragment: by its id, or the last call's if it has none."""
+    def _complete_call(self, lane: int, call: Json) -> Json:
+        """Add the type to the fragment that begins a call; and to any its index: by its id, or the
+        last call's if it has none."""
         known = self._calls.setdefault(lane, {})
+        if _begins_call(call) and not call.get("type"):
+            call = {
+                **call,
+                "type": "custom" if isinstance(call.get("custom"), dict) else "function",
+            }
         if isinstance(call.get("index"), int):
             return call
         function = call.get("function")
@@ -161,6 +187,16 @@ def _has_content(chunk: Json) -> bool:
     """Return whether it holds an answer or usage; Azure's filter results hold neither."""
     has_delta = any(isinstance(choice.get("delta"), dict) for choice in objects(chunk["choices"]))
     return has_delta or bool(chunk.get("usage"))
+
+
+def _begins_call(fragment: Json) -> bool:
+    payloads = map(as_object, map(fragment.get, ARGUMENTS_FIELDS))
+    return bool(fragment.get("id")) or any(payload.get("name") for payload in payloads)
+
+
+def _is_complete_call(fragment: Json) -> bool:
+    has_type = bool(fragment.get("type")) or not _begins_call(fragment)
+    return has_type and isinstance(fragment.get("index"), int)
 
 
 def _get_tool_calls(delta: Json) -> list[Json]:
