@@ -18,6 +18,7 @@ from abridge.core.events import (
     Finished,
     NativeSummary,
     ReasoningDelta,
+    ReasoningEnded,
     ReasoningStarted,
     RefusalDelta,
     ResponseEnded,
@@ -65,6 +66,27 @@ def test_a_response_has_one_choice() -> None:
     for turn in streamed_and_whole("responses", *said, *stops):
         assert (turn.answer.text, turn.answer.stop) == ("AB", "stop")
     assert len(check_responses(streamed("responses", *said, *stops)).items) == 1
+
+
+@pytest.mark.parametrize("api", ["responses", "messages"])
+def test_the_first_choice_answers_whichever_streams_first(api: str) -> None:
+    other = [ReasoningStarted(1, None, 0), ReasoningEnded(1, None, 0), ContentDelta(1, None, "x")]
+    said = [
+        *other,
+        ContentDelta(0, None, "A"),
+        ContentDelta(1, None, "y"),
+        Finished(1, None, "length"),
+    ]
+    for turn in streamed_and_whole(api, *said, Finished(0, None, "stop")):
+        assert (turn.answer.text, turn.answer.stop) == ("A", "stop")
+        assert not turn.answer.stretches
+
+
+@pytest.mark.parametrize("api", ["responses", "messages"])
+def test_another_choice_answers_where_there_is_no_first(api: str) -> None:
+    said = [ContentDelta(lane, None, text) for lane, text in ((2, "x"), (1, "A"), (1, "B"))]
+    for turn in streamed_and_whole(api, *said, Finished(1, None, "length")):
+        assert (turn.answer.text, turn.answer.stop, turn.ok) == ("AB", "length", True)
 
 
 @pytest.mark.parametrize("custom", [True, False])

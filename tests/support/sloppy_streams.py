@@ -233,6 +233,31 @@ def _uncounted(chunk: Json) -> None:
             del fragment["index"]
 
 
+def _untyped(chunk: Json) -> None:
+    for delta in _deltas(chunk):
+        for fragment in delta.get("tool_calls", ()):
+            del fragment["type"]
+
+
+def _finishing_late(finish: str | None) -> Callable[[Json], None]:
+    """Return what has chunks say so instead of null, or nothing where that is None."""
+
+    def change(chunk: Json) -> None:
+        for choice in chunk["choices"]:
+            if choice["finish_reason"] is None and finish is None:
+                del choice["finish_reason"]
+            else:
+                choice["finish_reason"] = choice["finish_reason"] or finish
+
+    return change
+
+
+def _finish_beside_the_usage(chunk: Json) -> None:
+    """As OpenRouter has it."""
+    if chunk.get("usage"):
+        chunk["choices"] = [{"index": 0, "delta": {"content": ""}, "finish_reason": "stop"}]
+
+
 def _without_list(chunk: Json) -> None:
     chunk["choices"] = chunk["choices"] or None
 
@@ -243,6 +268,10 @@ SLOPPY_CHAT: dict[str, Callable[[], list[bytes]]] = {
     "no role": lambda: _lacking("role", of="delta"),
     "no index": lambda: _lacking("index", of="choice"),
     "no finish": lambda: _lacking("finish_reason", of="choice"),
+    "a finish in the last chunk alone": lambda: _chunks(_finishing_late(None)),
+    "an empty finish before": lambda: _chunks(_finishing_late("")),
+    "a finish that is repeated": lambda: _chunks(_finish_beside_the_usage),
+    "no type of calls": lambda: _chunks(_untyped),
     "no object": lambda: _lacking("object"),
     "an empty object": lambda: _chunks(lambda chunk: chunk.update(object="")),
     "no head": lambda: _lacking("id", "created", "model", "object"),

@@ -145,7 +145,6 @@ class Answer:
     def _call(self, event: ToolCallDelta) -> None:
         if event.call_index == len(self.calls):
             self.calls.append(Call(event.id, event.name, custom=event.custom))
-            assert event.name, "a call's first piece names it"
         else:
             assert event.id + event.name == "", "and only the first"
         self.calls[event.call_index].arguments += event.arguments

@@ -177,6 +177,12 @@ address = _matching(_ADDRESS)
 """A URL."""
 
 
+def call_name(value: Any, drops: DropCount) -> Any:
+    """The name of a call, which clients require: empty where what is given is no name."""
+    rebuilt = name(value, drops)
+    return "" if rebuilt is DROPPED else rebuilt
+
+
 def name_or_number(value: Any, drops: DropCount) -> Any:
     return name(value, drops) if isinstance(value, str) else number(value, drops)
 

@@ -17,11 +17,15 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
+    ReasoningStarted,
     ResponseEnded,
     UsageReported,
     text_size,
 )
 from abridge.core.usage import Tokens
+
+CHOICE = 0
+"""The choice that is the answer, of several, in whichever order they stream."""
 
 WireEvents: TypeAlias = Iterator[tuple[str, Json]]
 """Events of a stream as a writer encodes them: the type of each, and its other fields."""
@@ -60,7 +64,8 @@ class TranslatedAnswer(ABC):
         self._room_left = limit
         self._has_started = False
         self._is_over = False
-        self._lane: int | None = None
+        self._is_answered = False  # the first choice has said something
+        self._others: list[Event] = []  # of other choices, until it has
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
         self._citations: list[CitationDelta] = []  # those that no text was open for
@@ -79,7 +84,7 @@ class TranslatedAnswer(ABC):
 
         Return None for any other, which is not taken.
         """
-        if not self._has_started or self._is_over or event.lane != self._lane:
+        if not self._has_started or self._is_over or event.lane != CHOICE:
             return None
         size = text_size(event)
         added = self._content.add_text(event) if size <= self._room_left else None
@@ -103,8 +108,22 @@ class TranslatedAnswer(ABC):
         if not self._has_started:
             self._has_started = True
             yield from self._start(event)
-        if self._is_other_choice(event.lane):
+        if event.lane not in (None, CHOICE):
+            self._others += [] if self._is_answered else [event]
             return
+        if isinstance(event, ContentDelta | ReasoningStarted):
+            self._is_answered, self._others = True, []
+        if isinstance(event, ResponseEnded):
+            for other in self._stand_in():
+                yield from self._write(other)
+        yield from self._write(event)
+
+    def _stand_in(self) -> list[Event]:
+        """Return the events of the choice that answers where there is no first one."""
+        lane = min((event.lane for event in self._others if event.lane), default=None)
+        return [event for event in self._others if event.lane == lane]
+
+    def _write(self, event: Event) -> WireEvents:
         match event:
             case ContentDelta():
                 yield from self._write_answer(event)
@@ -130,11 +149,6 @@ class TranslatedAnswer(ABC):
             waiting, self._citations = self._citations, []
             for citation in waiting:
                 yield from self._content.cite(citation)
-
-    def _is_other_choice(self, lane: int | None) -> bool:
-        """Return whether the event is of another choice than the first: the API has one."""
-        self._lane = lane if self._lane is None else self._lane
-        return lane is not None and lane != self._lane
 
     def _failure(self, event: ResponseEnded) -> ErrorDetail | None:
         """Return why the answer fails, if it does."""

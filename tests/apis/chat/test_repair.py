@@ -33,13 +33,47 @@ def test_missing_fields_are_supplied(sloppy: list[bytes], expose: Exposure) -> N
     assert len({each["id"] for each in seen.chunks}) == 1
 
 
+@pytest.mark.parametrize("expose", ["auto", "both", "raw", "summary", "none"])
+def test_every_chunk_has_a_finish_reason_and_one_says_it(
+    sloppy: list[bytes], expose: Exposure
+) -> None:
+    seen = check_chat(chat(expose=expose).stream(b"".join(sloppy)))
+    said = [choice["finish_reason"] for chunk in seen.chunks for choice in chunk["choices"]]
+    assert len([reason for reason in said if reason is not None]) == 1
+
+
+@pytest.mark.parametrize("expose", ["both", "summary"])
+def test_text_that_was_held_back_has_a_finish_reason_too(expose: Exposure) -> None:
+    for ending in ([chunk({}, finish="stop"), DONE], [DONE], []):
+        seen = check_chat(
+            chat(expose=expose).stream(b"".join([chunk({"content": "<thi"}), *ending]))
+        )
+        choices = [choice for each in seen.chunks for choice in each.get("choices", ())]
+        assert choices
+        assert all("finish_reason" in choice for choice in choices)
+
+
+@pytest.mark.parametrize("expose", ["auto", "both", "summary"])
+def test_a_fragment_that_begins_a_call_has_its_type(sloppy: list[bytes], expose: Exposure) -> None:
+    seen = check_chat(chat(expose=expose).stream(b"".join(sloppy)))
+    deltas = [choice["delta"] for chunk in seen.chunks for choice in chunk["choices"]]
+    begun = [call for delta in deltas for call in delta.get("tool_calls") or () if call.get("id")]
+    assert [call["type"] for call in begun] == ["function"] * len(CALLS)
+
+
+def test_a_free_text_call_is_of_another_type() -> None:
+    begun = {"index": 0, "id": "call_0", "custom": {"name": "f", "input": "So."}}
+    more = {"index": 0, "custom": {"input": " Yes."}}
+    out = chat().stream(b"".join(chat_stream(THOUGHT, calls=[begun, more])))
+    deltas = [choice["delta"] for each in check_chat(out).chunks for choice in each["choices"]]
+    calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+    assert calls == [{**begun, "type": "custom"}, more]
+
+
 @needs_openapi
 def test_every_chunk_matches_the_description(sloppy: list[bytes]) -> None:
-    """Except for a finish reason of null, which many providers leave out."""
     seen = check_chat(chat(expose="none").stream(b"".join(sloppy)))
     for each in seen.chunks:
-        for choice in each["choices"]:
-            choice.setdefault("finish_reason", None)
         assert not faults("CreateChatCompletionStreamResponse", each)
 
 

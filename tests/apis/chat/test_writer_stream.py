@@ -667,7 +667,7 @@ def test_reasoning_of_a_prefilled_template_needs_the_profile() -> None:
 
 def test_surrogates_and_long_numbers_survive() -> None:
     head = b'"id":"a","object":"chat.completion.chunk","created":0,"model":"m"'
-    given = b'[{"index":0,"delta":{"content":"\\ud83d"}}]'
+    given = b'[{"index":0,"delta":{"content":"\\ud83d"},"finish_reason":null}]'
     odd = b'data: {%s,"choices":%s,"n":NaN}\n\n' % (head, given)
     assert odd in chat().stream(b"".join([ROLE, odd, *STOP]))
     both = odd.replace(b'"content"', b'"reasoning":"\\ud83d","content"')

@@ -277,9 +277,9 @@ def test_unknown_items_are_skipped_and_counted() -> None:
     assert reader.faults == 1
 
 
-def test_a_call_without_a_name_is_not_translated() -> None:
+def test_a_call_without_a_name_is_translated_at_its_end() -> None:
     for turn in both_ways([call_item(0, "", "{}"), call_item(1, "add", "{}")]):
-        assert turn.answer.calls == [Call("call_1", "add", "{}")]
+        assert turn.answer.calls == [Call("call_0", "", "{}"), Call("call_1", "add", "{}")]
 
 
 def test_a_calls_head_comes_when_it_is_added() -> None:

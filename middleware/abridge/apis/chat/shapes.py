@@ -69,7 +69,7 @@ _STATE = shapes.fields(  # ai.google.dev: thought signatures
 
 _FUNCTION = shapes.fields(
     {
-        "name": shapes.name,
+        "name": shapes.call_name,
         "arguments": shapes.streamed_json,
     }
 )
@@ -80,7 +80,7 @@ _CALL = shapes.fields(
         "id": shapes.name,
         "type": shapes.name,
         "function": _FUNCTION,
-        "custom": shapes.fields({"name": shapes.name, "input": shapes.streamed_text}),
+        "custom": shapes.fields({"name": shapes.call_name, "input": shapes.streamed_text}),
         "extra_content": _STATE,
     }
 )

@@ -8,7 +8,7 @@ the finish reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
@@ -186,10 +186,12 @@ class ChoiceTranslation:
         if not reason or self._finish_reported:
             return []
         self._finish_reported = True
+        nameless = list(self.calls.report_nameless())
         if explicit := EXPLICIT_REASONS.get(string(reason)):
-            return [Finished(self._lane, None, explicit)]
+            return [*nameless, Finished(self._lane, None, explicit)]
         default: FinishReason = "tool_calls" if self.calls.count else "stop"
-        return [*self.calls.finish(), Finished(self._lane, None, default, _stop_sequence(choice))]
+        finished = Finished(self._lane, None, default, _stop_sequence(choice))
+        return [*nameless, *self.calls.finish(), finished]
 
     # Blank reasoning opens no stretch
 
@@ -283,11 +285,17 @@ def _get_text(event: Event) -> str:
 # Tool calls
 
 
+MAX_NAMELESS = 1 << 16
+"""Characters of arguments for which a call waits for its name."""
+
+
 @dataclass(slots=True)
 class _ReadCall:
     id: str
     number: int | None = None  # counts the calls reported; None until its name has come
-    pending_arguments: str = ""  # arguments that came before the name
+    custom: bool = False
+    waiting: list[str] = field(default_factory=list)  # arguments that came before the name
+    room_left: int = MAX_NAMELESS
     lacks_arguments: bool = True  # a function that has had no arguments so far
 
 
@@ -304,12 +312,19 @@ class ToolCallFragments:
         self._by_index: dict[int, _ReadCall] = {}
         self._by_id: dict[str, _ReadCall] = {}
         self._last: _ReadCall | None = None
+        self._calls: list[_ReadCall] = []
         self._reported: list[_ReadCall] = []
 
     @property
     def count(self) -> int:
         """The number of calls reported so far."""
         return len(self._reported)
+
+    def report_nameless(self) -> Iterator[ToolCallDelta]:
+        """Report the calls that wait for their name, now that none will come."""
+        for call in self._calls:
+            if call.number is None and (call.id or "".join(call.waiting).strip()):
+                yield self._report(call, "")
 
     def finish(self) -> Iterator[ToolCallDelta]:
         """End the calls: give `{}` to those without arguments, which some servers leave out."""
@@ -348,19 +363,25 @@ class ToolCallFragments:
                     self._lane, None, call_index=call.number, arguments=text, custom=custom
                 )
             return
-        call.pending_arguments += text
-        if name:
-            call.number = self.count
-            self._reported.append(call)
-            yield ToolCallDelta(
-                self._lane,
-                None,
-                call_index=call.number,
-                id=call.id,
-                name=name,
-                arguments=call.pending_arguments,
-                custom=custom,
-            )
+        call.custom = call.custom or custom
+        call.waiting.append(text)
+        call.room_left -= len(text)
+        if name or call.room_left < 0:
+            yield self._report(call, name)
+
+    def _report(self, call: _ReadCall, name: str) -> ToolCallDelta:
+        call.number = self.count
+        self._reported.append(call)
+        arguments, call.waiting = "".join(call.waiting), []
+        return ToolCallDelta(
+            self._lane,
+            None,
+            call_index=call.number,
+            id=call.id,
+            name=name,
+            arguments=arguments,
+            custom=call.custom,
+        )
 
     def _find_call(self, index: Any, identity: str, name: str) -> _ReadCall:
         known = self._last if not (identity or name) else self._by_id.get(identity)
@@ -370,6 +391,7 @@ class ToolCallFragments:
                 known = None
         if known is None:
             known = _ReadCall(identity)
+            self._calls.append(known)
         known.id = known.id or identity
         if identity:
             self._by_id[identity] = known

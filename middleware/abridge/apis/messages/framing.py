@@ -22,6 +22,7 @@ from abridge.apis.messages.blocks import (
     ThinkingBlock,
     ToolUseBlock,
 )
+from abridge.apis.messages.lifecycle import complete_call
 from abridge.apis.messages.shapes import show_reasoning
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -101,7 +102,7 @@ class OriginalFrames:
         """Start a block without content: that comes in deltas."""
         given = block.content_block
         shown = show_reasoning(given) if self._hides_raw else given
-        empty = {**shown, **EMPTY_CONTENT.get(block.type, {})}
+        empty = {**complete_call(shown), **EMPTY_CONTENT.get(block.type, {})}
         if frame is None or empty != given:
             fields = {"index": block.index, "content_block": empty}
             frame = encode_event("content_block_start", fields)

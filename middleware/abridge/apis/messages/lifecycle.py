@@ -39,10 +39,16 @@ def complete_start(message: Json) -> Json:
 
 def complete_whole(message: Json, content: list[Json]) -> Json:
     """Return a whole message with all its fields, and this content."""
-    complete = {**complete_start(message), "content": content}
+    complete = {**complete_start(message), "content": list(map(complete_call, content))}
     if complete["stop_reason"] is None:
         complete |= make_stop(map(block_type, content), complete["usage"])["delta"]
     return complete
+
+
+def complete_call(content_block: Json) -> Json:
+    """Return a call with a name, which clients require; any other block as it is."""
+    is_nameless = block_type(content_block) == "tool_use" and "name" not in content_block
+    return {**content_block, "name": ""} if is_nameless else content_block
 
 
 def block_type(content_block: Json) -> str:

@@ -18,6 +18,7 @@ from abridge.apis.shapes import (
     Shape,
     address,
     by_type,
+    call_name,
     each,
     either,
     fields,
@@ -129,7 +130,9 @@ CITATION = by_type(
 
 _CALLER = {"caller": _typed({"tool_id": name})}
 
-_CALL = _typed(_all("id name server_name toolset_name", name), {"input": _input}, _CALLER)
+_CALL = _typed(
+    _all("id server_name toolset_name", name), {"name": call_name, "input": _input}, _CALLER
+)
 
 _TOOL_RESULT = _typed({"tool_use_id": name, "content": _results, "is_error": number}, _CALLER)
 

@@ -29,11 +29,9 @@ class TranslatedEvents:
         return None
 
     def make_block(self, content_block: Json, state: MessageState) -> Block:
-        """Make a block of its type. A call without a name is none that a client could run."""
+        """Make a block of its type."""
         kind = string(content_block.get("type"))
-        is_nameless = kind == "tool_use" and not string(content_block.get("name"))
-        new_block = Block if is_nameless else TRANSLATED_TYPES.get(kind, Block)
-        return new_block(content_block, state)
+        return TRANSLATED_TYPES.get(kind, Block)(content_block, state)
 
     def start(self, block: Block, _frame: bytes | None, /) -> list[Event]:
         return block.start()

@@ -180,15 +180,20 @@ class TranslatedAnswer:
     ) -> list[Event] | None:
         progress = None if item is None else self._find_progress(item)
         is_content = event.get("type") in EVENT_STAGES
-        if item is None or progress is None or progress.number is None:
+        if item is None or progress is None:
             return []
-        if event.get("type") == ANNOTATION_ADDED and self._output.reserve(self._output.frame_size):
-            self._citations.note(progress.number, event)
+        number = progress.number
+        cites = number is not None and event.get("type") == ANNOTATION_ADDED
+        if cites and self._output.reserve(self._output.frame_size):
+            self._citations.note(number or 0, event)
         if not is_content:
             return []
         if not item.is_open:
             return None
         kind = content_kind_of(event, item.type)
+        if number is None:  # its arguments come with its name
+            _ = kind and item.contents.read(event, kind, None)
+            return []
         content_events = None if kind is None else item.contents.read(event, kind, None)
         sources = objects([event.get("part"), event])
         deltas = self._content_deltas(item, progress, content_events or (), sources)
@@ -268,7 +273,7 @@ class TranslatedAnswer:
 
     def _rest(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:
         """Return what a finished item says beyond what was streamed."""
-        head = self._call_start(item, progress, done)
+        head = self._call_start(item, progress, done, is_last=True)
         if progress.number is None:
             return []
         sources = objects(done.get("content"))
@@ -336,17 +341,19 @@ class TranslatedAnswer:
 
     # Calls
 
-    def _call_start(self, item: OutputItem, progress: _Progress, added: Json) -> list[Event]:
-        """Announce a call once its name is known.
+    def _call_start(
+        self, item: OutputItem, progress: _Progress, added: Json, *, is_last: bool = False
+    ) -> list[Event]:
+        """Announce a call once its name is known, or with what `is_last` said of it.
 
         Its arguments come from its deltas, or else from its end.
         """
         name = string(added.get("name"))
-        if item.type not in CALL_TYPES or progress.number is not None or not name:
+        if item.type not in CALL_TYPES or progress.number is not None or not (name or is_last):
             return []
         progress.number = self._call_count
         self._call_count += 1
-        head = self._call_delta(item, progress, "")
+        head = self._call_delta(item, progress, item.contents.text)
         head.id, head.name = string(added.get("call_id")), name
         return [head]
 
