@@ -129,3 +129,23 @@ def test_a_complete_stream_keeps_its_bytes() -> None:
     reader = CHAT.reader(PROFILES["auto"], Display(), 1 << 20)
     read = [each.frame for one in stream for each in reader.read(one)]
     assert [one for one in read if one is not None] == stream
+
+
+def test_repaired_fragments_of_calls_that_alternate_stay_apart() -> None:
+    """Those that lack the index, and those that lack the finish reason alone."""
+    for lacking in ("index", "finish_reason"):
+        chunks = []
+        for text, number in zip("abcdef", [0, 1] * 3, strict=True):
+            fragment = {"index": number, "id": f"call_{number}", "function": {"arguments": text}}
+            if lacking == "index":
+                del fragment["index"]
+            sent = json.loads(chunk({"tool_calls": [fragment]})[6:])
+            if lacking == "finish_reason":
+                del sent["choices"][0]["finish_reason"]
+            chunks.append(frame(sent))
+        out = chat().stream(b"".join([chunk({"role": "assistant"}), *chunks, *STOP]))
+        deltas = [json.loads(each[6:])["choices"][0]["delta"] for each in out.split(b"\n\n")[1:-3]]
+        calls = [call for delta in deltas for call in delta["tool_calls"]]
+        assert [(call["index"], call["function"]["arguments"]) for call in calls] == [
+            *zip([0, 1] * 3, "abcdef", strict=True)
+        ]

@@ -72,15 +72,10 @@ class Continuations:
         accepts: Accepts | None = None,
     ) -> None:
         """Add the pattern of a frame: `carried` is its chunk once repaired or rebuilt, `written` is
-        the frame in which the event went out.
-
-        A call's index that was added in the repair counts the calls, so it may vary.
-        """
-        is_repaired, of_call = carried not in (None, frame), found.field == "tool_calls"
-        if not (is_repaired and of_call):
-            proceed = self._proceed_call if of_call else self._proceed
-            continued = partial(proceed, self._choices[found.lane], found, carried)
-            patterns.learn(frame, written, found.key, found.text, continued, accepts=accepts)
+        the frame in which the event went out."""
+        proceed = self._proceed_call if found.field == "tool_calls" else self._proceed
+        continued = partial(proceed, self._choices[found.lane], found, carried)
+        patterns.learn(frame, written, found.key, found.text, continued, accepts=accepts)
 
     def proceed(self, found: Continuation, frame: bytes | None) -> Event:
         """Read a chunk that only continues a text."""

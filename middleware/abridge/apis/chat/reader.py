@@ -254,7 +254,7 @@ class ChatReader:
         all the same: of a call's arguments, or with the role that some servers repeat."""
         found = self._find_continuation(chunk, carried)
         events = self._read_parsed(chunk, carried)
-        if found is not None and len(events) == 1:
+        if found is not None and len(events) == 1 and not self._repair.varies(found.field):
             self._continuations.learn(self._patterns, found, frame, carried, events[0].frame)
         return events
 

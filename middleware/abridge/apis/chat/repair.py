@@ -32,6 +32,7 @@ class ChunkRepair:
 
     def __init__(self) -> None:
         self.needed = False  # a chunk lacked header fields, so every chunk must be checked
+        self._counts_calls = False  # calls lacked their index
         self._header: Json = {}
         self._announced: set[int] = set()
         self._finished: set[int] = set()
@@ -51,6 +52,11 @@ class ChunkRepair:
             if choice.get("finish_reason"):
                 self._finished.add(lane)
         return chunk, frame
+
+    def varies(self, field: str) -> bool:
+        """Return whether chunks that are alike in this field may be repaired in another way: an
+        index that is added counts the calls."""
+        return field == "tool_calls" and self._counts_calls
 
     def _is_incomplete(self, choice: Json) -> bool:
         delta = choice.get("delta")
@@ -103,6 +109,7 @@ class ChunkRepair:
             }
         if isinstance(call.get("index"), int):
             return call
+        self._counts_calls = True
         function = call.get("function")
         has_name = isinstance(function, dict) and bool(function.get("name"))
         name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
