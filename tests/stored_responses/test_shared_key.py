@@ -265,6 +265,35 @@ class TestOtherObjects:
         opened = app_for(account, forward_paths=[opens])
         assert (await ask(opened, path=path, **fields)).status == 200
 
+    @pytest.mark.parametrize(
+        ("path", "fields", "param"),
+        [
+            (PATH, {"Previous_Response_Id": "resp_1"}, "Previous_Response_Id"),
+            (PATH, {"previous_response_id": ["resp_1"]}, "previous_response_id"),
+            (PATH, {"input": [{"type": "item_reference", "id": ["msg_1"]}]}, "input[0].id"),
+            (CHAT, {"previous_response_id": "resp_1"}, "previous_response_id"),
+            (CHAT, {"extra_body": {"thread_id": "mine"}}, "extra_body.thread_id"),
+            (CHAT, {"index_name": "mine"}, "index_name"),
+            (CHAT, {"anything": {"else": "vs_1"}}, "anything.else"),
+            ("/v1/messages", {"thread": {"previous_message_id": "m"}}, "previous_message_id"),
+        ],
+    )
+    async def test_what_may_name_one_is_refused_unless_everything_is_opened(
+        self, path: str, fields: Json, param: str
+    ) -> None:
+        account = Account()
+        refused = await ask(app_for(account), path=path, **fields)
+        assert (refused.status, account.requests) == (400, [])
+        assert param in refused.json["error"].get("param", refused.json["error"]["message"])
+        await ask(app_for(account, forward_paths=["/*"]), path=path, **fields)
+        assert len(account.requests) == 1
+
+    async def test_metadata_and_the_schemas_of_tools_are_the_clients_own(self) -> None:
+        account, names = Account(), {"index_name": "vs_1", "file_id": "file-1"}
+        tool = {"type": "function", "name": "f", "parameters": {"properties": names}}
+        assert (await ask(app_for(account), metadata=names, tools=[tool])).status == 200
+        assert account.requests[0].json["tools"] == [tool]
+
     async def test_a_field_that_is_named_twice_is_read_in_one_way(self) -> None:
         account = Account()
         body = b'{"model":"m","input":"x","conversation":"conv_1","conversation":null}'

@@ -11,6 +11,7 @@ import logging
 
 from starlette.types import Message, Scope, Send
 
+from abridge.apis.object_fields import EVERYTHING
 from abridge.apis.object_references import find_object_references, may_name_objects
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError, UpstreamUnavailable
@@ -65,7 +66,9 @@ def _stays(request: ApiRequest) -> bool:
     """Return whether a request concerns what upstream alone stores."""
     if request.background or request.body.get(PREVIOUS_RESPONSE_ID):
         return True
-    return may_name_objects(request.decoded) and any(find_object_references(request.body))
+    return may_name_objects(request.decoded) and any(
+        reference.path != EVERYTHING for reference in find_object_references(request.body)
+    )
 
 
 def cannot_move_on(refusal: RequestError) -> RequestError:

@@ -10,7 +10,7 @@ nothing else: what a step finds is in the draft, what it looks up in the context
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -21,7 +21,12 @@ from abridge.apis.api import History, RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort_limits import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.json import contains
-from abridge.apis.object_references import find_object_references, may_name_objects
+from abridge.apis.object_fields import EVERYTHING
+from abridge.apis.object_references import (
+    ObjectReference,
+    find_object_references,
+    may_name_objects,
+)
 from abridge.apis.opaque_state import has_opaque_state
 from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
@@ -138,7 +143,8 @@ async def use_upstreams_names(draft: RequestDraft, context: StepContext) -> Requ
 
 
 async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> RequestDraft:
-    """Refuse what would have upstream hand out an object of an account that all clients share.
+    """Refuse what would, or might, have upstream hand out an object of an account that all clients
+    share.
 
     A body that may name one is encoded anew: one that names a field twice may be read in two ways.
     """
@@ -147,16 +153,21 @@ async def refuse_shared_objects(draft: RequestDraft, context: StepContext) -> Re
         return draft
     if not await work.run(may_name_objects, context.request.decoded):
         return draft
-    await work.run(_refuse_closed_objects, draft.body, shared_paths(settings))
+    has_responses = context.request.api.upstream.stores_responses  # whose they are is checked later
+    references = find_object_references(draft.body, checks_responses=has_responses)
+    await work.run(_refuse_closed_objects, references, shared_paths(settings))
     return replace(draft, changed=True)
 
 
-def _refuse_closed_objects(body: Json, paths: OpenPaths) -> None:
-    for reference in find_object_references(body):
+def _refuse_closed_objects(references: Iterable[ObjectReference], paths: OpenPaths) -> None:
+    for reference in references:
         if not paths.include("GET", reference.path, reference.path):
+            is_known = reference.path != EVERYTHING
+            subject = "This object" if is_known else "This field, which may name a stored object,"
+            opened = reference.path if is_known else "everything with '/*'"
             raise RequestError(
-                "This object cannot be used here: all clients share one key, and it would be "
-                f"everybody's. The setting upstreams[].forward_paths opens {reference.path}.",
+                f"{subject} cannot be used here: all clients share one key, and it would be "
+                f"everybody's. The setting upstreams[].forward_paths opens {opened}.",
                 param=reference.param,
                 code="unsupported_value",
             )
