@@ -59,7 +59,7 @@ from abridge.pipeline.request import (
     must_decode,
     read_model,
 )
-from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
+from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, api_of_preflight
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
 from abridge.websocket.session import CLOSING, Session
@@ -245,7 +245,8 @@ class AbridgeMiddleware:
         record, path = Record.get(scope), decoded_path(scope)
         record.api = api.name if api is not None else None
         response_path = ResponsePath.parse(scope["method"], path) if api is None else None
-        read_as = RESPONSES if response_path is not None else api
+        asked_about = api_of_preflight(scope)
+        read_as = RESPONSES if response_path is not None else api or asked_about
         if self._shared_paths and read_as is not None:
             self._check_shared_endpoint(read_as, scope)
         if api is not None:
@@ -255,7 +256,8 @@ class AbridgeMiddleware:
         ):
             record.outcome = "stored"
             return
-        if self._hides_raw and api is None and not self._passes_unread(scope):
+        is_read = api is not None or asked_about is not None
+        if self._hides_raw and not (is_read or self._passes_unread(scope)):
             raise RequestError(CLOSED_PATH, status=404, code="not_found")
         model = model_in_path(path) if api is None else None
         is_addressed = model is not None or response_path is not None
@@ -330,7 +332,7 @@ class AbridgeMiddleware:
     def _choose_unread(self, scope: Scope, route: Route) -> None:
         """Choose the route of a request that is passed on unread. Raises RequestError where clients
         share a key, and its path is not one that they may reach."""
-        if self._shared_paths and scope["method"] != "OPTIONS":
+        if self._shared_paths and api_of_preflight(scope) is None:
             paths = self._shared_paths.get(route.upstream.name)
             if paths is not None and not paths.include(scope["method"], *request_paths(scope)):
                 raise RequestError(SHARED_KEY_PATH, status=404, code="not_found")
@@ -348,8 +350,7 @@ class AbridgeMiddleware:
 
     def _passes_unread(self, scope: Scope) -> bool:
         """Return whether a request passes where reasoning is hidden and its answer is not read."""
-        preflight = scope["method"] == "OPTIONS"
-        return preflight or self._open_paths.include(scope["method"], *request_paths(scope))
+        return self._open_paths.include(scope["method"], *request_paths(scope))
 
     def _route_for(self, model: str | None) -> Route:
         """Return the route to a model. Raises RequestError for a model that no upstream has."""

@@ -89,6 +89,13 @@ def test_all_other_paths_are_closed(method: str, path: str) -> None:
     assert includes(OpenPaths(globs=("/*",)), path, method)
 
 
+@pytest.mark.parametrize(
+    ("path", "passes"), [("/v1/embeddings", True), ("/v1/models/m", True), ("/v1/batches", False)]
+)
+def test_a_preflight_passes_to_what_passes_for_some_method(path: str, *, passes: bool) -> None:
+    assert includes(OpenPaths(), path, "OPTIONS") is passes
+
+
 def test_the_settings_open_single_paths_for_every_method() -> None:
     for method in ("GET", "POST", "DELETE"):
         assert includes(GROQ, "/users/1/keys", method)

@@ -393,6 +393,29 @@ class TestPaths:
         assert "forward_paths" in refused.json["error"]["message"]
 
     @pytest.mark.parametrize(
+        ("path", "status"),
+        [
+            (CHAT, 200),
+            (PATH, 200),
+            (f"{PATH}/resp_1", 200),
+            (f"{PATH}/resp_1/cancel", 200),
+            ("/v1/models/m", 200),
+            (f"{PATH}/resp_1/x", 404),
+            (f"{CHAT}/chatcmpl-1", 404),
+            ("/v1/files", 404),
+            ("/v1/organization/responses/resp_1", 404),
+            ("/openai/v1/responses", 404),
+            ("/", 404),
+        ],
+    )
+    async def test_a_preflight_reaches_what_another_request_would(
+        self, path: str, status: int
+    ) -> None:
+        account = Account()
+        answer = await call(app_for(account), path, b"", KEY, method="OPTIONS")
+        assert (answer.status, bool(account.requests)) == (status, status == 200)
+
+    @pytest.mark.parametrize(
         ("method", "path"),
         [("GET", "/v1/models"), ("GET", "/v1/models/org/m"), ("OPTIONS", CHAT), ("POST", CHAT)],
     )

@@ -96,9 +96,10 @@ class OpenPaths:
 
     def _is_unread(self, method: str, path: str) -> bool:
         method = "GET" if method == "HEAD" else method
+        is_preflight = method == "OPTIONS"  # a browser asks so for leave to use another method
         below = [path.removeprefix(base) for base in self.bases if path.startswith(f"{base}/")]
         return any(
-            row.method == method and fnmatchcase(rest, glob)
+            (is_preflight or row.method == method) and fnmatchcase(rest, glob)
             for row in self.rows
             for glob in row.globs
             for rest in below

@@ -13,16 +13,18 @@ from urllib.parse import parse_qs, unquote_plus
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from abridge.apis.api import Api
 from abridge.apis.display import Display
 from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
-from abridge.apis.registry import UPSTREAM_APIS
+from abridge.apis.registry import UPSTREAM_APIS, find_api
+from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.request import SAFE_INCLUDES
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
-from abridge.http.asgi import json_start
+from abridge.http.asgi import decoded_path, json_start, request_paths
 from abridge.memory.registry import MemoryRegistry
 from abridge.memory.tenants import tenant_tags
 from abridge.observability.record import Record
@@ -68,6 +70,18 @@ class ResponsePath(NamedTuple):
         if match is None or (method, match[2] or "") not in ENDPOINTS:
             return None
         return cls(method, match[1], match[2] or "")
+
+
+def api_of_preflight(scope: Scope) -> Api | None:
+    """Return the API that a preflight request is about, if another request to its path would be
+    served: `OPTIONS` opens no path that all other methods find closed."""
+    if scope["method"] != "OPTIONS":
+        return None
+    api = find_api(*request_paths(scope))
+    path = decoded_path(scope)
+    if api is None and any(ResponsePath.parse(method, path) for method, _ in ENDPOINTS):
+        return RESPONSES
+    return api
 
 
 class StoredResponses:
