@@ -100,6 +100,11 @@ def record(**fields: Any) -> Record:
         ({"outcome": "ok", "chunks": 8, "characters": 40, "request_bytes": 80}, 38),
         ({"outcome": "left", "upstream_tokens": Tokens(10, 1), "chunks": 99}, 99),
         ({"outcome": "left", "summarizer_tokens": Tokens(7, 3, 10), "characters": 400}, 110),
+        ({"outcome": "left", "chunks": 1, "answer_characters": 4000}, 1000),
+        ({"outcome": "left", "chunks": 99, "answer_characters": 99}, 99),
+        ({"outcome": "left", "engaged": True, "request_bytes": 4000}, 1000),
+        ({"outcome": "left", "engaged": True, "request_bytes": 4000, "status": 429}, 0),
+        ({"outcome": "left", "request_bytes": 4000}, 0),  # before it was sent
         ({"outcome": "failed", "request_bytes": 4000}, 0),
         ({"outcome": "refused"}, 0),
         ({"outcome": "untouched", "request_bytes": 4000}, 0),

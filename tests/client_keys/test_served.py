@@ -512,6 +512,32 @@ class TestBudgets:
         used = served.sample("key_tokens_total", key="alice") or 0
         assert used >= len(THOUGHT) // 4
 
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("begun", [False, True])
+    async def test_who_leaves_before_anything_came_has_used_the_request(
+        self, tmp_path: Path, *, stream: bool, begun: bool
+    ) -> None:
+        silent = Answer([60.0], headers={"content-type": "text/event-stream"})
+        answer = silent if begun else Answer(before=[60.0])
+        question = "x" * 4000
+        async with sidecar(tmp_path, answer) as served:
+            key = served.add("alice", tokens_per_day=1000)
+            body = {**RESPONSES, "input": question, "stream": stream}
+            leaving = asyncio.create_task(served.post("/v1/responses", body, key))
+            await until(lambda: bool(served.upstream.requests))
+            leaving.cancel()
+            await until(lambda: bool(served.sample("key_tokens_total", key="alice")))
+            refused = await served.post("/v1/responses", RESPONSES, key)
+        assert (served.sample("key_tokens_total", key="alice") or 0) >= len(question) // 4
+        assert refused.status_code == 429
+
+    async def test_a_large_piece_is_worth_its_text(self, tmp_path: Path) -> None:
+        answer = Answer(chat_stream("", "word " * 1000, usage=None))
+        async with sidecar(tmp_path, answer) as served:
+            key = served.add("alice", tokens_per_day=10**6)
+            await served.post("/v1/chat/completions", {**CHAT, "stream": True}, key)
+        assert (served.sample("key_tokens_total", key="alice") or 0) >= 1250
+
     async def test_a_background_response_which_nobody_reads_is_refused(
         self, tmp_path: Path
     ) -> None:

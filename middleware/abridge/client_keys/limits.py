@@ -99,8 +99,8 @@ class Allowance:
 def tokens_of(record: Record) -> int:
     """Return the tokens that a request used: those that upstream and the summarizer reported.
 
-    Where an answer came and upstream did not report all of it, they are estimated: a piece of the
-    answer is a token or more, and reasoning and request have some four characters to a token.
+    Where upstream did not report all of what it was asked for, they are estimated: a piece of the
+    answer is a token or more, and all text has some four characters to a token.
     """
     used = _reported(record.upstream_tokens)
     if record.outcome != "ok" or used == 0:
@@ -113,7 +113,13 @@ def _reported(tokens: Tokens) -> int:
 
 
 def _estimated(record: Record) -> int:
-    answered = record.chunks or record.characters
-    if not answered:
+    if not (record.chunks or record.characters or _left_while_upstream_worked(record)):
         return 0
-    return record.chunks + (record.characters + record.request_bytes) // CHARS_PER_TOKEN
+    answer = max(record.chunks, record.answer_characters // CHARS_PER_TOKEN)
+    return answer + (record.characters + record.request_bytes) // CHARS_PER_TOKEN
+
+
+def _left_while_upstream_worked(record: Record) -> bool:
+    """Return whether upstream was sent a request, and its client left, before anything came."""
+    was_refused = record.status is not None and record.status >= 400
+    return record.outcome == "left" and record.engaged and not was_refused

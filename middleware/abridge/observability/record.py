@@ -98,6 +98,7 @@ class Record:
     thinking: tuple[float, float] | None = None  # first and last reasoning delta
     answer: tuple[float, float] | None = None  # first and last content delta sent
     chunks: int = 0  # content deltas sent
+    answer_characters: int = 0  # in them
     held_seconds: float = 0.0  # seconds that the answer waited for its summary
     characters: int = 0  # of reasoning
     upstream_tokens: Tokens = NO_TOKENS

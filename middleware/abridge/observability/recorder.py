@@ -106,8 +106,18 @@ class ExchangeRecorder:
             span = self.record.thinking
             self.record.thinking = (now if span is None else span[0], now)
 
-    def _take_content(self, _event: ContentDelta, now: float) -> None:
+    def _take_content(self, event: ContentDelta, now: float) -> None:
+        self._take_piece(event.text, now)
+
+    def _take_refusal(self, event: RefusalDelta, now: float) -> None:
+        self._take_piece(event.refusal, now)
+
+    def _take_call(self, event: ToolCallDelta, now: float) -> None:
+        self._take_piece(event.arguments, now)
+
+    def _take_piece(self, text: str, now: float) -> None:
         self.record.chunks += 1
+        self.record.answer_characters += len(text)
         span = self.record.answer
         self.record.answer = (now if span is None else span[0], now)
 
@@ -141,8 +151,8 @@ class ExchangeRecorder:
     _TAKERS: ClassVar[Mapping[type[Event], Callable[[ExchangeRecorder, Any, float], None]]] = {
         ReasoningDelta: _take_reasoning,
         ContentDelta: _take_content,
-        RefusalDelta: _take_content,
-        ToolCallDelta: _take_content,
+        RefusalDelta: _take_refusal,
+        ToolCallDelta: _take_call,
         SummaryPartAdded: _take_part_added,
         SummaryTextDelta: _take_part_text,
         SummaryPartDone: _take_part_done,
