@@ -87,6 +87,11 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"server": {"workers": 2}, "history": {**KEYS, "store": "redis://r"}}, {}, []),
         ({"server": {"page": True}}, {}, []),
         ({"server": {"page": True, "host": "10.0.0.1"}}, {}, ["server.page"]),
+        ({"server": {"host": "0.0.0.0"}}, {"api_key_env": "KEY"}, ["server.host"]),
+        ({"server": {"host": "::"}}, {"api_key_env": "KEY"}, ["server.host"]),
+        ({"server": {"host": "0.0.0.0"}}, {}, []),
+        ({"server": {"host": "127.0.0.1"}}, {"api_key_env": "KEY"}, []),
+        ({"server": {"host": "::", "keys_file": "keys"}}, {"api_key_env": "KEY"}, []),
     ],
 )
 def test_each_surprise_names_its_key(

@@ -46,6 +46,35 @@ def test_each_credential_header_identifies_a_tenant(name: str) -> None:
     assert tenant(**{"authorization": "a-secret", "api_key": "another", name: "x"}) not in tags
 
 
+GATEWAY_KEYS = (
+    *("x_portkey_api_key", "helicone_auth", "cf_aig_authorization", "x_litellm_api_key"),
+    "x_portkey_aws_secret_access_key",
+)
+ADDRESSES = ("x_portkey_custom_host", "helicone_target_url", "helicone_openai_api_base")
+
+
+@pytest.mark.parametrize("name", GATEWAY_KEYS)
+def test_a_gateways_key_identifies_a_tenant(name: str) -> None:
+    one = tenant(anonymous=False, **{name: "Bearer one"})
+    assert one is not None
+    assert one != tenant(anonymous=False, **{name: "Bearer two"})
+    assert one != tenant(authorization="Bearer one", **{name: "Bearer one"})
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_a_gateways_address_is_part_of_a_tenant_and_makes_none(name: str) -> None:
+    alone, moved = tenant(authorization="k"), tenant(authorization="k", **{name: "https://a.test"})
+    assert alone != moved
+    assert moved != tenant(authorization="k", **{name: "https://b.test"})
+    assert tenant(anonymous=False, **{name: "https://a.test"}) is None
+    assert tenant(**{name: "https://a.test"}) not in (tenant(), tenant(**{name: "https://b.test"}))
+
+
+def test_what_else_a_gateway_is_told_is_no_part_of_it() -> None:
+    told = {"cf_aig_cache_key": "1", "helicone_session_id": "2", "x_litellm_tags": "3"}
+    assert tenant(authorization="k", **told) == tenant(authorization="k")
+
+
 @pytest.mark.parametrize(
     "dummy", ["Bearer EMPTY", "Bearer dummy", "none", "Bearer sk-no-key-required", "Bearer ", ""]
 )

@@ -298,6 +298,41 @@ async def test_no_glob_adds_what_abridge_decides_about(credential: str) -> None:
     assert bool(sent.keys() & CREDENTIALS.keys()) is (credential == "client")
 
 
+GATEWAYS = {
+    "x-litellm-tags": "a",
+    "x-litellm-api-key": "client",
+    "helicone-auth": "Bearer client",
+    "helicone-target-url": "https://evil.test",
+    "x-portkey-api-key": "client",
+    "x-portkey-custom-host": "https://evil.test",
+    "x-portkey-config": "{}",
+    "cf-aig-authorization": "Bearer client",
+    "cf-aig-skip-cache": "true",
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "passes"),
+    [
+        ({}, True),
+        ({"credential": "client"}, True),
+        ({"credential": "none"}, False),
+        ({"api_key_env": "OWN"}, False),
+    ],
+)
+@pytest.mark.parametrize("globs", [[], ["*"]])
+async def test_what_directs_a_gateway_goes_where_the_clients_credential_goes(
+    entry: dict[str, str], *, passes: bool, globs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWN", "sk-own")
+    proxy, upstream = proxy_for({"base_url": "http://u.test", "forward_headers": globs, **entry})
+    await call(proxy, CHAT, {}, headers=GATEWAYS)
+    sent = dict(upstream.request.headers)
+    assert {name: value for name, value in sent.items() if name in GATEWAYS} == (
+        GATEWAYS if passes else {}
+    )
+
+
 @pytest.mark.parametrize("names", [("a", "b"), ("only",)])
 async def test_a_credential_goes_only_where_it_is_meant_to(names: tuple[str, ...]) -> None:
     """To the only upstream; of several, to those whose settings say so."""
@@ -312,7 +347,7 @@ async def test_an_id_alone_is_added_and_repeated_headers_stay_repeated_both_ways
 
     async def script(peer: Peer) -> None:
         seen.append(await peer.request())
-        await peer.answer(b"ok", b"Set-Cookie: a=1", b"x-caf: \xe9", b"Set-Cookie: b=2")
+        await peer.answer(b"ok", b"X-Twice: a=1", b"x-caf: \xe9", b"X-Twice: b=2")
 
     async with serve_proxy(script) as chain, connect(chain.url) as client:
         await client.send(
@@ -329,9 +364,9 @@ async def test_an_id_alone_is_added_and_repeated_headers_stay_repeated_both_ways
         (b"content-length", b"2"),
     ]
     assert answer.headers == [
-        (b"set-cookie", b"a=1"),
+        (b"x-twice", b"a=1"),
         (b"x-caf", b"\xe9"),
-        (b"set-cookie", b"b=2"),
+        (b"x-twice", b"b=2"),
         (b"content-length", b"2"),
     ]
 

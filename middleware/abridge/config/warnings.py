@@ -150,6 +150,19 @@ def _warn_open_page(settings: Settings) -> Iterator[str]:
         yield f"server.page: shows everybody's exchanges to anyone who can reach {server.host}"
 
 
+def _warn_open_key(settings: Settings) -> Iterator[str]:
+    server = settings.server
+    if server.keys_file is not None or is_loopback_name(server.host):
+        return
+    for upstream in settings.upstreams:
+        if upstream.shares_key:
+            yield (
+                f"server.host: anyone who can reach {server.host} uses the key of upstream "
+                f"{upstream.name!r} (api_key_env), since clients need none: set server.keys_file, "
+                "or let something before it ask who they are"
+            )
+
+
 def _warn_unshared_memory(settings: Settings) -> Iterator[str]:
     general = settings.history.store
     stores = [one.history.get("store", general) for one in settings.upstreams] or [general]
@@ -223,6 +236,7 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_lost_reasoning,
     _warn_lost_hidden_reasoning,
     _warn_open_page,
+    _warn_open_key,
     _warn_unshared_memory,
     _warn_unknown_summaries,
     _warn_revealing_fallback,

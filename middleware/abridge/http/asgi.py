@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -42,6 +43,22 @@ BODY_HEADERS = (
     *(b"signature", b"signature-input"),
 )
 """Headers that frame, describe or sign the original bytes of a body that is rewritten."""
+
+
+_SEPARATOR = re.compile(rb"[\x00-\x20\x7f()<>@,;:\[\]={}\\\"]")
+"""Bytes that no name of a header may have."""
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+"""Bytes that no value of a header may have."""
+
+
+def can_be_written(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a client reads each of these headers as one, with its name."""
+    pairs = [*headers]
+    names = [name for name, _ in pairs]
+    if not all(names) or _SEPARATOR.search(b"".join(names)):
+        return False
+    return not _CONTROL.search(b"".join([value for _, value in pairs]))
 
 
 def decoded_path(scope: Scope) -> str:

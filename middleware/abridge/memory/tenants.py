@@ -14,12 +14,11 @@ from typing import Literal, TypeAlias
 
 from starlette.types import Scope
 
+from abridge.apis.credentials import Header, is_address_header, is_key_header
 from abridge.memory.keys import Keyring
 
 TenantCallable: TypeAlias = Callable[[Scope], str | None]
 """Identifies the caller, where the application that Abridge is mounted in knows it."""
-
-CREDENTIAL_HEADERS = (b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
 
 FORWARDED_HEADERS = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
 
@@ -60,7 +59,7 @@ def tenant_tag(
     if callable(rule):
         return None
     if anonymous is True or (anonymous == "loopback" and _is_local(scope)):
-        return keyed_digest(key, ANONYMOUS)
+        return keyed_digest(key, ANONYMOUS, *_gateway_addresses(scope))
     return None
 
 
@@ -73,14 +72,23 @@ def _header_identity(scope: Scope, rule: str) -> list[bytes]:
     """Return the identifying headers, names and values. A header named by the settings is trusted
     whatever its value; a credential is ignored if it is a placeholder."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
+    if rule == "credential":
+        keys = [
+            header for header in headers if is_key_header(header[0]) and not _is_dummy(header[1])
+        ]
+        return [*_parts(keys), *_gateway_addresses(scope)] if keys else []
     name = rule.removeprefix("header:").strip().lower().encode()
-    names, is_ignored = (
-        (CREDENTIAL_HEADERS, _is_dummy) if rule == "credential" else ((name,), _is_blank)
-    )
-    headers_found = sorted(
-        (key, value) for key, value in headers if key in names and not is_ignored(value)
-    )
-    return [part for pair in headers_found for part in pair]
+    return _parts(header for header in headers if header[0] == name and not _is_blank(header[1]))
+
+
+def _gateway_addresses(scope: Scope) -> list[bytes]:
+    """Return where a gateway is told to send the key. It is part of a tenant and makes none: many
+    may name the same."""
+    return _parts(header for header in scope["headers"] if is_address_header(header[0]))
+
+
+def _parts(headers: Iterable[Header]) -> list[bytes]:
+    return [part for pair in sorted(headers) for part in pair]
 
 
 def keyed_digest(key: bytes, *parts: bytes) -> bytes:

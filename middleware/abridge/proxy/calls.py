@@ -20,6 +20,7 @@ from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.http.asgi import get_header
 from abridge.http.transport import Response, Transport, send_by
 from abridge.observability.metrics import Metrics
+from abridge.proxy.response_heads import ResponseHeads, UnwritableHead
 from abridge.proxy.targets import LoopError, UpstreamTarget
 
 
@@ -57,6 +58,9 @@ FAILURE_TABLE = (
     Failure(LoopError, 508, "upstream_loop", "The upstream leads back to Abridge itself."),
     Failure(httpx.LocalProtocolError, 400, "malformed", MALFORMED_MESSAGE),
     Failure(httpx.InvalidURL, 400, "malformed", MALFORMED_MESSAGE),
+    Failure(
+        UnwritableHead, 502, "upstream_broken", "The head of the upstream's answer is malformed."
+    ),
     BROKEN,
 )
 """In order of precedence: the first entry whose exception type matches counts."""
@@ -78,12 +82,15 @@ _log = logging.getLogger(__name__)
 class UpstreamCaller:
     """Sends requests by the transport it owns, and records metrics."""
 
-    def __init__(self, transport: httpx.AsyncBaseTransport, metrics: Metrics) -> None:
+    def __init__(
+        self, transport: httpx.AsyncBaseTransport, metrics: Metrics, heads: ResponseHeads
+    ) -> None:
         self._transport = transport
         self._send = (
             transport.send if isinstance(transport, Transport) else partial(send_by, transport)
         )
         self._metrics = metrics
+        self._heads = heads
         self._not_found: dict[str, int] = {}  # of upstreams, how many answers were 404 alone
         self._found: set[str] = set()  # upstreams that answered otherwise, or were reported
 
@@ -94,6 +101,7 @@ class UpstreamCaller:
         started = monotonic()
         try:
             response = await self._send(target.build_request(scope, body))
+            await self._check_head(scope, response)
         except TRANSPORT_ERRORS as error:
             self.count_failure(target, classify_failure(error))
             raise
@@ -102,6 +110,16 @@ class UpstreamCaller:
         if target.name not in self._found and scope["method"] == "POST":
             self._note_answer(target, response.status)
         return response
+
+    async def _check_head(self, scope: Scope, response: Response) -> None:
+        """Leave of the head what goes to the client. Raises UnwritableHead."""
+        try:
+            response.headers = self._heads.headers_for_client(
+                scope, response.status, response.headers
+            )
+        except UnwritableHead:
+            await response.aclose()
+            raise
 
     def _note_answer(self, target: UpstreamTarget, status: int) -> None:
         """Say once of an upstream that its first answers were 404 alone."""

@@ -40,7 +40,8 @@ from abridge.proxy.calls import (
 )
 from abridge.proxy.errors import error_response, retry_later_response
 from abridge.proxy.models import is_models_request, join_models
-from abridge.proxy.targets import UpstreamTarget, end_to_end_headers, make_instance
+from abridge.proxy.response_heads import ResponseHeads
+from abridge.proxy.targets import UpstreamTarget, make_instance
 
 NOTICE_SECONDS = 1.0
 """Seconds for a request that a stopping server cancels to send its error response."""
@@ -80,7 +81,8 @@ class Proxy:
         transport = transport or Transport(
             connect=limits.connect, headers=limits.headers, idle=limits.idle
         )
-        self._caller = UpstreamCaller(transport, self._metrics)
+        heads = ResponseHeads(settings.server.allowed_origins)
+        self._caller = UpstreamCaller(transport, self._metrics, heads)
         self._list_limit = limits.body
         kept = int(limits.in_flight * min(KEPT_FOR_OTHERS, 1 - limits.client_share))
         self._slots = ClientShares(limits.in_flight, limits.in_flight - kept)
@@ -320,7 +322,7 @@ def _update_record(scope: Scope, *, status: int | None = None, code: str | None 
 
 
 async def _send_response(response: Response, send: Send) -> None:
-    headers = end_to_end_headers(response.headers)
+    headers = response.headers
     if response.status in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})

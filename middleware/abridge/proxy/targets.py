@@ -3,8 +3,8 @@
 The address comes from the settings alone. The client's path, below the app's mount point, and its
 query are forwarded as the client wrote them. Of a request's headers only those are forwarded that
 model servers read and that the settings add to them, so that no cookie and no address of a client
-gets to a provider; the client's credential goes only where the settings say so. Of a response's
-headers the hop-by-hop ones are dropped. All others are kept unchanged, including repeated ones.
+gets to a provider; the client's credential goes only where the settings say so. Those that are
+forwarded are kept unchanged, including repeated ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from secrets import token_hex
 import httpx
 from starlette.types import Scope
 
-from abridge.apis.credentials import Header, credential_header
+from abridge.apis.credentials import (
+    CREDENTIAL_HEADERS,
+    GATEWAY_PREFIXES,
+    Header,
+    credential_header,
+)
 from abridge.apis.model_names import ModelRenames
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.loading import read_secret
@@ -43,8 +48,6 @@ HOP_BY_HOP = frozenset(
     }
 )
 """See RFC 9110, section 7.6.1; the names listed in `Connection` are hop-by-hop as well."""
-
-CREDENTIAL_HEADERS = frozenset({b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key"})
 
 ABRIDGE_HEADER_PREFIX = b"x-abridge-"
 
@@ -135,6 +138,7 @@ class UpstreamTarget:
     credential: Header | None  # its own
     forwarded_names: frozenset[bytes]  # of request headers, in lower case
     dropped_names: frozenset[bytes]  # of those that no setting adds
+    takes_client_credential: bool
     header_globs: re.Pattern[str]  # match the headers that its settings add to those
     renames: ModelRenames
     instance: bytes  # the id of the proxy that sends its requests
@@ -158,6 +162,7 @@ class UpstreamTarget:
             _credential_header(upstream),
             (names := _forwarded_names(route)),
             HOP_BY_HOP | (DECIDED - names),
+            route.client_credential,
             re.compile("|".join(map(translate, upstream.forward_headers)) or NOTHING),
             route.renames,
             instance,
@@ -217,6 +222,8 @@ class UpstreamTarget:
         """Return whether a prefix or the settings add a header, by its name in lower case."""
         if name.startswith(FORWARDED_PREFIXES):
             return True
+        if name.startswith(GATEWAY_PREFIXES):  # they may redirect the key that is sent, or its cost
+            return self.takes_client_credential
         if name.startswith(ABRIDGE_HEADER_PREFIX):
             return False
         return self.header_globs.fullmatch(name.decode("latin-1")) is not None

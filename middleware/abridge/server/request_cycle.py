@@ -6,7 +6,6 @@ awaiting, and a response costs less to write.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,13 +13,8 @@ from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE as STATUS_LINES
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from abridge.http.asgi import can_be_written
 from abridge.http.flag import Flag
-
-SEPARATOR = re.compile(rb"[\x00-\x20\x7f()<>@,;:\[\]={}\\\"]")
-"""Bytes that no name of a header may have."""
-
-CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-"""Bytes that no value of a header may have."""
 
 FRAMING = frozenset({b"content-length", b"transfer-encoding", b"connection"})
 """Headers that say where a response ends."""
@@ -123,7 +117,8 @@ class RequestCycle(RequestResponseCycle):
         self.waiting_for_100_continue = False
         headers = [(name.lower(), value) for name, value in start.get("headers", ())]
         headers = [*self.default_headers, *headers]
-        _check_headers(headers)
+        if not can_be_written(headers):
+            raise RuntimeError("A header of the response has a character that it must not have.")
         for name, value in headers:
             if name in FRAMING:
                 self._note_framing(name, value)
@@ -172,14 +167,6 @@ class RequestCycle(RequestResponseCycle):
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
-
-
-def _check_headers(headers: list[tuple[bytes, bytes]]) -> None:
-    """Raise RuntimeError for a header that a client could read as more than one, or as none."""
-    if SEPARATOR.search(b"".join([name for name, _ in headers])) or CONTROL.search(
-        b"".join([value for _, value in headers])
-    ):
-        raise RuntimeError("A header of the response has a character that it must not have.")
 
 
 def _closes(header: tuple[bytes, bytes]) -> bool:

@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from abridge.apis.chat.api import CHAT
+from abridge.apis.credentials import CREDENTIAL_HEADERS
 from abridge.apis.display import Exposure
 from abridge.apis.responses.api import RESPONSES
 from abridge.config.settings import Settings
-from abridge.memory.tenants import CREDENTIAL_HEADERS
 from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
 from tests.end_to_end.translation.turn import (
     ARGUMENTS,

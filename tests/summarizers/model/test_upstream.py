@@ -32,6 +32,7 @@ SCOPE: dict[str, Any] = {
         (b"host", b"api.example"),
         (b"authorization", b"Bearer sk-1"),
         (b"x-api-key", b"k"),
+        (b"helicone-target-url", b"https://a.test"),
         (b"openai-organization", b"org"),
         (b"openai-project", b"proj"),
         (b"anthropic-version", b"2023-06-01"),
@@ -89,6 +90,7 @@ async def test_on_chat_completions_the_call_resembles_the_clients_request() -> N
         b"x-api-key": b"k",
         b"host": b"api.example",
     }
+    assert headers[b"helicone-target-url"] == b"https://a.test"
     assert headers[b"openai-organization"] == b"org"
     assert headers[b"openai-project"] == b"proj"
     assert headers[b"x-abridge-call"] == b"summary"

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from starlette.types import ASGIApp
 
 from abridge.apis.api import Api
+from abridge.apis.credentials import CREDENTIAL_HEADERS, GATEWAY_PREFIXES
 from abridge.config.tables import SummarizerSettings
 from abridge.http.app_transport import AppTransport
 from abridge.http.asgi import quote_non_ascii
@@ -22,10 +23,7 @@ from abridge.summarizers.model.summarizer import ModelSummarizer
 
 FORWARDED_HEADERS = frozenset(
     {
-        b"authorization",
-        b"api-key",
-        b"x-api-key",
-        b"x-goog-api-key",
+        *CREDENTIAL_HEADERS,
         b"openai-organization",
         b"openai-project",
         b"anthropic-version",
@@ -33,8 +31,8 @@ FORWARDED_HEADERS = frozenset(
         b"host",
     }
 )
-"""Client headers to copy to the call: credentials, organization, project and host, and what
-Anthropic's API demands."""
+"""Client headers to copy to the call, besides those for gateways: credentials, organization,
+project and host, and what Anthropic's API demands."""
 
 
 def upstream_summarizer(
@@ -70,5 +68,5 @@ def _credential_headers(scope: Mapping[str, Any]) -> dict[str, str]:
     return {
         name.decode("latin-1"): value.decode("latin-1")
         for name, value in scope["headers"]
-        if name in FORWARDED_HEADERS
+        if name in FORWARDED_HEADERS or name.startswith(GATEWAY_PREFIXES)
     }
