@@ -161,6 +161,12 @@ class TestCalls:
         assert turn.answer.calls == [Call("", "f", "{}")]
         assert turn.answer.stop == "tool_calls"
 
+    def test_the_empty_payload_of_the_other_kind_is_ignored(self) -> None:
+        function = {"name": "f", "arguments": "{}"}
+        both = {"id": "a", "function": function, "custom": {"input": "", "name": ""}}
+        turn = translate(chunk({"tool_calls": [both]}), *END)
+        assert turn.answer.calls == [Call("a", "f", "{}")]
+
     def test_a_custom_tools_input_is_free_text(self) -> None:
         custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "x"}}
         more = {"index": 0, "custom": {"input": " y"}}

@@ -19,6 +19,18 @@ ARGUMENTS_FIELDS = {"function": "arguments", "custom": "input"}
 """The kinds of tool call, and the field in which each has its arguments."""
 
 
+def kind_of_call(call: Json) -> str:
+    """Return the kind of a call, or of a fragment of one.
+
+    Some gateways send both payloads and leave the one that does not apply empty.
+    """
+    custom = call.get("custom")
+    if not isinstance(custom, dict):
+        return "function"
+    applies = any(custom.values()) or not isinstance(call.get("function"), dict)
+    return "custom" if applies else "function"
+
+
 class _GrowingObject:
     """An object whose strings grow. They stay in pieces: appending to a long string copies it."""
 
@@ -140,7 +152,7 @@ class MessageAccumulator:
     def _add_call(self, fragment: Json) -> None:
         index = fragment.get("index")
         number = index if isinstance(index, int) else len(self._calls)
-        kind = "custom" if isinstance(fragment.get("custom"), dict) else "function"
+        kind = kind_of_call(fragment)
         call, called = self._calls.setdefault(
             number,
             (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
+from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.choice_reader import ChoiceReader, loses_fields
 from abridge.apis.chat.framing import Framing, has_other_fields
 from abridge.apis.chat.reasoning import get_index
@@ -136,7 +136,7 @@ def _find_arguments(lane: int, calls: Any) -> Continuation | None:
     fragment = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
     if not isinstance(fragment, dict) or not isinstance(fragment.get("index"), int):
         return None
-    kind = "custom" if isinstance(fragment.get("custom"), dict) else "function"
+    kind = kind_of_call(fragment)
     payload, key = fragment.get(kind), ARGUMENTS_FIELDS[kind]
     text = payload.get(key) if isinstance(payload, dict) else None
     if not isinstance(text, str) or not text:

@@ -8,6 +8,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, get_args
 
+from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.replay import (
     add_reasoning,
     read_reasoning,
@@ -23,7 +24,7 @@ from abridge.apis.fields import (
     require_object,
     require_string,
 )
-from abridge.apis.json import string
+from abridge.apis.json import as_object, string
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.tools import stated_output
 from abridge.core.conversation import Json
@@ -105,14 +106,12 @@ def _read_assistant(message: Json, param: str) -> list[MessagePart]:
 
 
 def _read_call(call: Json, param: str) -> ToolCallPart:
-    custom = isinstance(call.get("custom"), dict)
-    payload = call.get("custom" if custom else "function")
-    payload = payload if isinstance(payload, dict) else {}
-    given = read_arguments(payload.get("input" if custom else "arguments"))
-    kind = "custom" if custom else "function"
+    kind = kind_of_call(call)
+    payload = as_object(call.get(kind))
+    given = read_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
     id_ = require_string(call.get("id"), f"{param}.id")
     name = require_string(payload.get("name"), f"{param}.{kind}.name")
-    return ToolCallPart(id_, name, given, custom=custom)
+    return ToolCallPart(id_, name, given, custom=kind == "custom")
 
 
 def _read_tool_output(message: Json, param: str, parts: list[MessagePart]) -> list[MessagePart]:

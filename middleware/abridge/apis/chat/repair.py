@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from abridge.apis import sse
-from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
+from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.errors import read_finish_error, respell_error
 from abridge.apis.chat.framing import CHUNK_OBJECT, MAX_CHOICES
 from abridge.apis.chat.reasoning import get_index
@@ -103,10 +103,7 @@ class ChunkRepair:
         last call's if it has none."""
         known = self._calls.setdefault(lane, {})
         if _begins_call(call) and not call.get("type"):
-            call = {
-                **call,
-                "type": "custom" if isinstance(call.get("custom"), dict) else "function",
-            }
+            call = {**call, "type": kind_of_call(call)}
         if isinstance(call.get("index"), int):
             return call
         self._counts_calls = True

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
-from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
+from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.choice_reader import REASONING_ITEM, ChoiceReader, ChunkPiece
 from abridge.apis.chat.citations import read_annotations, read_listed
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.reasoning import LIST_FIELDS, find_reasoning, get_delta
-from abridge.apis.json import dumps, objects, string
+from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -348,13 +348,10 @@ class ToolCallFragments:
         return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
 
     def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
-        custom = isinstance(fragment.get("custom"), dict)
-        payload = fragment["custom"] if custom else fragment.get("function")
-        payload = payload if isinstance(payload, dict) else {}
-        name, text = (
-            string(payload.get("name")),
-            _format_arguments(payload.get("input" if custom else "arguments")),
-        )
+        kind = kind_of_call(fragment)
+        custom, payload = kind == "custom", as_object(fragment.get(kind))
+        name = string(payload.get("name"))
+        text = _format_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
         call = self._last = self._find_call(fragment.get("index"), string(fragment.get("id")), name)
         call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
         if call.number is not None:
