@@ -15,6 +15,7 @@ from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
 from abridge.apis.chat.choice_reader import REASONING_ITEM, ChoiceReader, ChunkPiece
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.reasoning import LIST_FIELDS, find_reasoning, get_delta
+from abridge.apis.endings import reason_of_parts
 from abridge.apis.json import dumps, objects, string
 from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
@@ -150,7 +151,7 @@ class ChoiceTranslation:
         self._finish_reported = True
         if explicit := EXPLICIT_REASONS.get(string(reason)):
             return [Finished(self._lane, None, explicit)]
-        default: FinishReason = "tool_calls" if self.calls.count else "stop"
+        default = reason_of_parts(has_calls=self.calls.count > 0)
         return [*self.calls.finish(), Finished(self._lane, None, default, _stop_sequence(choice))]
 
     # Blank reasoning opens no stretch
