@@ -42,7 +42,9 @@ def _read_chat(stream: bytes) -> Said:
     failure = None if seen.error is None else seen.error["message"]
     if choice is None or failure is not None:
         return Said("" if choice is None else choice.text, failure=failure)
-    calls = [(call["name"], json.loads(call["arguments"])) for call in choice.calls.values()]
+    calls = [
+        (call["name"], json.loads(call["arguments"] or "{}")) for call in choice.calls.values()
+    ]
     return Said(choice.text, calls, choice.finish)
 
 

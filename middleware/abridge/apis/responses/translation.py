@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from abridge.apis.delta_patterns import Proceed
+from abridge.apis.endings import reason_of_parts
 from abridge.apis.errors import CALL_CHANGED
 from abridge.apis.json import loads_exact, objects, parse_object, string
 from abridge.apis.responses.content_repair import ContentEvent
@@ -100,7 +101,7 @@ class TranslatedEvents:
         details = response.get("incomplete_details")
         reason = string(details.get("reason")) if isinstance(details, dict) else ""
         has_calls = self._answer is not None and self._answer.has_calls
-        return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")
+        return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=has_calls)
 
 
 @dataclass(slots=True)
