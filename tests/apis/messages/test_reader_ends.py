@@ -29,6 +29,7 @@ from tests.apis.messages.scripts import (
 from tests.support.answers import Said, read_said
 from tests.support.pipeline import Pipeline
 from tests.support.shared import RECORDINGS, needs_recordings
+from tests.support.streams import DONE
 
 LOOK = {**tool_use(0), "input": {}}
 STOP = event("message_stop")
@@ -210,3 +211,22 @@ class TestWithoutAReason:
         assert ask.faults == 1
         if client is MESSAGES:
             assert answer["stop_reason"] == "tool_use"
+
+
+class TestOrder:
+    def test_what_is_no_part_of_the_answer_keeps_its_place(self) -> None:
+        odd = event("odd_event", odd=True)
+        frames = [begin(), *SAID, reason("end_turn"), odd, STOP]
+        out = Pipeline(MESSAGES, expose="raw").stream(b"".join(frames))
+        assert out == b"".join(frames)
+
+    def test_done_ends_it_where_the_stop_is_missing(self) -> None:
+        frames = [begin(), *SAID, reason("end_turn")]
+        out = Pipeline(MESSAGES, expose="raw").stream(b"".join([*frames, DONE]))
+        assert out.removeprefix(b"".join(frames)).startswith(b"event: message_stop")
+
+    def test_an_error_after_the_reason_follows_it(self) -> None:
+        error = event("error", error={"type": "api_error", "message": "No."})
+        frames = [begin(), *SAID, reason("end_turn"), error]
+        out = Pipeline(MESSAGES, expose="raw").stream(b"".join(frames))
+        assert out == b"".join(frames)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abridge.apis.messages.blocks import Block, MessageState, ReasoningBlock
+from abridge.apis.messages.blocks import LANE, Block, MessageState, ReasoningBlock
 from abridge.apis.messages.framing import Framing
-from abridge.core.conversation import Json
+from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import Event
 
 
@@ -24,20 +24,29 @@ class AnswerBlocks:
         """Return whether upstream has begun a block and not ended it."""
         return not all(block.is_ended for block in self.all)
 
-    def find(self, index: int | None) -> Block | None:
-        """Return the block that began last under an index."""
-        return self._by_index.get(index)
+    def as_content(self) -> list[tuple[ItemKey | None, Json]]:
+        """Return the blocks as a message has them, each with the reasoning item that it became."""
+        read = ((block, block.to_json()) for block in self.all)
+        return [
+            (None if block.item is None else (LANE, block.item), content_block)
+            for block, content_block in read
+            if content_block is not None
+        ]
 
-    def add(self, index: int | None, content_block: Json) -> Block:
+    def find(self, index: object) -> Block | None:
+        """Return the block that began last under an index."""
+        return self._by_index.get(_known_index(index))
+
+    def add(self, index: object, content_block: Json) -> Block:
         block = self._framing.make_block(content_block, self._state)
         self.untranslated += not (block.is_translated or self._framing.carries_frames)
         block.index = len(self.all)
         block.is_moved = index != block.index
         self.all.append(block)
-        self._by_index[index] = block
+        self._by_index[_known_index(index)] = block
         return block
 
-    def open(self, index: int | None, content_block: Json, frame: bytes | None) -> list[Event]:
+    def open(self, index: object, content_block: Json, frame: bytes | None) -> list[Event]:
         """Open a block, in the place of one that is still open under its index."""
         previous = self.find(index)
         ending = self.close(previous) if previous is not None and previous.is_open else []
@@ -85,3 +94,7 @@ class AnswerBlocks:
         if not isinstance(block, ReasoningBlock) or not block.is_open:
             return []
         return self._framing.stop(block, None)
+
+
+def _known_index(index: object) -> int | None:
+    return index if isinstance(index, int) else None

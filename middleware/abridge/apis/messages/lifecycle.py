@@ -75,13 +75,14 @@ def unfold_start(event: Json) -> list[FramedEvent]:
 class MessageStop:
     """What upstream has said so far of why its answer stops.
 
-    It goes out at the end alone: upstream may go on after it, or have another reason then.
+    It waits until something else than the answer follows, or the end: upstream may go on after it,
+    or have another reason then.
     """
 
     def __init__(self) -> None:
         self.reason = ""
         self.is_last_word = False  # nothing more of the answer has come since
-        self.frame: bytes | None = None
+        self._frame: bytes | None = None
         self._event: Json = {}
 
     def note(self, event: Json) -> None:
@@ -103,8 +104,13 @@ class MessageStop:
             delta = {**as_object(self._event.get("delta")), **told}
             event = {**self._event, **event, "delta": delta, "usage": usage}
             frame = frame and encode_event("message_delta", event)
-        self._event, self.frame = event, frame
+        self._event, self._frame = event, frame
         return True
+
+    def release(self) -> bytes | None:
+        """Return the frame that says so, once."""
+        frame, self._frame, self._event = self._frame, None, {}
+        return frame
 
 
 def block_type(content_block: Json) -> str:

@@ -41,7 +41,7 @@ from abridge.apis.messages.blocks import (
     is_stray,
 )
 from abridge.apis.messages.errors import read_error_event
-from abridge.apis.messages.framing import Framing
+from abridge.apis.messages.framing import Framing, without_frames
 from abridge.apis.messages.hiding import MessageRebuilder, show_block
 from abridge.apis.messages.history import record_joined_turn, record_turns
 from abridge.apis.messages.inline import InlineThinking
@@ -63,7 +63,6 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
-    Passthrough,
     ResponseEnded,
     ResponseStarted,
     UsageReported,
@@ -190,7 +189,7 @@ class MessagesReader:
         events += self._finish(reason)
         usage = read_usage(self._usage)
         self._ended = True
-        return [*self._select(events), ResponseEnded(None, frame, ok=True, usage=usage)]
+        return [*without_frames(events), ResponseEnded(None, frame, ok=True, usage=usage)]
 
     def observed(self) -> Observation:
         """Return nothing: Messages leaves providers no choice of format."""
@@ -199,14 +198,8 @@ class MessagesReader:
     def recorded_turns(self) -> list[RecordedTurn]:
         if not self._state.is_complete:
             return []
-        read = ((block, block.to_json()) for block in self._blocks.all)
-        content = [
-            (None if block.item is None else (LANE, block.item), content_block)
-            for block, content_block in read
-            if content_block is not None
-        ]
         record = record_turns if self._carries_frames else record_joined_turn
-        return record(content)
+        return record(self._blocks.as_content())
 
     def _count_fault(self) -> list[Event]:
         self.faults += 1
@@ -216,21 +209,24 @@ class MessagesReader:
         """Read a frame of which no event was parsed, or one after the end.
 
         Without an event that cannot be read the answer would be another one, so it fails. A comment
-        passes, and so does the `[DONE]` that some gateways send here, too, once all is said.
+        passes.
         """
-        if data is not None and not self._ended:
+        if data is None:
+            return [] if self._hides_raw else self._framing.other(frame)
+        if data.startswith(sse.DONE):
+            return self._read_done(frame)
+        if not self._ended:
             if (valid := replace_invalid(frame)) != frame:
                 return self.read(valid)
             if begins_object(data):
                 return self._fail(UNREADABLE)
-        is_done = data is not None and data.startswith(sse.DONE)
-        if is_done and not (self._ended and self._carries_frames):
-            return []
-        if data is not None and not is_done:
-            return [] if self._is_given_up else self._count_fault()
-        if self._hides_raw:
-            return self._framing.other(sse.encode_frame(sse.DONE)) if is_done else []
-        return self._framing.other(frame)
+        return [] if self._is_given_up else self._count_fault()
+
+    def _read_done(self, frame: bytes) -> list[Event]:
+        """Read the `[DONE]` that some gateways send here, too. It passes after the end."""
+        if not self._ended:
+            return self._note_stop(self._end_frame)
+        return self._framing.other(sse.encode_frame(sse.DONE) if self._hides_raw else frame)
 
     def _passes(self, event: Json) -> bool:
         """Return whether an event is read as it is: it waits for none, and no thinking is to be
@@ -254,7 +250,9 @@ class MessagesReader:
 
     def _handle(self, event: Json, frame: bytes | None) -> list[Event]:
         handler = self._HANDLERS.get(string(event.get("type")))
-        return self._framing.other(frame) if handler is None else handler(self, event, frame)
+        if handler is None:
+            return [*self._release_stop(), *self._framing.other(frame)]
+        return handler(self, event, frame)
 
     # Beginning
 
@@ -288,16 +286,15 @@ class MessagesReader:
     # Blocks
 
     def _on_block_start(self, event: Json, frame: bytes | None) -> list[Event]:
-        content_block, index = event.get("content_block"), _block_index(event)
+        content_block, index = event.get("content_block"), event.get("index")
         if not isinstance(content_block, dict):
             return self._count_fault()
         return [*self._ensure_started(), *self._blocks.open(index, content_block, frame)]
 
     def _on_block_delta(self, event: Json, frame: bytes | None) -> list[Event]:
-        delta, index = event.get("delta"), _block_index(event)
+        delta, block = event.get("delta"), self._blocks.find(event.get("index"))
         if not isinstance(delta, dict):
             return self._count_fault()
-        block = self._blocks.find(index)
         if is_lost_fragment(delta, block):
             return [*self._count_fault(), *self._fail(STRAY_ARGUMENTS)]
         if block is None or is_stray(delta, block, is_translated=not self._carries_frames):
@@ -318,19 +315,12 @@ class MessagesReader:
         return [*events, *self._framing.add_delta(block, event, frame)]
 
     def _on_block_stop(self, event: Json, frame: bytes | None) -> list[Event]:
-        block = self._blocks.find(_block_index(event))
+        block = self._blocks.find(event.get("index"))
         if block is not None:
             block.is_ended = True
         if block is None or not block.is_open:
             return self._count_fault()
         return self._blocks.close(block, frame)
-
-    def _select(self, events: list[Event]) -> list[Event]:
-        """Return the events of a whole message without those that stand for frames alone."""
-        selected = [event for event in events if not isinstance(event, Passthrough)]
-        for event in selected:
-            event.frame = None
-        return selected
 
     # End
 
@@ -342,13 +332,18 @@ class MessagesReader:
             return []
         return [*self._ensure_started(), self._report_usage(frame)]
 
+    def _release_stop(self) -> list[Event]:
+        frame = self._stop.release()
+        return [] if frame is None else [self._report_usage(frame)]
+
     def _report_usage(self, frame: bytes | None) -> Event:
         return UsageReported(None, frame, read_usage(self._usage) or Tokens())
 
     def _on_message_stop(self, _event: Json, frame: bytes | None) -> list[Event]:
+        return self._count_fault() if self._stopped else self._note_stop(frame)
+
+    def _note_stop(self, frame: bytes | None) -> list[Event]:
         """End the answer, unless why it stops is still to come: some say so afterwards."""
-        if self._stopped:
-            return self._count_fault()
         self._stopped, self._end_frame = True, frame
         return self.end() if self._stop.reason or self._failure is not None else []
 
@@ -363,8 +358,9 @@ class MessagesReader:
             return [*events, *self._fail(UNFINISHED)]
         self._ended = True
         events += self._finish(self._stop.reason)
-        if self._carries_frames:
-            events.append(self._report_usage(self._stop.frame or self._make_stop()))
+        events += self._release_stop()
+        if self._carries_frames and not self._stop.reason:
+            events.append(self._report_usage(self._make_stop()))
         frame = self._end_frame or self._framing.make_frame("message_stop", {})
         usage = read_usage(self._usage)
         return [*events, ResponseEnded(None, frame, ok=True, usage=usage)]
@@ -420,7 +416,8 @@ class MessagesReader:
         complete = complete_error(event, self._failure.message)
         if complete != parse_frame(frame):
             frame = encode_event("error", complete)
-        return [*self._blocks.break_off(), ErrorReported(None, frame, self._failure)]
+        ending = [*self._blocks.break_off(), *self._release_stop()]
+        return [*ending, ErrorReported(None, frame, self._failure)]
 
     def _read_error(self, event: Json) -> ErrorDetail:
         """Read an error, in other words where upstream's may repeat what is hidden."""
@@ -436,11 +433,6 @@ class MessagesReader:
         "message_stop": _on_message_stop,
         "error": _on_error,
     }
-
-
-def _block_index(event: Json) -> int | None:
-    index = event.get("index")
-    return index if isinstance(index, int) else None
 
 
 def _proceed(order: BlockOrder, block: Block, text: str, frame: bytes | None) -> Event:
