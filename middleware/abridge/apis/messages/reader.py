@@ -362,8 +362,8 @@ class MessagesReader:
         if self._carries_frames and not self._stop.reason:
             events.append(self._report_usage(self._make_stop()))
         frame = self._end_frame or self._framing.make_frame("message_stop", {})
-        usage = read_usage(self._usage)
-        return [*events, ResponseEnded(None, frame, ok=True, usage=usage)]
+        usage, error = read_usage(self._usage), self._failure
+        return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
 
     def _flush(self) -> list[Event]:
         """Read what waits, as nothing more can come."""
