@@ -225,9 +225,12 @@ class TestChat:
         await say(app, [{"role": "user", "content": "Hello"}, returned, USER])
         assert "reasoning" not in upstream.requests[1].json["messages"][1]
 
-    async def test_marks_are_removed_without_a_store(self) -> None:
+    @pytest.mark.parametrize(
+        "mark", [{"summary_error": {"code": "timeout"}}, {"hosted_calls": [{"type": "mcp_call"}]}]
+    )
+    async def test_marks_are_removed_without_a_store(self, mark: dict[str, Any]) -> None:
         upstream = answers({"content": "Done."})
-        marked = {"role": "assistant", "content": "So.", "summary_error": {"code": "timeout"}}
+        marked = {"role": "assistant", "content": "So.", **mark}
         body = {"model": "m", "messages": [USER, marked, USER]}
         await call(make(upstream), CHAT, body)
         assert upstream.requests[0].json["messages"][1] == {"role": "assistant", "content": "So."}

@@ -125,6 +125,17 @@ async def test_attribution_is_noticed_however_the_body_is_written(
         assert json.loads(await sent(path, data, history={"store": store})) == clean
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", " : ")])
+async def test_citations_of_abridges_do_not_reach_anthropic(separators: tuple[str, str]) -> None:
+    cited = {"type": "web_search_result_location", "url": "u", "encrypted_index": ""}
+    text = {"type": "text", "text": "So."}
+    said = [{"role": "assistant", "content": [{**text, "citations": [cited]}]}, USER]
+    body = {"model": "m", "max_tokens": 9, "messages": [USER, *said]}
+    data = json.dumps(body, separators=separators).encode()
+    (block,) = json.loads(await sent("/v1/messages", data))["messages"][1]["content"]
+    assert block == {**text, "citations": None}
+
+
 SCHEMA = {"type": "object", "properties": {"reasoning": {"type": "array"}}, "required": ["a"]}
 UNMARKED: list[Json] = [
     {"messages": [USER, message(tool_call()), USER], "reasoning": {"effort": "low"}},

@@ -171,6 +171,9 @@ def _open_block(seen: MessagesStream, event: dict[str, Any]) -> dict[str, Any]:
 
 def _check_delta(block: dict[str, Any], event: dict[str, Any]) -> None:
     delta = event["delta"]
+    if delta["type"] == "citations_delta":
+        assert block["type"] == "text", "only texts cite"
+        block["citations"] = [*(block.get("citations") or []), delta["citation"]]
     if delta["type"] not in DELTAS:
         return
     kind, source = DELTAS[delta["type"]]
@@ -270,6 +273,16 @@ def _check_with_anthropic(seen: MessagesStream) -> None:
         return
     added = snapshot.to_dict()
     for ours, theirs in zip(seen.blocks, added["content"], strict=True):  # type: ignore[arg-type]
-        for name in ("type", "text", "thinking", "signature", "data", "id", "name", "input"):
+        for name in (
+            "type",
+            "text",
+            "thinking",
+            "signature",
+            "data",
+            "id",
+            "name",
+            "input",
+            "citations",
+        ):
             assert ours.get(name) == theirs.get(name), f"anthropic reads another {name}"
     assert added["stop_reason"] == seen.stop_reason

@@ -9,9 +9,11 @@ from abridge.apis import sse
 from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
+from abridge.apis.gemini.api import GEMINI
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     ErrorDetail,
     ErrorReported,
@@ -35,6 +37,7 @@ TRANSLATING_READERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
     "chat": CHAT.upstream.translating_reader,
     "responses": RESPONSES.upstream.translating_reader,
     "messages": MESSAGES.upstream.translating_reader,
+    "gemini": GEMINI.translating_reader,
 }
 
 
@@ -66,8 +69,17 @@ class Answer:
     calls: list[Call] = field(default_factory=list)
     stretches: list[Stretch] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
+    citations: list[CitationDelta] = field(default_factory=list)
     stop: str | None = None
+    hosted_calls: list[dict[str, str]] = field(default_factory=list)
     open: bool = False
+
+    @property
+    def cited(self) -> list[tuple[str, str]]:
+        """The sources, each with the words of the passage that it is named for."""
+        passages = [citation.passage or (0, 0) for citation in self.citations]
+        words = [self.text[start:end] for start, end in passages]
+        return [(one.source, said) for one, said in zip(self.citations, words, strict=True)]
 
     @property
     def raw(self) -> str:
@@ -99,6 +111,7 @@ class Answer:
             case Finished():
                 assert self.stop is None, "a lane stops once"
                 self.stop = event.reason
+                self.hosted_calls = [dict(call) for call in event.hosted_calls]
 
     def _think(self, event: ReasoningDelta | NativeSummary | ProviderState) -> None:
         stretch = self.stretches[-1]
@@ -116,7 +129,9 @@ class Answer:
 
     def _say(self, event: ContentDelta) -> None:
         self.tokens += [str(entry.get("token")) for entry in event.logprobs]
-        if isinstance(event, ToolCallDelta):
+        if isinstance(event, CitationDelta):
+            self.citations.append(event)
+        elif isinstance(event, ToolCallDelta):
             self._call(event)
         elif isinstance(event, RefusalDelta):
             self.refusal += event.refusal

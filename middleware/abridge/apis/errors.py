@@ -24,6 +24,10 @@ STRAY_ARGUMENTS = ErrorDetail(
     "upstream_error", "Upstream sent arguments of a call that was over, or had not begun."
 )
 
+TURN_PAUSED = ErrorDetail(
+    "upstream_error", "Upstream paused its turn, which clients of this API have no way to resume."
+)
+
 TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""
 

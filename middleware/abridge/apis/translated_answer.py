@@ -11,6 +11,7 @@ from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import DeltaFrame
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     ErrorDetail,
     ErrorReported,
@@ -47,6 +48,12 @@ class Content(Protocol):
 
     def write_answer(self, event: ContentDelta, /) -> WireEvents: ...
 
+    @property
+    def has_open_text(self) -> bool: ...
+
+    def cite(self, citation: CitationDelta, /) -> WireEvents:
+        """Name a source of the open text."""
+
 
 class TranslatedAnswer(ABC):
     """One answer. A stream fails once more than `limit` characters came of it."""
@@ -59,6 +66,7 @@ class TranslatedAnswer(ABC):
         self._lane: int | None = None
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
+        self._citations: list[CitationDelta] = []  # those that no text was open for
 
     def compose(self, event: Event) -> WireEvents:
         """Build what an event becomes in a stream."""
@@ -102,7 +110,7 @@ class TranslatedAnswer(ABC):
             return
         match event:
             case ContentDelta():
-                yield from self._content.write_answer(event)
+                yield from self._write_answer(event)
             case ReasoningStarted():
                 yield from self._content.start_reasoning()
             case ReasoningEnded():
@@ -117,6 +125,18 @@ class TranslatedAnswer(ABC):
                 yield from self._end(event)
             case _:
                 yield from self._content.write_reasoning(event)
+
+    def _write_answer(self, event: ContentDelta) -> WireEvents:
+        """Write a piece of the answer. Sources are named in the open text; without one, they wait
+        for the next."""
+        if isinstance(event, CitationDelta):
+            self._citations.append(event)
+        else:
+            yield from self._content.write_answer(event)
+        if self._citations and self._content.has_open_text:
+            waiting, self._citations = self._citations, []
+            for citation in waiting:
+                yield from self._content.cite(citation)
 
     def _is_other_choice(self, lane: int | None) -> bool:
         """Return whether the event is of another choice than the first: the API has one."""

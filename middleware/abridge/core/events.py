@@ -13,7 +13,8 @@ summary's own events, and a Writer turns them into wire events again.
     ├── ReasoningEnded     the item, or this stretch of it, ends
     ├── ContentDelta       a piece of the answer: of its text
     │   ├── RefusalDelta       of a refusal
-    │   └── ToolCallDelta      of a tool call
+    │   ├── ToolCallDelta      of a tool call
+    │   └── CitationDelta      a source of what it says
     ├── TurnRecorded       the lane's whole turn, if there was reasoning in it
     ├── Finished           the finish reason of the lane
     ├── ProviderState      opaque state that stands for reasoning, or signs it
@@ -152,6 +153,35 @@ class ToolCallDelta(ContentDelta):
 
 
 @dataclass(slots=True)
+class CitationDelta(ContentDelta):
+    """A source that upstream names for its answer, or for a passage of it.
+
+    Only translating readers report it. It comes as soon as its passage is known, which may be
+    before that has been said, or once other things were.
+    """
+
+    url: str = ""  # its address; empty if it is not on the web
+    file_id: str = ""  # what upstream calls it otherwise
+    title: str = ""
+    quote: str = ""  # its own words
+    passage: tuple[int, int] | None = None
+    """Where the passage begins and ends, in characters of the answer's text, which is that of all
+    its messages; None if upstream does not say."""
+
+    @property
+    def source(self) -> str:
+        return self.url or self.file_id
+
+    def passage_after(self, before: int, length: int) -> tuple[int, int]:
+        """Return the passage within a text that comes after so many characters of the answer and
+        has this length: an empty one at its beginning, which claims nothing, if it is elsewhere or
+        unknown."""
+        start, end = self.passage or (0, 0)
+        is_within = self.passage is not None and before <= start <= end <= before + length
+        return (start - before, end - before) if is_within else (0, 0)
+
+
+@dataclass(slots=True)
 class TurnRecorded(Event):
     """The lane's whole turn.
 
@@ -170,6 +200,9 @@ class Finished(Event):
 
     reason: FinishReason
     stop_sequence: str = ""  # that at which the model stopped, where upstream names it
+    hosted_calls: Sequence[Mapping[str, str]] = ()
+    """The `type` and, where it has one, the `name` of each call that upstream ran itself, if the
+    answer consists of nothing else."""
 
 
 @dataclass(slots=True)
@@ -232,7 +265,7 @@ class SummaryPartDone(Event):
 
 
 CONTINUING_EVENTS: frozenset[type[Event]] = frozenset(
-    {ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, Passthrough}
+    {ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta, Passthrough}
 )
 """Types of the events that begin and end nothing."""
 
@@ -243,6 +276,7 @@ TEXT_ATTRIBUTES: dict[type[Event], tuple[str, ...]] = {
     ContentDelta: ("text",),
     RefusalDelta: ("text", "refusal"),
     ToolCallDelta: ("text", "arguments"),
+    CitationDelta: ("url", "file_id", "title", "quote"),
     ReasoningDelta: ("text",),
     NativeSummary: ("text",),
     ProviderState: ("data",),

@@ -35,6 +35,8 @@ ABRIDGE_PATTERN = re.compile(
             rb'reasoning_ref"',
             rb'reasoning"\s{0,20}:\s{0,20}\[',  # only calls that were attributed have such a list
             rb'signature":\s{0,20}""',
+            rb'encrypted_index"\s{0,20}:\s{0,20}""',
+            rb'hosted_calls"',
             re.escape(ENVELOPE_PREFIX.encode()),
         )
     )

@@ -101,7 +101,10 @@ CANDIDATES: dict[str, Json] = {
         "groundingMetadata": {
             "webSearchQueries": [SENTENCE],
             "searchEntryPoint": {"renderedContent": SENTENCE},
-            "groundingChunks": [{"web": {"uri": "x:", "title": SENTENCE}}],
+            "groundingChunks": [
+                {"web": {"uri": SENTENCE, "title": f"{TAGGED}Page", "x": SENTENCE}}
+            ],
+            "groundingSupports": [{"segment": {"text": SENTENCE}, "groundingChunkIndices": [0]}],
         }
     },
     "log probabilities": {"logprobsResult": {"chosenCandidates": [{"token": SENTENCE}]}},

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     ErrorReported,
     Event,
@@ -101,6 +102,8 @@ def _add_content(answer: ReadAnswer, event: Event) -> None:
         else:
             assert (event.id, event.name) == ("", "")
         answer.calls[event.call_index][2] += event.arguments
+    elif isinstance(event, CitationDelta):
+        answer.lines.append(("cited", event.source))
     elif isinstance(event, ContentDelta):
         assert event.text
         answer.join("text", event.text)

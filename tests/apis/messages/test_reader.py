@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from abridge.apis import sse
 from abridge.apis.display import Display
-from abridge.apis.errors import CONNECTION_LOST, STRAY_ARGUMENTS
+from abridge.apis.errors import CONNECTION_LOST, STRAY_ARGUMENTS, TURN_PAUSED
 from abridge.core.events import ContentDelta, ErrorReported, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
 from tests.apis.messages.legality import ReadAnswer, check_events
@@ -120,11 +120,6 @@ class TestEvents:
     def test_text_blocks_are_one_text(self) -> None:
         assert streamed(stream([text("One, "), text("two.")])).lines == [("text", "One, two.")]
 
-    def test_citations_are_dropped(self) -> None:
-        frames = stream([text("Hi")])
-        frames.insert(4, delta(0, "citations", citation={"type": "page_location"}))
-        assert streamed(frames).lines == [("text", "Hi")]
-
     def test_the_tools_of_the_server_are_skipped_and_counted(self) -> None:
         by = reader()
         content = [thinking("One."), *search(), thinking("Two."), text("So."), tool_use()]
@@ -146,12 +141,17 @@ class TestEvents:
 
 
 class TestStops:
+    def test_a_paused_turn_is_an_error_that_says_so(self) -> None:
+        for seen in streamed(stream([text("Hi")], "pause_turn")), whole([text("Hi")], "pause_turn"):
+            assert (seen.text, seen.reason) == ("Hi", None)
+            assert seen.end is not None
+            assert (seen.end.ok, seen.end.error) == (False, TURN_PAUSED)
+
     @pytest.mark.parametrize(
         ("given", "reason"),
         [
             ("end_turn", "stop"),
             ("stop_sequence", "stop"),
-            ("pause_turn", "stop"),
             ("tool_use", "stop"),
             ("max_tokens", "length"),
             ("model_context_window_exceeded", "length"),

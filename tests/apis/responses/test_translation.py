@@ -348,3 +348,34 @@ def test_deltas_do_not_add_up_what_was_said_before(monkeypatch: pytest.MonkeyPat
         reader.read(each)
     assert len(deltas) > 1
     assert not added_up
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+@pytest.mark.parametrize("output", [[], [message_item(0, ANSWER)]], ids=["empty", "begun"])
+def test_a_response_that_is_not_finished_is_an_error_that_says_so(
+    status: str, output: list[dict[str, Any]]
+) -> None:
+    body = json.dumps(response(output, status=status)).encode()
+    turn = turn_of(read_events("responses", body, streamed=False))
+    assert not turn.ok
+    assert turn.error is not None
+    assert status in turn.error.message
+
+
+@pytest.mark.parametrize(
+    ("details", "stop"),
+    [
+        ({"reason": "max_output_tokens"}, "length"),
+        ({"reason": "content_filter"}, "content_filter"),
+        ({"reason": "max_tokens"}, "length"),
+        (None, "length"),
+    ],
+)
+@pytest.mark.parametrize("calls", [0, 1])
+def test_an_incomplete_response_was_cut_by_its_length_unless_it_was_filtered(
+    details: dict[str, str] | None, stop: str, calls: int
+) -> None:
+    output = [message_item(0, ANSWER), *[call_item(1, "add", ARGUMENTS)] * calls]
+    body = json.dumps(response(output, status="incomplete", incomplete_details=details)).encode()
+    turn = turn_of(read_events("responses", body, streamed=False))
+    assert (turn.answer.stop, turn.ok) == (stop, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,10 @@ class Recording:
 
     @property
     def api(self) -> str | None:
-        """`chat`, `responses`, `messages`, or None for one of another API."""
+        """`chat`, `responses`, `messages`, `gemini`, or None for one of another API."""
+        named = self.name.partition("-")[0]
+        if self.path.parent != RECORDINGS and named in READ:
+            return named
         head = self.data[:400]
         if self.streamed:
             if b"message_start" in head:
@@ -74,13 +78,30 @@ def recordings(*apis: str) -> list[Recording]:
     """Return the recordings of these APIs, by default of OpenAI's two."""
     if not RECORDINGS.is_dir():
         return []
-    found = [Recording(path) for path in sorted(RECORDINGS.glob("*.response.*"))]
-    return [recording for recording in found if recording.api in (apis or ("chat", "responses"))]
+    return _recorded_in(RECORDINGS, apis or ("chat", "responses"))
+
+
+def all_recordings() -> list[Recording]:
+    """Return every recording of every API, those of `more/` among them."""
+    return [*_recorded_in(RECORDINGS, READ), *_recorded_in(RECORDINGS / "more", READ)]
+
+
+def _recorded_in(folder: Path, apis: Collection[str]) -> list[Recording]:
+    found = [Recording(path) for path in sorted(folder.glob("*.response.*"))]
+    return [recording for recording in found if recording.api in apis]
 
 
 def chunks_of(stream: bytes) -> list[dict[str, Any]]:
-    whole = stream if stream.endswith(b"\n\n") else stream + b"\n\n"
+    whole = stream if stream.endswith((b"\n\n", b"\r\n\r\n")) else stream + b"\n\n"
     return [json.loads(data) for _, data in frames(whole) if not data.startswith("[DONE]")]
+
+
+def bodies_of(data: bytes, *, streamed: bool) -> list[dict[str, Any]]:
+    """Return the chunks or events of a stream, or a whole body as one."""
+    if streamed:
+        return chunks_of(data)
+    body = json.loads(data)
+    return body if isinstance(body, list) else [body]
 
 
 def read_chat(data: bytes, *, streamed: bool) -> Content:
@@ -95,8 +116,7 @@ def read_chat(data: bytes, *, streamed: bool) -> Content:
         found.finish = choice.get("finish_reason") or found.finish
         for place, call in enumerate(message.get("tool_calls") or ()):
             known = calls.setdefault(call.get("index", place), ["", "", ""])
-            function = call.get("function") or {}
-            fresh = (call.get("id"), function.get("name"), function.get("arguments"))
+            fresh = (call.get("id"), *_function_of(call))
             known[:] = [old + (new or "") for old, new in zip(known, fresh, strict=True)]
     inline = INLINE.match(found.text)
     if inline:
@@ -104,6 +124,15 @@ def read_chat(data: bytes, *, streamed: bool) -> Content:
         found.text = found.text[inline.end() :]
     found.calls = [(call[0], call[1], call[2]) for _, call in sorted(calls.items())]
     return found
+
+
+def _function_of(call: dict[str, Any]) -> tuple[str, str]:
+    """Return a call's name and arguments; what a tool without a schema is given is its input."""
+    custom = call.get("custom") or {}
+    if custom.get("name"):
+        return custom["name"], json.dumps({"input": custom.get("input", "")})
+    function = call.get("function") or {}
+    return function.get("name") or "", function.get("arguments") or ""
 
 
 def _text(content: Any) -> str:
@@ -131,6 +160,9 @@ def read_response(data: bytes, *, streamed: bool) -> Content:
             found.text += "".join(part.get("text", "") for part in item["content"])
         elif item["type"] == "function_call":
             found.calls.append((item["call_id"], item["name"], item["arguments"]))
+        elif item["type"] == "custom_tool_call":
+            given = json.dumps({"input": item["input"]})
+            found.calls.append((item["call_id"], item["name"], given))
         elif item["type"] == "reasoning":
             found.raw += "".join(part["text"] for part in item.get("content") or ())
             found.native |= bool(item["summary"])
@@ -144,8 +176,8 @@ def read_messages(data: bytes, *, streamed: bool) -> Content:
         found.text += block.get("text", "")
         found.raw += block.get("thinking", "")
         if block["type"] == "tool_use":
-            given = "" if streamed else json.dumps(block["input"])
-            calls[index] = [block["id"], block["name"], given]
+            given = block.get("input")
+            calls[index] = [block["id"], block["name"], json.dumps(given) if given else ""]
         elif block["type"] == "input_json_delta" and index in calls:
             calls[index][2] += block["partial_json"]
     found.calls = [(call[0], call[1], call[2] or "{}") for call in calls.values()]
@@ -161,7 +193,60 @@ def _deltas(data: bytes) -> list[tuple[int, dict[str, Any]]]:
     return [(event["index"], part) for event, part in zip(events, found, strict=True) if part]
 
 
-READ = {"chat": read_chat, "responses": read_response, "messages": read_messages}
+def read_gemini(data: bytes, *, streamed: bool) -> Content:
+    found = Content()
+    for body in bodies_of(data, streamed=streamed):
+        found.finish = (body.get("promptFeedback") or {}).get("blockReason") or found.finish
+        for candidate in (body.get("candidates") or ())[:1]:
+            found.finish = candidate.get("finishReason") or found.finish
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                _read_part(part, found)
+    return found
+
+
+def _read_part(part: dict[str, Any], found: Content) -> None:
+    call = part.get("functionCall")
+    if call is not None and not call.get("name"):
+        _continue_call(call, found)
+    elif call is not None:
+        arguments = json.dumps(call.get("args") or {})
+        found.calls.append((call.get("id", ""), call["name"], arguments))
+    elif part.get("thought"):
+        found.raw += part.get("text", "")
+    else:
+        found.text += part.get("text", "")
+
+
+def _continue_call(call: dict[str, Any], found: Content) -> None:
+    """Put pieces of arguments into the last call: `jsonPath` says where each belongs."""
+    identity, name, text = found.calls[-1]
+    arguments = json.loads(text)
+    for piece in call.get("partialArgs") or ():
+        value = next(value for key, value in piece.items() if key.endswith("Value"))
+        _put(arguments, re.findall(r"\w+", piece["jsonPath"]), value)
+    found.calls[-1] = (identity, name, json.dumps(arguments))
+
+
+def _put(holder: Any, path: list[str], value: Any) -> None:
+    """Put a value, or the next piece of a text, at a path of names and places in lists."""
+    for key, following in zip(path, [*path[1:], None], strict=True):
+        place = int(key) if key.isdigit() else key
+        if isinstance(holder, list) and len(holder) == place:
+            holder.append(None)
+        before = holder[place] if isinstance(holder, list) else holder.get(place)
+        if following is None:
+            holder[place] = before + value if isinstance(before, str) else value
+        elif before is None:
+            holder[place] = [] if following.isdigit() else {}
+        holder = holder[place]
+
+
+READ = {
+    "chat": read_chat,
+    "responses": read_response,
+    "messages": read_messages,
+    "gemini": read_gemini,
+}
 
 
 def content_of(recording: Recording, data: bytes, api: str | None = None) -> Content:

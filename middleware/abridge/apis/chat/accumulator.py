@@ -58,6 +58,11 @@ class MessageAccumulator:
         """False once the limit is passed."""
         return self._remaining >= 0
 
+    def reserve(self, size: int) -> bool:
+        """Count what is kept elsewhere of the answer; return whether there is room for it."""
+        self._remaining -= size
+        return self.is_complete
+
     @property
     def has_calls(self) -> bool:
         return bool(self._calls)

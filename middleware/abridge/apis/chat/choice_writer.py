@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
+from abridge.apis.chat.citations import write_annotation
 from abridge.apis.chat.envelopes import (
     EnvelopeBuilder,
     list_visible_entries,
@@ -22,10 +23,12 @@ from abridge.apis.chat.envelopes import (
 )
 from abridge.apis.chat.reasoning import FieldLayout
 from abridge.apis.display import Display, Envelope, ListField
+from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.openai import MintId, complete_logprobs, mint_id
 from abridge.apis.tools import unwrap_free_text
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     Event,
     Finished,
@@ -38,6 +41,7 @@ from abridge.core.events import (
     SummaryTextDelta,
     ToolCallDelta,
     TurnRecorded,
+    text_size,
 )
 from abridge.core.model_request import Tool
 
@@ -79,11 +83,13 @@ class ChoiceWriter:
         self._tools = tools or {}
         self._mint_id = mint_id
         self._envelope_builder = envelope_builder
-        self.remaining = max_held  # characters of arguments that may still be held
+        self.remaining = max_held  # characters of arguments and sources that may still be held
         self.reasoning = ReasoningFields(display)
         self._blocks = ThinkingBlocks(with_text=whole)
         self._calls: dict[int, _WrittenCall] = {}
         self._last_message: int | None = None
+        self._separator_count = 0  # between messages of the answer
+        self._annotations: list[Json] = []
         self._error_written = False
 
     def write(self, event: Event) -> list[Json]:
@@ -187,7 +193,7 @@ class ChoiceWriter:
         return [self._wrap({"summary_error": error.as_dict()})]
 
     def _finish(self, event: Finished) -> list[Json]:
-        choices = self._write_held_calls()
+        choices = [*self._write_held_calls(), *self._write_sources(event)]
         if self._envelope_builder is not None:
             choices += self._write_envelope(self._envelope_builder.build())
         return [*choices, {"index": self.lane, "delta": {}, "finish_reason": event.reason}]
@@ -206,10 +212,27 @@ class ChoiceWriter:
         """Return a piece of the answer; a blank line separates several messages of upstream's."""
         is_new = self._last_message not in (None, event.message_index)
         self._last_message = event.message_index
-        return PART_SEPARATOR + event.text if is_new else event.text
+        if not is_new:
+            return event.text
+        self._separator_count += 1
+        return PART_SEPARATOR + event.text
 
     def _write_refusal(self, event: RefusalDelta) -> list[Json]:
         return [_add_logprobs(self._wrap_answer({"refusal": event.refusal}), event)]
+
+    def _hold_citation(self, event: CitationDelta) -> list[Json]:
+        """Hold a source until the answer is whole: OpenAI's client adds lists of several deltas up
+        only by an `index` in their entries, which annotations do not have."""
+        self.remaining -= text_size(event)
+        moved = len(PART_SEPARATOR) * self._separator_count
+        self._annotations.append(write_annotation(event, moved))
+        return []
+
+    def _write_sources(self, event: Finished) -> list[Json]:
+        """Write the sources, and what upstream ran itself."""
+        fields = {"annotations": self._annotations, HOSTED_CALLS: list(event.hosted_calls)}
+        written = {name: entries for name, entries in fields.items() if entries}
+        return [self._wrap(written)] if written else []
 
     def _write_call(self, event: ToolCallDelta) -> list[Json]:
         call = self._calls.get(event.call_index)
@@ -270,6 +293,7 @@ class ChoiceWriter:
         ContentDelta: _write_content,
         RefusalDelta: _write_refusal,
         ToolCallDelta: _write_call,
+        CitationDelta: _hold_citation,
         SummaryTextDelta: _write_summary,
         ReasoningStarted: _start_stretch,
         ReasoningDelta: _write_raw,

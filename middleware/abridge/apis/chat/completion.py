@@ -31,6 +31,7 @@ from abridge.apis.chat.reasoning import (
     without_reasoning,
 )
 from abridge.apis.display import Display
+from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import loads_exact, objects, parse_object, string
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.usage import CHAT_USAGE
@@ -227,6 +228,10 @@ class TranslatedCompletion:
         )
 
 
+OTHER_FIELDS = ("summary_error", "annotations", HOSTED_CALLS)
+"""Fields of a message that come whole, in one delta."""
+
+
 @dataclass(slots=True)
 class _ChoiceSum:
     """A choice of a completion, added up from the choices of its chunks."""
@@ -239,7 +244,7 @@ class _ChoiceSum:
     def add(self, choice: Json) -> None:
         delta = choice["delta"]
         self.message.add(delta)
-        self.other_fields.update({key: delta[key] for key in ("summary_error",) if key in delta})
+        self.other_fields.update({key: delta[key] for key in OTHER_FIELDS if key in delta})
         for name, entries in (choice.get("logprobs") or {}).items():
             if entries:
                 self.logprobs.setdefault(name, []).extend(entries)

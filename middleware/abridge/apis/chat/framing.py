@@ -41,6 +41,9 @@ class Framing(Protocol):
 
     failed: bool  # an error was reported
 
+    def note_body(self, body: Json, /) -> None:
+        """Note what a chunk, or a completion, says beside its choices."""
+
     def read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
     ) -> list[ChunkPiece]:
@@ -68,6 +71,9 @@ class OriginalFrames:
     def __init__(self, *, obfuscate: bool = False) -> None:
         self.failed = False
         self._obfuscates = obfuscate
+
+    def note_body(self, _body: Json, /) -> None:
+        """Do nothing: all of it passes."""
 
     def read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool

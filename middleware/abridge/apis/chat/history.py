@@ -32,13 +32,14 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
+from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import dumps, objects, string
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile
 
-ABRIDGE_FIELDS = ("summary_error",)
+ABRIDGE_FIELDS = ("summary_error", HOSTED_CALLS)
 """Fields that Abridge adds to a message besides reasoning."""
 
 _NAMES = frozenset({*ABRIDGE_FIELDS, *REASONING_FIELDS, LITELLM_COPIES})

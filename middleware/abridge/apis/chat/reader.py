@@ -271,6 +271,7 @@ class ChatReader:
 
         Azure first sends filter results without choices, in a chunk whose id and model are empty.
         """
+        self._framing.note_body(chunk)
         if self._started or not chunk.get("choices"):
             return []
         self._started = True

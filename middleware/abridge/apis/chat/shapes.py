@@ -178,6 +178,10 @@ COMPLETION = shapes.fields(
         "choices": shapes.each(_CHOICE),
         "usage": shapes.figures,
         "error": whole_error,
+        "citations": shapes.each(shapes.address),  # docs.perplexity.ai; xAI
+        "search_results": shapes.each(  # docs.perplexity.ai
+            shapes.fields({"url": shapes.address, "title": shapes.text, "date": shapes.text})
+        ),
         "prompt_filter_results": shapes.each(  # Azure
             shapes.fields(
                 {"prompt_index": shapes.number, "content_filter_results": _FILTER_RESULTS}

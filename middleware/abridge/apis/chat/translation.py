@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
 from abridge.apis.chat.choice_reader import REASONING_ITEM, ChoiceReader, ChunkPiece
+from abridge.apis.chat.citations import read_annotations, read_listed
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.reasoning import LIST_FIELDS, find_reasoning, get_delta
 from abridge.apis.endings import reason_of_parts
@@ -20,6 +21,7 @@ from abridge.apis.json import dumps, objects, string
 from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     ErrorReported,
     Event,
@@ -32,6 +34,7 @@ from abridge.core.events import (
     ReasoningStarted,
     RefusalDelta,
     ToolCallDelta,
+    text_size,
 )
 
 EXPLICIT_REASONS: Mapping[str, FinishReason] = {
@@ -39,6 +42,9 @@ EXPLICIT_REASONS: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 """Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
+
+FIRST_CHOICE = 0
+"""The choice that the sources are of which are listed beside all choices."""
 
 STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
 """Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
@@ -53,13 +59,19 @@ class TranslatedEvents:
 
     def __init__(self) -> None:
         self._choices: dict[int, ChoiceTranslation] = {}
+        self._listed: list[CitationDelta] = []  # sources that no choice names
         self.failed = False
+
+    def note_body(self, body: Json, /) -> None:
+        self._listed = read_listed(body, FIRST_CHOICE) or self._listed
 
     def read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
     ) -> list[ChunkPiece]:
         translation = self._get_choice(reader)
         events = translation.read(reader, choice, separate_finish=separate_finish)
+        listed = self._listed if reader.lane == FIRST_CHOICE else []
+        events = translation.add_citations(events, reader, get_delta(choice), listed)
         if self.failed:
             events = [event for event in events if not isinstance(event, ErrorReported)]
         self.failed = self.failed or translation.failed
@@ -93,7 +105,33 @@ class ChoiceTranslation:
         self.calls = ToolCallFragments(lane)
         self._finish_reported = False
         self._held_blank = ""
+        self._citations: list[CitationDelta] = []  # held until the text ends
+        self._has_cited = False
+        self._has_reasoned = False
         self.failed = False
+
+    def add_citations(
+        self, events: list[Event], reader: ChoiceReader, delta: Json, listed: list[CitationDelta]
+    ) -> list[Event]:
+        """Add the sources at the end of the text: before the first call, or the finish.
+
+        Those that are listed beside the choices are more of the same where some are annotated.
+        Reasoning may have stood in the text, and moved all passages.
+        """
+        named = read_annotations(delta, self._lane)
+        self._citations += [one for one in named if reader.message.reserve(text_size(one))]
+        self._has_reasoned |= any(isinstance(event, ReasoningStarted) for event in events)
+        ends = (isinstance(event, ToolCallDelta | Finished) for event in events)
+        place = next((place for place, is_end in enumerate(ends) if is_end), None)
+        if place is None:
+            return events
+        citations, self._citations = self._citations, []
+        if isinstance(events[-1], Finished) and not (citations or self._has_cited):
+            citations = listed
+        self._has_cited = self._has_cited or bool(citations)
+        if self._has_reasoned:
+            citations = [replace(citation, passage=None) for citation in citations]
+        return [*events[:place], *citations, *events[place:]]
 
     def read(self, reader: ChoiceReader, choice: Json, *, separate_finish: bool) -> list[Event]:
         """Read a chunk's choice. Opaque state opens a stretch even if it comes alone."""

@@ -8,18 +8,21 @@ A call's signature belongs to the item before the call, or is one of its own.
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import chain
 
 from abridge.apis.display import Display
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.partial_calls import PartialCall, is_partial
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
+from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, string
 from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
 from abridge.apis.tags import TagPiece
 from abridge.apis.thinking import JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
+    FRAME_OVERHEAD,
     ContentDelta,
     ErrorDetail,
     Event,
@@ -33,6 +36,9 @@ from abridge.providers.profile import Profile
 
 TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
 """The keys of a text of the answer (ai.google.dev: api/caching, `Part`)."""
+
+HOSTED_CALL_KINDS = frozenset({"toolCall", "executableCode"})
+"""Parts with what Google runs itself (ai.google.dev: api/caching, `Part`)."""
 
 LANE = 0
 """The only lane: the whole answer waits together."""
@@ -49,6 +55,8 @@ class PartReader:
         self._left_out = 0  # parts that no other API has, and blocks of thinking
         self._filter = ThinkingFilter.for_answer(profile, limit) if display.hides_raw else None
         self._limit = self._room_left = limit
+        self._hides_text = False  # thinking was taken out of texts
+        self._hosted_calls: list[dict[str, str]] = []
         self._is_thinking = False  # the last item is open
         self._kept: list[tuple[Json, list[str]]] = []  # each part but for its text, and that
         self._partial_call: PartialCall | None = None  # the one that is open
@@ -74,6 +82,20 @@ class PartReader:
             return True
         return streamed and "text" in self._last_part
 
+    @property
+    def shown_text(self) -> str | None:
+        """The text of the answer; None if it is not known any more."""
+        if self._hides_text or not self.is_complete:
+            return None
+        return "".join(
+            chain.from_iterable(texts for part, texts in self._kept if not is_thought(part))
+        )
+
+    @property
+    def only_hosted_calls(self) -> list[dict[str, str]]:
+        """The calls that Google ran itself, if there is nothing else."""
+        return [] if self.call_count or self.shown_text != "" else self._hosted_calls
+
     def kept_parts(self) -> list[Json]:
         """Return the answer's parts, each text in one piece."""
         return [{"text": "".join(texts), **rest} if texts else rest for rest, texts in self._kept]
@@ -93,7 +115,15 @@ class PartReader:
             self._keep_text(part, {})
             return self._read_text(part["text"])
         self._left_out += 1
+        self._note_hosted_call(part)
         return []
+
+    def _note_hosted_call(self, part: Json) -> None:
+        for kind in part.keys() & HOSTED_CALL_KINDS:
+            tool = self.check(as_object(part[kind]).get("toolType"), name)
+            self._room_left -= FRAME_OVERHEAD
+            if self.is_complete:
+                self._hosted_calls.append(describe_call(kind, tool))
 
     def _is_understood(self, part: Json) -> bool:
         """Return whether a text is certain to be the answer's: where reasoning is hidden, an
@@ -158,6 +188,7 @@ class PartReader:
             return []
         rest = self._filter.abort() if abort else self._filter.end()
         self._left_out += self._filter.blocks
+        self._hides_text = self._hides_text or self._filter.blocks > 0
         self._filter.blocks = 0
         return _text_events(rest)
 

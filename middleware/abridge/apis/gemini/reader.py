@@ -15,6 +15,7 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.gemini.history import record_turn
 from abridge.apis.gemini.parts import LANE, PartReader
@@ -74,6 +75,7 @@ class GeminiReader:
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self._parts = PartReader(profile, display, limit)
         self._hides_raw = display.hides_raw
+        self._citations = AnswerCitations(hides_raw=display.hides_raw)
         self._response_id = ""
         self._usage: Json = {}
         self._reason = ""  # upstream's finish reason
@@ -86,7 +88,7 @@ class GeminiReader:
 
     @property
     def dropped(self) -> int:
-        return self._parts.dropped
+        return self._parts.dropped + self._citations.dropped
 
     def read_delta(self, data: bytes) -> None:
         """Read nothing: each frame is parsed."""
@@ -114,7 +116,13 @@ class GeminiReader:
             return [*self._parts.abort(), ended]
         return [
             *self._parts.end(self._response_id, is_cut=self._reason in FINISH_REASONS),
-            Finished(LANE, None, self._finish_reason()),
+            *self._citations.read(self._parts.shown_text),
+            Finished(
+                LANE,
+                None,
+                self._finish_reason(),
+                hosted_calls=self._parts.only_hosted_calls,
+            ),
             ResponseEnded(None, None, ok=True, usage=usage),
         ]
 
@@ -146,6 +154,7 @@ class GeminiReader:
         for candidate in (one for one in candidates if one.get("index") in (None, 0)):
             for part in objects(as_object(candidate.get("content")).get("parts")):
                 events += self._parts.read(part, self._response_id)
+            self._citations.note(candidate)
             self._reason = string(candidate.get("finishReason")) or self._reason
         failure = self._parts.failure
         return events if failure is None else [*events, *self.end(failure)]

@@ -38,6 +38,7 @@ class MessageState:
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self.item_count = 0
         self.call_count = 0
+        self.text_length = 0  # characters shown in the texts that have ended, as far as translated
         self.hidden_blocks = 0  # blocks of thinking that were taken out of texts
         self._drops = DropCount()
         self._profile = profile
@@ -216,8 +217,7 @@ class RedactedThinkingBlock(ReasoningBlock):
 
 
 class TextBlock(Block):
-    """Answer text. Citations are dropped: clients of another API could not resolve what they point
-    at."""
+    """Answer text."""
 
     is_translated = True
     text_field = "text"

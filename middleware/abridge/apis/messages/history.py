@@ -21,6 +21,7 @@ from abridge.apis.display import UNSEALED, UNSEALED_RAW, OpenEnvelope, is_envelo
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.messages.calls import upstream_call_id
+from abridge.apis.messages.citations import strip_citations
 from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.places import PlaceTracker
 from abridge.apis.tags import may_have_tags
@@ -81,6 +82,7 @@ class MessagesHistory:
                 if _is_ours(block) or is_our_summary(_thinking_text(block)):
                     removed += 1
                     continue
+            removed += strip_citations(block)
             remaining.append(block)
         answer = strip_content(remaining, is_our_summary)
         if answer is not remaining:

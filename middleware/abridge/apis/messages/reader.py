@@ -52,9 +52,9 @@ from abridge.apis.messages.lifecycle import (
     complete_whole,
     make_stop,
     parse_event,
-    read_stop_reason,
     unfold_start,
 )
+from abridge.apis.messages.translation import translate_stop
 from abridge.apis.messages.usage import merge_usage, read_usage
 from abridge.apis.own_errors import without_message
 from abridge.core.conversation import Json, RecordedTurn
@@ -62,7 +62,6 @@ from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
-    Finished,
     ResponseEnded,
     ResponseStarted,
     UsageReported,
@@ -187,9 +186,10 @@ class MessagesReader:
         reason = string(message.get("stop_reason"))
         self.faults += not reason
         events += self._finish(reason)
-        usage = read_usage(self._usage)
+        usage, error = read_usage(self._usage), self._failure
         self._ended = True
-        return [*without_frames(events), ResponseEnded(None, frame, ok=True, usage=usage)]
+        ended = ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)
+        return [*without_frames(events), ended]
 
     def observed(self) -> Observation:
         """Return nothing: Messages leaves providers no choice of format."""
@@ -386,8 +386,9 @@ class MessagesReader:
         events = [*self._blocks.close_all(), *self._ensure_started()]
         if self._carries_frames:
             return events
-        finish_reason = read_stop_reason(reason, has_calls=self._state.call_count > 0)
-        return [*events, Finished(LANE, None, finish_reason)]
+        stop = translate_stop(reason, self._blocks.all, self._state)
+        self._failure = stop.error if isinstance(stop, ErrorReported) else self._failure
+        return [*events, stop]
 
     def _make_stop(self) -> bytes | None:
         """Make the frame that says why the answer stops."""

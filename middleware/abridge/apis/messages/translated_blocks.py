@@ -14,12 +14,14 @@ from abridge.apis.call_order import CallOrder
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
 from abridge.apis.frames import HOLE, DeltaFrame
 from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_invalid
+from abridge.apis.messages.citations import write_citation
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, WireEvents
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     ErrorDetail,
     Event,
@@ -83,6 +85,11 @@ class BlockEvents:
             frame = self._frames[delta_type] = delta_frame(self._index, delta_type)
         return frame, text
 
+    def cite(self, citation: Json) -> WireEvents:
+        """Add a citation to the open block."""
+        delta = {"type": "citations_delta", "citation": citation}
+        yield "content_block_delta", {"index": self._index, "delta": delta}
+
     def stop(self, error: ErrorDetail | None = None) -> WireEvents:
         """Stop the open block, if there is one; say why it has no summary, or not all of it."""
         if self.is_open:
@@ -113,6 +120,7 @@ class TranslatedContent:
         self._call: TranslatedCall | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
         self._reported_errors: set[ItemKey] = set()
+        self._cited_files: list[str] = []
 
     # Texts that go on
 
@@ -199,6 +207,16 @@ class TranslatedContent:
             self._text = key
             yield from self._blocks.start({"type": "text", "text": ""})
         yield from self._blocks.add("text_delta", text)
+
+    @property
+    def has_open_text(self) -> bool:
+        return self._text is not None and self._blocks.is_open
+
+    def cite(self, citation: CitationDelta) -> WireEvents:
+        yield from self._blocks.cite(self.write_citation(citation))
+
+    def write_citation(self, citation: CitationDelta) -> Json:
+        return write_citation(citation, self._cited_files)
 
     def _write_call(self, event: ToolCallDelta) -> WireEvents:
         if self._call is None or self._call.number != event.call_index:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
+from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import loads_exact, parse_object, string
 from abridge.apis.messages.calls import wrap_invalid
 from abridge.apis.messages.errors import error_body
@@ -91,9 +92,16 @@ class TranslatedMessage(TranslatedAnswer):
         tokens = event.usage or self._usage
         merged = self._merges_usage and tokens is not None and tokens.input is not None
         return {
-            "delta": self._build_stop(),
+            "delta": {**self._build_stop(), **self._other_fields()},
             "usage": add_share(write_usage(tokens), event.share, merged=merged),
         }
+
+    def _other_fields(self) -> Json:
+        """Return what no block can say: sources that came after their text, and what upstream ran
+        itself."""
+        citations = [self._blocks.write_citation(citation) for citation in self._citations]
+        fields = {"citations": citations, HOSTED_CALLS: list(self._finished.hosted_calls)}
+        return {name: entries for name, entries in fields.items() if entries}
 
     def _build_stop(self) -> Json:
         """Tell why the answer stopped. A refusal is told here and in its text, and a stop sequence
@@ -122,12 +130,18 @@ class MessageAccumulator:
             case "content_block_start":
                 self.message["content"].append(dict(fields["content_block"]))
             case "content_block_delta":
-                field = DELTA_FIELDS[fields["delta"]["type"]]
-                self._texts.setdefault(field, StringIO()).write(fields["delta"][field])
+                self._add_delta(fields["delta"])
             case "content_block_stop":
                 self._end_block(fields)
             case "message_delta":
                 self.message |= {**fields["delta"], "usage": fields["usage"]}
+
+    def _add_delta(self, delta: Json) -> None:
+        if delta["type"] == "citations_delta":
+            self.message["content"][-1].setdefault("citations", []).append(delta["citation"])
+            return
+        field = DELTA_FIELDS[delta["type"]]
+        self._texts.setdefault(field, StringIO()).write(delta[field])
 
     def _end_block(self, fields: Json) -> None:
         texts: Json = {field: text.getvalue() for field, text in self._texts.items()}

@@ -16,8 +16,14 @@ def as_failed(response: Json, failure: ErrorDetail) -> Json:
     return {**response, "status": "failed", "error": error}
 
 
+NO_ANSWERS = ("failed", "cancelled", "queued", "in_progress")
+"""Statuses of responses that are no answer. Only clients of this API can ask for one later."""
+
+
 def read_failure(response: Json) -> ErrorDetail:
-    """Read why a response failed."""
+    """Read why a response is no answer."""
+    if (status := response.get("status")) in ("queued", "in_progress"):
+        return ErrorDetail("upstream_error", f"Upstream has not finished its response: {status}.")
     error = response.get("error")
     message = string(error.get("message")) if isinstance(error, dict) else ""
     return ErrorDetail("upstream_error", message)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from abridge.apis.json import string
+from abridge.apis.responses.citations import forget_passages
 from abridge.apis.responses.contents import (
     ADDRESS_FIELDS,
     ARGUMENTS,
@@ -248,6 +249,7 @@ def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> Spli
         visible.append((kind, rest))
     if visible != [(kind, text or "") for kind, text in contents]:
         item = with_contents(item, item_type, visible)
+        item = forget_passages(item) if item_type == "message" else item
     return SplitItem(raw, item, item_text.has_dropped)
 
 

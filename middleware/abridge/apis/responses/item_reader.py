@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from abridge.apis.delta_patterns import Proceed
 from abridge.apis.json import string
+from abridge.apis.responses.citations import ANNOTATION_ADDED
 from abridge.apis.responses.contents import (
     EVENT_STAGES,
     TEXT_DELTA,
@@ -248,7 +249,8 @@ class ItemReader:
         those of content.
         """
         event_type = string(event.get("type"))
-        if not (self._framing.carries_frames or event_type in EVENT_STAGES):
+        is_known = event_type in EVENT_STAGES or event_type == ANNOTATION_ADDED
+        if not (self._framing.carries_frames or is_known):
             return []
         item = self._output.find(event)
         of_reasoning = item is not None and item.is_reasoning

@@ -12,6 +12,7 @@ from abridge.apis.display import Display, Envelope
 from abridge.apis.frames import DeltaFrame
 from abridge.apis.json import string
 from abridge.apis.openai import MintId, complete_logprobs
+from abridge.apis.responses.citations import ANNOTATION_ADDED, write_annotation
 from abridge.apis.responses.envelopes import EnvelopeBuilder
 from abridge.apis.responses.reasoning import raw_parts, summary_parts
 from abridge.apis.responses.summaries import (
@@ -26,6 +27,7 @@ from abridge.apis.responses.tools import write_call
 from abridge.apis.translated_answer import NOTHING, AddedText, WireEvents
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     ErrorDetail,
     Event,
@@ -72,12 +74,14 @@ class TranslatedItem(ABC):
 _PartType = Literal["output_text", "refusal"]
 
 
-class _ContentPart:
-    """Write one content part."""
+class ContentPart:
+    """Write one content part, which comes after so many characters of the answer."""
 
-    def __init__(self, part_type: _PartType, address: Json) -> None:
+    def __init__(self, part_type: _PartType, address: Json, before: int) -> None:
         self.type = part_type
         self.address = address
+        self._before = before
+        self._annotations: list[Json] = []
         self._buffer = StringIO()
         self._logprobs: list[Json] = []
 
@@ -87,7 +91,7 @@ class _ContentPart:
         return {
             "type": "output_text",
             "text": self._text,
-            "annotations": [],
+            "annotations": list(self._annotations),
             "logprobs": self._logprobs,
         }
 
@@ -113,18 +117,30 @@ class _ContentPart:
         yield f"response.{self.type}.done", {**self.address, **whole}
         yield "response.content_part.done", {**self.address, "part": self.build_part()}
 
+    def cite(self, citation: CitationDelta) -> WireEvents:
+        annotation = write_annotation(citation, self._before, self._buffer.tell())
+        place = {"annotation_index": len(self._annotations)}
+        self._annotations.append(annotation)
+        yield ANNOTATION_ADDED, {**self.address, **place, "annotation": annotation}
+
+    @property
+    def text_end(self) -> int:
+        """Return how many characters of the answer's text there are by its end."""
+        return self._before + (self._buffer.tell() if self.type == "output_text" else 0)
+
     @property
     def _text(self) -> str:
         return self._buffer.getvalue()
 
 
 class TranslatedMessage(TranslatedItem):
-    """Write one message."""
+    """Write one message, which comes after so many characters of the answer."""
 
-    def __init__(self, item_id: str, index: int, number: int) -> None:
+    def __init__(self, item_id: str, index: int, number: int, before: int) -> None:
         super().__init__(item_id, index)
         self.number = number  # among upstream's messages
-        self._parts: list[_ContentPart] = []
+        self._before = before
+        self._parts: list[ContentPart] = []
 
     def build_added(self) -> Json:
         return self._build_item("in_progress", [])
@@ -140,11 +156,23 @@ class TranslatedMessage(TranslatedItem):
         part_type: _PartType = "refusal" if is_refusal else "output_text"
         if not self._parts or self._parts[-1].type != part_type:
             yield from self.end()
-            part = _ContentPart(part_type, {**self.address, "content_index": len(self._parts)})
+            address = {**self.address, "content_index": len(self._parts)}
+            part = ContentPart(part_type, address, self.text_end)
             self._parts.append(part)
             yield "response.content_part.added", {**part.address, "part": part.build_part()}
         text = event.refusal if isinstance(event, RefusalDelta) else event.text
         yield from self._parts[-1].write(text, complete_logprobs(event.logprobs))
+
+    @property
+    def open_text(self) -> ContentPart | None:
+        """Return the part whose text goes on, if it is of the answer."""
+        part = self._parts[-1] if self._parts else None
+        return part if part is not None and part.type == "output_text" else None
+
+    @property
+    def text_end(self) -> int:
+        """Return how many characters of the answer's text there are so far."""
+        return self._parts[-1].text_end if self._parts else self._before
 
     def end(self) -> WireEvents:
         if self._parts:

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from abridge.apis.api import RequestEcho
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import Display
+from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.places import place_after_call
+from abridge.apis.responses.citations import write_annotation
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.translated_items import (
+    ContentPart,
     ItemStatus,
     TranslatedCall,
     TranslatedItem,
@@ -25,6 +28,7 @@ from abridge.apis.translated_answer import AddedText, TranslatedAnswer, WireEven
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     Event,
     Finished,
@@ -112,6 +116,7 @@ class TranslatedOutput:
         self._mint_id = mint_id
         self._open_item: TranslatedItem | None = None
         self._order = CallOrder()
+        self._text_end = 0  # characters of the answer's text in messages that are done
         self._place: bytes | None = None  # of reasoning, once there was a call
         self._reported_errors: set[ItemKey] = set()
 
@@ -174,9 +179,23 @@ class TranslatedOutput:
             return
         if not isinstance(item, TranslatedMessage) or item.number != event.message_index:
             yield from self._finish_item()
-            item = TranslatedMessage(self._mint_id("msg_"), len(self.items), event.message_index)
+            number, index = event.message_index, len(self.items)
+            item = TranslatedMessage(self._mint_id("msg_"), index, number, self._text_end)
             yield from self._add_item(item)
         yield from item.write(event)
+
+    @property
+    def has_open_text(self) -> bool:
+        return self._open_text is not None
+
+    def cite(self, citation: CitationDelta) -> WireEvents:
+        part = self._open_text
+        return iter(()) if part is None else part.cite(citation)
+
+    @property
+    def _open_text(self) -> ContentPart | None:
+        item = self._open_item
+        return item.open_text if isinstance(item, TranslatedMessage) else None
 
     def finish(self, status: ItemStatus = "completed") -> WireEvents:
         """Finish the open item, and everything that is queued behind it."""
@@ -208,6 +227,8 @@ class TranslatedOutput:
         yield from item.end()
         done = item.build_done(status)
         self.items.append(done)
+        if isinstance(item, TranslatedMessage):
+            self._text_end = item.text_end
         self._place = place_after_call(string(done.get("call_id"))) or self._place
         yield "response.output_item.done", {**address, "item": done}
 
@@ -231,7 +252,7 @@ class TranslatedResponse(TranslatedAnswer):
         self._echo = echo
         self._mint_id = mint_id
         self._response: Json | None = None  # as its last lifecycle event has it
-        self._finish_reason = ""
+        self._finished = Finished(None, None, "stop")
 
     @property
     def final(self) -> Json | None:
@@ -265,7 +286,7 @@ class TranslatedResponse(TranslatedAnswer):
         yield "response.in_progress", {"response": self._response}
 
     def _finish(self, event: Finished) -> WireEvents:
-        self._finish_reason = event.reason
+        self._finished = event
         is_cut = event.reason in INCOMPLETE_REASONS
         yield from self._output.finish("incomplete" if is_cut else "completed")
 
@@ -279,10 +300,18 @@ class TranslatedResponse(TranslatedAnswer):
         usage, merged = event.usage or self._usage, self._display.merge_usage
         response = {**(self._response or {}), "output": self._output.items}
         RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
+        response |= self._other_fields()
         if (error := self._failure(event)) is not None:
             return as_failed(response, error)
-        if self._finish_reason in INCOMPLETE_REASONS:
-            details = {"reason": INCOMPLETE_REASONS[self._finish_reason]}
+        if reason := INCOMPLETE_REASONS.get(self._finished.reason):
+            details = {"reason": reason}
             return {**response, "status": "incomplete", "incomplete_details": details}
         completed = max(response["created_at"], int(self._echo.now()))
         return {**response, "status": "completed", "completed_at": completed}
+
+    def _other_fields(self) -> Json:
+        """Return what no item can say: sources that came after their text, and what upstream ran
+        itself."""
+        annotations = [write_annotation(citation, 0, 0) for citation in self._citations]
+        fields = {"annotations": annotations, HOSTED_CALLS: list(self._finished.hosted_calls)}
+        return {name: entries for name, entries in fields.items() if entries}

@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 from abridge.apis.delta_patterns import Proceed
 from abridge.apis.endings import reason_of_parts
 from abridge.apis.errors import CALL_CHANGED
+from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import loads_exact, objects, parse_object, string
+from abridge.apis.responses.citations import ANNOTATION_ADDED, MessageCitations
 from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import (
     ARGUMENTS,
@@ -25,7 +27,7 @@ from abridge.apis.responses.contents import (
     content_kind_of,
     event_text,
 )
-from abridge.apis.responses.errors import read_failure
+from abridge.apis.responses.errors import NO_ANSWERS, read_failure
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import LANE
 from abridge.core.conversation import Json
@@ -43,8 +45,10 @@ from abridge.core.events import (
 
 FINISH_REASONS: Mapping[str, FinishReason] = {
     "max_output_tokens": "length",
+    "max_tokens": "length",  # of gateways
     "content_filter": "content_filter",
 }
+"""Why a response is incomplete. One that does not say so is taken for cut by its length."""
 
 CALL_TYPES = ("function_call", "custom_tool_call")
 """Types of calls that the client answers."""
@@ -91,15 +95,19 @@ class TranslatedEvents:
         self, end: ResponseEnded, response: Json, error: ErrorDetail | None
     ) -> list[Event]:
         failure = None if self._answer is None else self._answer.failure
-        if failure or not end.ok or response.get("status") in ("failed", "cancelled"):
+        if failure or not end.ok or response.get("status") in NO_ANSWERS:
             end.ok, end.error = False, failure or error or read_failure(response)
             return [end]
         rest = [] if self._answer is None else self._answer.release_withheld()
-        return [*rest, Finished(LANE, None, self._finish_reason(response)), end]
+        hosted = [] if self._answer is None else self._answer.only_hosted_calls
+        reason = self._finish_reason(response)
+        return [*rest, Finished(LANE, None, reason, hosted_calls=hosted), end]
 
     def _finish_reason(self, response: Json) -> FinishReason:
         details = response.get("incomplete_details")
         reason = string(details.get("reason")) if isinstance(details, dict) else ""
+        if response.get("status") == "incomplete" and not reason:
+            return "length"
         has_calls = self._answer is not None and self._answer.has_calls
         return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=has_calls)
 
@@ -125,12 +133,19 @@ class TranslatedAnswer:
         self._message_count = 0
         self._call_count = 0
         self._last_message: OutputItem | None = None
+        self._citations = MessageCitations()
+        self._hosted_calls: list[dict[str, str]] = []
         self.failure: ErrorDetail | None = None
 
     @property
     def has_calls(self) -> bool:
         """Return whether there are calls for the client to answer."""
         return self._call_count > 0
+
+    @property
+    def only_hosted_calls(self) -> list[dict[str, str]]:
+        """Return the calls that upstream ran itself, if there is nothing else."""
+        return [] if self._message_count or self._call_count else self._hosted_calls
 
     def begin(self, item: OutputItem, _frame: bytes | None) -> list[Event]:
         if item.type == "message":
@@ -161,7 +176,11 @@ class TranslatedAnswer:
     ) -> list[Event] | None:
         progress = None if item is None else self._find_progress(item)
         is_content = event.get("type") in EVENT_STAGES
-        if item is None or progress is None or progress.number is None or not is_content:
+        if item is None or progress is None or progress.number is None:
+            return []
+        if event.get("type") == ANNOTATION_ADDED and self._output.reserve(self._output.frame_size):
+            self._citations.note(progress.number, event)
+        if not is_content:
             return []
         if not item.is_open:
             return None
@@ -179,6 +198,8 @@ class TranslatedAnswer:
         done, _ = item.reconcile_done(event, None)
         self._output.store_done(item, done)
         item.is_open = False
+        if item.type == "message" and progress is not None and progress.number is not None:
+            rest += self._citations.read(progress.number, done)
         return rest
 
     def close(self, _status: str = "completed") -> list[Event]:
@@ -217,6 +238,8 @@ class TranslatedAnswer:
         if item.type in CALL_TYPES:
             return _Progress()
         self._output.faults += item.type not in HOSTED_TYPES
+        if item.type in HOSTED_TYPES:
+            self._hosted_calls.append(describe_call(item.type, string(item.added.get("name"))))
         return None
 
     def _rest(self, item: OutputItem, progress: _Progress, done: Json) -> list[Event]:

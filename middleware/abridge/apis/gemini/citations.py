@@ -1,0 +1,166 @@
+"""Read the sources of an answer: what grounds it, and what it recites.
+
+`groundingMetadata` lists sources (`groundingChunks`) and says which passage of the answer each
+supports (`groundingSupports`); `citationMetadata` names passages that recite a source. Places are
+counted in bytes of UTF-8, of a part or of the whole text, and may be given with the passage itself
+(ai.google.dev: api/generate-content, `GroundingMetadata` and `CitationMetadata`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from abridge.apis.gemini.parts import LANE
+from abridge.apis.json import as_object, objects, string
+from abridge.apis.shapes import DropCount, Shape, address, each, fields, number, rebuild, text
+from abridge.apis.usage import as_count
+from abridge.core.conversation import Json
+from abridge.core.events import CitationDelta
+
+_SOURCE_KINDS = ("web", "retrievedContext", "maps")
+
+_SOURCE = fields(
+    {
+        **dict.fromkeys(("uri", "fileSearchStore", "documentName"), address),
+        **dict.fromkeys(("title", "text", "domain"), text),
+    }
+)
+
+_SEGMENT = fields({**dict.fromkeys(("startIndex", "endIndex", "partIndex"), number), "text": text})
+
+_CITED = each(fields({"startIndex": number, "endIndex": number, "uri": address, "title": text}))
+
+METADATA: dict[str, Shape] = {
+    "groundingMetadata": fields(
+        {
+            "groundingChunks": each(fields(dict.fromkeys(_SOURCE_KINDS, _SOURCE))),
+            "groundingSupports": each(
+                fields({"segment": _SEGMENT, "groundingChunkIndices": each(number)})
+            ),
+        }
+    ),
+    "citationMetadata": fields({"citationSources": _CITED, "citations": _CITED}),
+}
+"""What is read of a candidate here, by its key, as far as it is known where thinking is hidden."""
+
+
+_LISTS = frozenset({"groundingChunks", "groundingSupports", "citationSources", "citations"})
+
+
+class AnswerCitations:
+    """Read what one answer cites. Its chunks may each say something of it."""
+
+    def __init__(self, *, hides_raw: bool) -> None:
+        self._said: dict[str, Json] = {}  # by key
+        self._hides_raw = hides_raw
+        self._drops = DropCount()
+
+    @property
+    def dropped(self) -> int:
+        return self._drops.count
+
+    def note(self, candidate: Json) -> None:
+        """Take what a chunk says. A later list takes the place of an earlier one."""
+        for key, shape in METADATA.items():
+            said = candidate.get(key)
+            metadata = as_object(rebuild(said, shape, self._drops) if self._hides_raw else said)
+            metadata = {name: metadata[name] for name in _LISTS & metadata.keys()}
+            if metadata:
+                self._said[key] = {**self._said.get(key, {}), **metadata}
+
+    def read(self, answer: str | None) -> list[CitationDelta]:
+        """Read the sources of an answer with this text; None if that is not known."""
+        pairs = [*self._read_grounding(), *self._read_recitations()]
+        passages = _find_passages([segment for _, segment in pairs], answer or "")
+        return [
+            _make_citation(source, passage)
+            for (source, _), passage in zip(pairs, passages, strict=True)
+            if _names_source(source)
+        ]
+
+    def _read_grounding(self) -> Iterator[tuple[Json, Json]]:
+        """Yield each source with the segments that it supports, or none."""
+        metadata = self._said.get("groundingMetadata", {})
+        sources = list(map(_read_chunk, objects(metadata.get("groundingChunks"))))
+        unused = dict(enumerate(sources))
+        for support in objects(metadata.get("groundingSupports")):
+            for index in _read_indices(support.get("groundingChunkIndices")):
+                if index < len(sources):
+                    unused.pop(index, None)
+                    yield sources[index], as_object(support.get("segment"))
+        yield from ((source, {}) for source in unused.values())
+
+    def _read_recitations(self) -> Iterator[tuple[Json, Json]]:
+        metadata = self._said.get("citationMetadata", {})
+        for key in ("citationSources", "citations"):  # the Gemini API's, Vertex AI's
+            yield from ((source, source) for source in objects(metadata.get(key)))
+
+
+def _read_chunk(chunk: Json) -> Json:
+    return next(filter(None, (as_object(chunk.get(kind)) for kind in _SOURCE_KINDS)), {})
+
+
+def _read_indices(indices: Any) -> list[int]:
+    counts = map(as_count, indices if isinstance(indices, list) else [])
+    return [count for count in counts if count is not None]
+
+
+def _file_name(source: Json) -> str:
+    """Return what Google calls a source that has no address."""
+    keys = ("uri", "documentName", "fileSearchStore", "title")
+    return next(filter(None, (string(source.get(key)) for key in keys)), "")
+
+
+def _names_source(source: Json) -> bool:
+    return bool(_file_name(source))
+
+
+def _make_citation(source: Json, passage: tuple[int, int] | None) -> CitationDelta:
+    uri = string(source.get("uri"))
+    is_page = uri.startswith(("http://", "https://"))
+    return CitationDelta(
+        LANE,
+        None,
+        url=uri if is_page else "",
+        file_id="" if is_page else _file_name(source),
+        title=string(source.get("title")),
+        quote=string(source.get("text")),
+        passage=passage,
+    )
+
+
+def _find_passages(segments: list[Json], answer: str) -> list[tuple[int, int] | None]:
+    """Find segments of the answer, whose places are counted in bytes; None for one that is not
+    where it is said to be."""
+    ranges = [
+        (as_count(segment.get("startIndex")) or 0, as_count(segment.get("endIndex")) or 0)
+        for segment in segments
+    ]
+    characters = _count_characters(answer, {place for both in ranges for place in both})
+    found = [(characters.get(start), characters.get(end)) for start, end in ranges]
+    return [
+        _checked(segment, answer, start, end)
+        for segment, (start, end) in zip(segments, found, strict=True)
+    ]
+
+
+def _count_characters(answer: str, places: set[int]) -> dict[int, int]:
+    """Return how many characters come before each place, which is in bytes of UTF-8."""
+    encoded, counted, last, count = answer.encode(errors="surrogatepass"), {}, 0, 0
+    for place in sorted(places):
+        if place <= len(encoded):
+            count += len(encoded[last:place].decode(errors="replace"))
+            counted[place], last = count, place
+    return counted
+
+
+def _checked(
+    segment: Json, answer: str, start: int | None, end: int | None
+) -> tuple[int, int] | None:
+    """Return a passage if it is known, and if its words, where they are given, are those."""
+    if start is None or not end or start >= end:
+        return None
+    words = string(segment.get("text"))
+    is_there = len(words) == end - start and answer.startswith(words, start)
+    return (start, end) if is_there or not (words or segment.get("partIndex")) else None

@@ -1,0 +1,1 @@
+"""Compare what clients get from two checkouts, byte for byte."""

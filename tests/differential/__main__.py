@@ -1,0 +1,73 @@
+"""Compare what clients get from this checkout with what they got from another one.
+
+    python -m tests.differential --against ../before
+
+Every recording, and answers made up, go over the same API and each bridge, passed, with a summary,
+hidden behind one, and hidden. What differs on purpose stands in `MEANT`, with its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from difflib import unified_diff
+from itertools import zip_longest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MEANT: dict[str, str] = {}
+"""By a pattern of cases' names, why they differ."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", type=Path, required=True, help="another checkout")
+    parser.add_argument("--examples", type=int, default=60, help="of each kind and API")
+    parser.add_argument("--show", type=int, default=5, help="differences to print whole")
+    given = parser.parse_args()
+    same, different, meant = 0, 0, 0
+    pairs = zip_longest(record(given.against, given.examples), record(ROOT, given.examples))
+    for before, after in pairs:
+        if before == after:
+            same += 1
+        elif before and any(re.search(pattern, before[0]) for pattern in MEANT):
+            meant += 1
+        else:
+            different += 1
+            report(before, after, whole=different <= given.show)
+    print(f"{same} the same, {meant} differ on purpose, {different} differ")
+    return 1 if different else 0
+
+
+def record(checkout: Path, examples: int) -> Iterator[tuple[str, str]]:
+    """Run the cases of this checkout over the code of another."""
+    path = os.pathsep.join([str(checkout.resolve() / "middleware"), str(ROOT)])
+    command = [sys.executable, "-m", "tests.differential.record", str(examples)]
+    environment = {**os.environ, "PYTHONPATH": path}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            name, got = json.loads(line)
+            yield name, got
+    if process.returncode:
+        sys.exit(f"{checkout} ended with {process.returncode}")
+
+
+def report(before: tuple[str, str] | None, after: tuple[str, str] | None, *, whole: bool) -> None:
+    print((before or after or ("",))[0])
+    if whole and before and after:
+        lines = unified_diff(before[1].splitlines(), after[1].splitlines(), lineterm="", n=0)
+        for line in list(lines)[:30]:
+            print("   ", line[:300])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
