@@ -15,6 +15,7 @@ from abridge.core.events import (
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    ReasoningTextEnded,
     ResponseEnded,
     SummaryPartAdded,
     SummaryPartDone,
@@ -28,6 +29,7 @@ from abridge.core.usage import Tokens
 
 LABELS: dict[type[Event], str] = {
     ReasoningStarted: "started",
+    ReasoningTextEnded: "told",
     ReasoningEnded: "closed",
     NativeSummary: "native",
     TurnRecorded: "recorded",

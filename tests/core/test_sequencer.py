@@ -85,6 +85,26 @@ def test_the_answer_waits_for_the_last_part(driver: SequencerDriver) -> None:
     assert driver.sequencer.held_seconds == pytest.approx(0.5)
 
 
+def test_without_frames_the_end_of_reasoning_is_told_before_the_rest_of_its_summary() -> None:
+    driver = SequencerDriver(replace(PARTS, fallback=lambda _: "extract"))
+    for item in (0, 1):  # the second arrives while the first is held
+        driver.upstream(ReasoningStarted(0, None, item))
+        driver.upstream(ReasoningDelta(0, None, item, "short thought"))
+        driver.upstream(ReasoningEnded(0, None, item))
+    assert driver.emitted_labels == ["started", "raw", "told"]
+    driver.write(1, "one")
+    ended = ["part 0", "0: one", "part 0 done", "closed"]
+    assert driver.emitted_labels[3:] == [*ended, "started", "raw", "told"]
+
+
+def test_so_it_is_where_nobody_waits_for_that() -> None:
+    driver = SequencerDriver(replace(PARTS, fallback=lambda _: "extract", grace=0.0))
+    driver.upstream(ReasoningStarted(0, None, 0))
+    driver.upstream(ReasoningDelta(0, None, 0, "short thought"))
+    driver.upstream(ReasoningEnded(0, None, 0))
+    assert driver.emitted_labels[:4] == ["started", "raw", "told", "part 0"]
+
+
 def test_parts_requested_together_are_emitted_in_order(driver: SequencerDriver) -> None:
     driver.open()
     driver.raw(LINE)
@@ -623,10 +643,10 @@ class TestBounds:
         for _ in range(10):
             driver.upstream(event)
         assert driver.sequencer.is_full
-        assert len(driver.emitted) == 2
+        assert driver.emitted_labels == ["started", "raw", "told"]
         driver.wait(2.0)
         assert driver.sequencer.held_bytes == 0
-        assert len(driver.emitted) == 13
+        assert len(driver.emitted) == 3 + 1 + 10
 
 
 def test_passages_include_earlier_titles_and_context(driver: SequencerDriver) -> None:

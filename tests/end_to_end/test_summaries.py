@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from itertools import count, pairwise
+from typing import Any
 
 import pytest
 
+from abridge.apis.api import Api, RequestEcho
+from abridge.apis.chat.api import CHAT
+from abridge.apis.messages.api import MESSAGES
+from abridge.apis.responses.api import RESPONSES
 from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
+from abridge.core.usage import Tokens
 from abridge.summarizers.extractive.extract import extract
 from abridge.summarizers.model.prompts import build_prompt
+from tests.end_to_end.translation.turn import ALL_UPSTREAMS, answer
 from tests.support.checker import check_chat, check_responses
+from tests.support.messages_checker import check_messages
 from tests.support.pipeline import Pipeline, chat, responses
 from tests.support.streams import (
     call_item,
@@ -146,3 +154,30 @@ class TestReasoningBetweenCalls:
         assert 5 <= len(pipeline.passages) <= 10
         material, _ = sent(pipeline.passages)
         assert material <= 1.3 * size(thought)
+
+
+def usage_of(client: Api, out: bytes) -> Any:
+    if client is CHAT:
+        return check_chat(out).usage
+    if client is RESPONSES:
+        return check_responses(out).response["usage"]
+    return check_messages(out).message["usage"]
+
+
+@pytest.mark.parametrize("upstream", ALL_UPSTREAMS)
+@pytest.mark.parametrize("client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.name)
+def test_a_summarizer_that_reports_no_total_is_in_the_total(client: Api, upstream: str) -> None:
+    """As the one in docs/summarizers.md. Messages has no total but that of the share."""
+    sent = b"".join(step for step in answer(upstream, stream=True).steps if isinstance(step, bytes))
+    bridged = None if upstream == client.name else upstream
+    echo = RequestEcho({"stream_options": {"include_usage": True}})
+
+    def bill(**how: Any) -> Any:
+        pipeline = Pipeline(client, upstream=bridged, echo=echo, **how)
+        return usage_of(client, pipeline.stream(sent))
+
+    alone, merged = bill(expose="raw"), bill(expose="both", spent=Tokens(28, 401))
+    share = merged["reasoning_summary"]
+    assert (share["total_tokens"], share["incomplete"]) == (28 + 401, False)
+    if client is not MESSAGES:
+        assert merged["total_tokens"] == alone["total_tokens"] + 28 + 401

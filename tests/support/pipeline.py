@@ -90,7 +90,8 @@ class Pipeline:
     """Passes one response through Reader, Sequencer and Writer.
 
     `upstream` is the API to translate from, None for the client's own; `attribution_limit` is what
-    may be kept to attribute calls, None to attribute none.
+    may be kept to attribute calls, None to attribute none; `spent` is what each call of the
+    summarizer reports.
     """
 
     api: Api
@@ -106,6 +107,7 @@ class Pipeline:
     seal: SealEnvelope | None = None
     envelope: ListField = "reasoning_details"
     hides_usage: bool = False
+    spent: Tokens = SPENT
 
     def __post_init__(self) -> None:
         raw, summary = EXPOSURES.get(self.expose, self.api.default_exposure)
@@ -208,7 +210,7 @@ class Pipeline:
         text = self.write(request.passage)
         for piece in (text[:9], text[9:]):
             self.apply(self.sequencer.summary_delta(request.part_id, piece, 0.0) if piece else [])
-        self.apply(self.sequencer.summary_done(request.part_id, 0.0, SPENT, "mini"))
+        self.apply(self.sequencer.summary_done(request.part_id, 0.0, self.spent, "mini"))
 
 
 def chat(**settings: object) -> Pipeline:

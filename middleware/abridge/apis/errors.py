@@ -28,6 +28,10 @@ TURN_PAUSED = ErrorDetail(
     "upstream_error", "Upstream paused its turn, which clients of this API have no way to resume."
 )
 
+TEXT_CHANGED = ErrorDetail(
+    "upstream_error", "Upstream ended a text with other words than it had streamed."
+)
+
 TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from abridge.apis.json import dumps
+from abridge.apis.json import dumps, loads_exact
 from abridge.apis.tag_forms import may_hold_thinking
 from abridge.apis.thinking import BlockFilter, JsonBlockFilter, visible_text
 from abridge.core.conversation import Json
@@ -100,6 +100,19 @@ streamed_json = _as_json(streamed_text)
 
 json_text = _as_json(_whole_text(JsonBlockFilter))
 """JSON as a whole text."""
+
+
+def json_value(value: Any, drops: DropCount) -> Any:
+    """JSON of any type, which stays of that type: what no API describes may be an object or a text.
+    Thinking is taken out of it as out of the text that it is written as."""
+    if not isinstance(value, dict | list):
+        return json_text(value, drops) if isinstance(value, str) else number(value, drops)
+    written = dumps(value).decode()
+    shown = json_text(written, drops)
+    try:
+        return value if shown == written else loads_exact(shown.encode())
+    except ValueError:
+        return DROPPED
 
 
 def number(value: Any, drops: DropCount) -> Any:

@@ -23,6 +23,7 @@ summary's own events, and a Writer turns them into wire events again.
     ├── ErrorReported      an error within the stream; the end still follows
     ├── ResponseEnded      the end
     │                      and, made by the Sequencer:
+    ├── ReasoningTextEnded all reasoning of the item, or this stretch of it, is told
     ├── SummaryPartAdded   a summary part begins
     ├── SummaryTextDelta   a piece of its text
     └── SummaryPartDone    it ends
@@ -241,6 +242,16 @@ class ResponseEnded(Event):
     summaries: Mapping[ItemKey, ItemSummary] = field(default_factory=dict)  # set by the Sequencer
     share: SummaryShare | None = None  # set by the Sequencer
     error: ErrorDetail | None = None  # the reason if not `ok`; else as in UsageReported
+
+
+@dataclass(slots=True)
+class ReasoningTextEnded(Event):
+    """The reasoning has ended, though its summary may go on until `ReasoningEnded`.
+
+    Only comes where upstream's end of the reasoning has no frame.
+    """
+
+    item: int
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from abridge.core.events import (
     NativeSummary,
     ReasoningDelta,
     ReasoningEnded,
+    ReasoningTextEnded,
     SummaryPartAdded,
     SummaryPartDone,
     SummaryTextDelta,
@@ -333,3 +334,12 @@ def take_texts(lanes: Mapping[int | None, Lane], events: Iterable[Event]) -> lis
         if (item := lanes[lane].items.get(number)) is not None:
             cuts += [(item, cut) for cut in item.take_text("".join(pieces))]
     return cuts
+
+
+def with_text_ends(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield events, and before an end of reasoning without a frame that its text has ended: the end
+    itself waits for the summary. Where there are frames, upstream's own tell."""
+    for event in events:
+        if isinstance(event, ReasoningEnded) and event.frame is None:
+            yield ReasoningTextEnded(event.lane, None, event.item)
+        yield event

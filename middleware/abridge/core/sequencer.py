@@ -20,7 +20,8 @@ of event can wait at the head of a queue:
 * `NativeSummary` waits while a part of ours is emitted: one must close before the next one opens.
 
 Between the emission of an item's `ReasoningStarted` and of its `ReasoningEnded` the item's summary
-parts are emitted as their text comes in, one after the other, the lowest first.
+parts are emitted as their text comes in, one after the other, the lowest first. Where frames do not
+say it, `ReasoningTextEnded` tells that the reasoning itself has ended while its summary goes on.
 
 Events that concern all lanes have a queue of their own. `UsageReported`, `ErrorReported` and
 `ResponseEnded` wait there until the queues of all lanes are empty.
@@ -72,6 +73,7 @@ from abridge.core.parts import (
     ReasoningItem,
     SummaryPart,
     take_texts,
+    with_text_ends,
 )
 from abridge.core.plan import OverheadBudget, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
@@ -140,7 +142,7 @@ class Sequencer:
             if is_continuing:
                 yield from self.request(self._take_continuing([*group]), now)
             else:
-                for event in group:
+                for event in with_text_ends(group):
                     yield self._take(event, now)
 
     def request(self, cuts: Iterable[ItemCut], now: float) -> Iterator[list[Effect]]:
@@ -274,9 +276,7 @@ class Sequencer:
             return
         item.is_arriving = False
         cut = item.end_text()
-        last = item.unrequested_part()
-        if cut is not None:
-            last = item.plan_part(next(self._part_ids), cut)
+        last = item.unrequested_part() if cut is None else item.plan_part(next(self._part_ids), cut)
         if last is None:
             return
         if lane.grace_left > 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(slots=True, frozen=True)
@@ -12,10 +12,20 @@ class Tokens:
     input: int | None = None
     output: int | None = None  # may or may not include `reasoning`
     total: int | None = None
-    """May or may not include `reasoning`, so no figure is ever derived from the others."""
+    """May or may not include `reasoning`, so none of the model's figures is ever derived from the
+    others."""
     reasoning: int | None = None
     cached: int | None = None  # input read from a cache
     cache_written: int | None = None  # input written to a cache
+
+    def with_total(self) -> Tokens:
+        """Return the figures with a total: the sum of input and output, as far as they were
+        reported, where there was none.
+
+        Without it a bill to which they are added would be more than its own total.
+        """
+        counts = [count for count in (self.input, self.output) if count is not None]
+        return replace(self, total=sum(counts)) if self.total is None and counts else self
 
 
 @dataclass(slots=True, frozen=True)
@@ -64,10 +74,10 @@ class UsageLedger:
         self.parts += 1
         if model is not None and model not in self.models:
             self.models.append(model)
-        if spent is None or None in (spent.input, spent.output, spent.total):
+        if spent is None or None in (spent.input, spent.output):
             self.incomplete = True
         if spent is not None:
-            self.tokens = _add_tokens(self.tokens, spent)
+            self.tokens = _add_tokens(self.tokens, spent.with_total())
 
     def add_extract(self) -> None:
         """Record that an extract replaced the summary of a failed call."""

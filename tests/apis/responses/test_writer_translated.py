@@ -13,6 +13,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.tools import as_function
+from abridge.core.effects import RequestPart
 from abridge.core.events import (
     ContentDelta,
     Event,
@@ -29,9 +30,10 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 from abridge.core.plan import SummaryPlan
 from abridge.core.usage import SummaryShare, Tokens
-from tests.support.checker import ResponsesStream, check_responses
+from tests.end_to_end.translation.turn import WORDS, answer
+from tests.support.checker import ResponsesStream, check_responses, frames
 from tests.support.openapi import event_faults, faults
-from tests.support.pipeline import LIMIT, Minting, translating
+from tests.support.pipeline import LIMIT, Minting, Pipeline, translating
 from tests.support.shared import needs_openapi
 from tests.support.streams import (
     CHAT_USAGE,
@@ -106,6 +108,25 @@ def called(number: int, arguments: str, *, name: str = "", custom: bool = False)
     )
 
 
+class Waiting(Pipeline):
+    """Its summarizer writes only when it is told to."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.asked: list[RequestPart] = []
+
+    def summarize(self, request: RequestPart) -> None:
+        self.asked.append(request)
+
+    def write_all(self) -> None:
+        for request in self.asked:
+            super().summarize(request)
+
+
+def data_of(stream: bytes) -> list[str]:
+    return [data for _, data in frames(bytes(stream))]
+
+
 class TestOrder:
     def test_a_whole_lifecycle_in_openais_order(self) -> None:
         seen = run(chat_stream(THOUGHT, ANSWER))
@@ -120,12 +141,12 @@ class TestOrder:
             "response.output_item.added",
             "response.content_part.added",
             "response.reasoning_text.delta",
+            "response.reasoning_text.done",
+            "response.content_part.done",
             "response.reasoning_summary_part.added",
             "response.reasoning_summary_text.delta",
             "response.reasoning_summary_text.done",
             "response.reasoning_summary_part.done",
-            "response.reasoning_text.done",
-            "response.content_part.done",
             "response.output_item.done",
             "response.output_item.added",
             "response.content_part.added",
@@ -135,6 +156,20 @@ class TestOrder:
             "response.output_item.done",
             "response.completed",
         ]
+
+    @pytest.mark.parametrize("upstream", ["chat", "messages", "gemini"])
+    def test_reasoning_ends_as_upstreams_does_whatever_its_summary_takes(
+        self, upstream: str
+    ) -> None:
+        pipeline = Waiting(RESPONSES, upstream=upstream)
+        steps = answer(upstream, stream=True).steps
+        pipeline.stream(b"".join(step for step in steps if isinstance(step, bytes)))
+        early = [event["type"] for event in map(json.loads, data_of(pipeline.out))]
+        assert early[-2:] == ["response.reasoning_text.done", "response.content_part.done"]
+        pipeline.write_all()
+        seen = check_responses(bytes(pipeline.out))
+        assert seen.kinds.count("response.reasoning_text.done") == 1
+        assert (seen.raw, len(seen.summary), seen.text) == (THOUGHT, 1, WORDS)
 
     def test_the_same_text_everywhere(self) -> None:
         seen = run(chat_stream(THOUGHT, ANSWER))

@@ -13,6 +13,10 @@ TOLD_OTHERWISE = {
         {"text"},
         "the text begins with a block of thinking in tags",
     ),
+    "gemini-505de1e2.response.json": (
+        {"cited"},
+        "an address with blanks is no address where thinking is hidden: its title stands for it",
+    ),
 }
 """By recording, the fields of `Told` that differ."""
 
@@ -50,7 +54,7 @@ CLOSED = {
     "chat": (
         r"choices\.\*\.(seed|delta\.index|delta\.tool_calls)",
         r"choices\.\*\.message\.(executed_tools|annotations\.\*\.url_citation\.content)",
-        "citations|created|error|metadata|moderation|obfuscation|provider|request_id|sla_metrics",
+        "created|error|metadata|moderation|obfuscation|provider|request_id|sla_metrics",
         "time_info|usage|usage_breakdown|x_groq",
     ),
     "messages": (

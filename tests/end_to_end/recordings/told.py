@@ -114,6 +114,9 @@ def _chat_cited(bodies: list[Json]) -> Iterator[str]:
     for message in _chat_messages(bodies):
         for annotation in message.get("annotations") or ():
             yield from _addresses(annotation.get("url_citation") or annotation)
+    for body in bodies:
+        for source in body.get("citations") or body.get("search_results") or ():
+            yield from _addresses({"url": source} if isinstance(source, str) else source)
 
 
 def _responses_cited(bodies: list[Json]) -> Iterator[str]:
@@ -146,7 +149,7 @@ def _gemini_cited(bodies: list[Json]) -> Iterator[str]:
 
 def _addresses(citation: Json) -> Iterator[str]:
     address = citation.get("url") or citation.get("uri")
-    if isinstance(address, str):
+    if isinstance(address, str) and "://" in address:
         yield address
 
 

@@ -8,70 +8,32 @@ counts every event (`PartIndexes`), and adds parts of reasoning as `output_text`
 entrypoints/openai/serving_responses.py).
 
 Upstream's final text of a part is the answer, whatever its deltas were. If they are its beginning,
-the rest becomes a delta. Any other difference is a mismatch and stays as upstream has it. Only what
-upstream leaves out is filled in.
+the rest becomes a delta, as long as there is a place for it. Any other difference is a mismatch and
+stays as upstream has it. Only what upstream leaves out is filled in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from abridge.apis.frames import MakeFrame, change_frame
 from abridge.apis.json import parse_object, string
 from abridge.apis.responses.contents import (
     CONTENT_KINDS,
     EVENT_STAGES,
+    ContentEvent,
     ContentKind,
+    FinalText,
     PartIndexes,
+    RestPlace,
     Stage,
+    StreamedPart,
     contents_of,
     event_text,
     says_anything,
     with_contents,
 )
 from abridge.core.conversation import Json
-
-
-@dataclass(slots=True, frozen=True)
-class ContentEvent:
-    """One event of an item's content."""
-
-    stage: Stage
-    kind: ContentKind
-    text: str  # new text; empty for an event that only repeats or closes
-    frame: bytes | None
-
-
-@dataclass(slots=True)
-class _StreamedPart:
-    kind: ContentKind
-    index: int  # orders it among the parts that upstream has of the item
-    address: Json  # `item_id`, `output_index` and, of a content part, `content_index`
-    stage: Stage = "added"  # how far upstream has brought it
-    is_open: bool = True
-    deltas: list[str] = field(default_factory=list)  # or its final text, if that differs
-    truncated: bool = False  # there was no room to store all of its text
-    is_mismatched: bool = False  # its final text is not the sum of its deltas
-    lacks_beginning: bool = False  # upstream has not sent its `added` event
-
-    @property
-    def text(self) -> str:
-        return "".join(self.deltas)
-
-    def is_continued_by(self, stage: Stage, kind: ContentKind) -> bool:
-        """Return whether an event continues the part. After `text_done` only `done` does."""
-        if not self.is_open or self.kind is not kind:
-            return False
-        return stage == "done" if self.stage == "text_done" else stage != "added"
-
-
-class _FinalText(NamedTuple):
-    part: _StreamedPart | None  # None if it was not streamed
-    kind: ContentKind
-    text: str | None  # None if upstream leaves it out
-
 
 NO_INDEXES: frozenset[int] = frozenset()
 
@@ -86,15 +48,17 @@ class ContentRepair:
     ) -> None:
         self.delta_type = ""  # type of the events that continue the current part, if it can go on
         self.content_index: int | None = None  # the `content_index` of that part
+        self.takes_rest: RestPlace = "open part"
+        self.contradicted: str | None = None  # what was streamed of a part whose final text differs
         self._address = address
         self._added = added
         self._item_type = string(added.get("type"))
         self._reserve = reserve
         self._make_frame = make_frame
-        self._parts: list[_StreamedPart] = []  # in the order in which they began
-        self._current: _StreamedPart | None = None  # the part of the last event
+        self._parts: list[StreamedPart] = []  # in the order in which they began
+        self._current: StreamedPart | None = None  # the part of the last event
         self._indexes = PartIndexes()
-        self._by_index: dict[int, _StreamedPart] = {}  # by upstream's `content_index`
+        self._by_index: dict[int, StreamedPart] = {}  # by upstream's `content_index`
         self._is_share = False  # one of several items that share upstream's content
         self._is_continued = False  # a later item has the rest of it
         self._earlier = NO_TEXTS  # what earlier items have of parts, by their index
@@ -163,7 +127,7 @@ class ContentRepair:
         for kind, text in [(kind, text) for part, kind, text in finals if part is None and text]:
             yield from self.close()
             part, adding = self._begin_part(kind, None)
-            yield from [*adding, *self._add_text(part, text)]
+            yield from [*adding, *self._add_text(part, self._settle(part, text))]
         yield from self.close()
 
     def finish_early(self, added: Json) -> Iterator[ContentEvent]:
@@ -180,9 +144,13 @@ class ContentRepair:
         for part in self._parts:
             yield from self._close_part(part)
 
-    def settle(self, item: Json) -> None:
-        """Take the final texts of an item that was closed before."""
+    def settle(self, item: Json) -> list[ContentEvent]:
+        """Take the final texts of an item that was closed before. Return what they say beyond what
+        was streamed, if a closed item takes that."""
+        if self.takes_rest != "open part":
+            return [*self.finish(item)]
         self._settle_all(self._other_finals(item))
+        return []
 
     def fill_in(self, item: Json) -> Json:
         """Return the item with the texts that it leaves out; a share, with its own alone."""
@@ -217,7 +185,7 @@ class ContentRepair:
 
     def _is_repeated(
         self,
-        part: _StreamedPart | None,
+        part: StreamedPart | None,
         index: int | None,
         stage: Stage,
         kind: ContentKind,
@@ -250,19 +218,19 @@ class ContentRepair:
 
     def _find_part(
         self, event: Json, kind: ContentKind, stage: Stage
-    ) -> tuple[int | None, _StreamedPart | None]:
+    ) -> tuple[int | None, StreamedPart | None]:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         last = self._parts[-1] if self._parts else None
         is_fresh = last is not None and last.is_open and not (last.deltas or last.truncated)
         index = self._indexes.read(event, stage, is_fresh=is_fresh) if kind.is_part else None
         return index, last if index is None else self._by_index.get(index)
 
-    def _add_part(self, kind: ContentKind, index: int | None) -> _StreamedPart:
+    def _add_part(self, kind: ContentKind, index: int | None) -> StreamedPart:
         """Add a part, which takes the events of upstream's `content_index` from now on."""
         place = {"content_index": len(self._parts)} if kind.is_part else {}
         taken = {*self._ended, *(part.index for part in self._parts)}
         order = self._next_index() if index is None or index in taken else index
-        part = _StreamedPart(kind, order, {**self._address, **place})
+        part = StreamedPart(kind, order, len(self._parts), {**self._address, **place})
         self._parts.append(part)
         if index is not None:
             self._by_index[index] = part
@@ -277,13 +245,13 @@ class ContentRepair:
 
     def _begin_part(
         self, kind: ContentKind, index: int | None
-    ) -> tuple[_StreamedPart, list[ContentEvent]]:
+    ) -> tuple[StreamedPart, list[ContentEvent]]:
         """Add a part whose beginning upstream left out."""
         part = self._add_part(kind, index)
         part.lacks_beginning = True
         return part, [self._make_missing(part, "added", "")] if kind.is_part else []
 
-    def _close_part(self, part: _StreamedPart | None) -> Iterator[ContentEvent]:
+    def _close_part(self, part: StreamedPart | None) -> Iterator[ContentEvent]:
         if part is None or not part.is_open:
             return
         if part.stage != "text_done":
@@ -293,7 +261,7 @@ class ContentRepair:
         part.is_open = False
         self._note_current(self._current)
 
-    def _note_current(self, part: _StreamedPart | None) -> None:
+    def _note_current(self, part: StreamedPart | None) -> None:
         """Note the part of the last event, and whether deltas may continue it unread."""
         self._current, self.delta_type = part, ""
         if part is None or not part.is_open or part.stage != "added":
@@ -303,7 +271,7 @@ class ContentRepair:
             self.delta_type = part.kind.delta_type
 
     def _continue_part(
-        self, part: _StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
+        self, part: StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
     ) -> Iterator[ContentEvent]:
         if stage == "delta":
             self._note_current(part)
@@ -323,7 +291,7 @@ class ContentRepair:
 
     # Final texts
 
-    def _other_finals(self, item: Json) -> list[_FinalText]:
+    def _other_finals(self, item: Json) -> list[FinalText]:
         """Return the texts of the item's content, as far as this has a share in it.
 
         Return nothing if the item leaves it out, or says just what is known, whatever its division
@@ -333,19 +301,19 @@ class ContentRepair:
             return []
         parts = {part.index: part for part in self._parts}
         indexes = iter(sorted({*self._earlier, *parts}))
-        finals = list[_FinalText]()
+        finals = list[FinalText]()
         for kind, text in contents_of(item, self._item_type):
             index = next(indexes, None)
             if index not in self._ended:
                 part = None if index is None else parts.get(index)
-                finals.append(_FinalText(part, kind, self._own_share(part, index, text)))
+                finals.append(FinalText(part, kind, self._own_share(part, index, text)))
         if "".join(final.text or "" for final in finals) == self.text:
             return []
         rest = (parts[index] for index in indexes if index in parts)
-        return finals and [*finals, *(_FinalText(part, part.kind, "") for part in rest)]
+        return finals and [*finals, *(FinalText(part, part.kind, "") for part in rest)]
 
     def _own_share(
-        self, part: _StreamedPart | None, index: int | None, text: str | None
+        self, part: StreamedPart | None, index: int | None, text: str | None
     ) -> str | None:
         """Return what of a part's text is not in an earlier item.
 
@@ -358,18 +326,19 @@ class ContentRepair:
             part.is_mismatched = True
         return None
 
-    def _settle_all(self, finals: list[_FinalText]) -> list[tuple[_StreamedPart, str]]:
+    def _settle_all(self, finals: list[FinalText]) -> list[tuple[StreamedPart, str]]:
         """Take upstream's final text of each part; return what of it is yet to be streamed.
 
         A part that the content lacks, or has in another kind, is empty.
         """
+        last = self._last_place()
         return [
-            (part, self._settle(part, text if kind is part.kind else ""))
+            (part, self._settle(part, text if kind is part.kind else "", last))
             for part, kind, text in finals
             if part is not None
         ]
 
-    def _settle_by_event(self, part: _StreamedPart, text: str | None) -> str:
+    def _settle_by_event(self, part: StreamedPart, text: str | None) -> str:
         """Take the text of an event that ends a part; return what of it is yet to be streamed.
 
         An empty one passes, but does not fill in what is left out after it: some gateways end every
@@ -381,21 +350,34 @@ class ContentRepair:
         part.is_mismatched = True
         return ""
 
-    def _settle(self, part: _StreamedPart, text: str | None) -> str:
-        """Take upstream's final text of a part; return what of it is yet to be streamed."""
+    def _settle(self, part: StreamedPart, text: str | None, last: int | None = None) -> str:
+        """Take upstream's final text of a part; return what of it is yet to be streamed. `last` is
+        the place of the last part with a text, where that is known."""
         known = part.text
         if text is None or part.truncated or text == known:
             return ""
-        if part.is_open and part.stage == "added" and text.startswith(known):
+        if text.startswith(known) and self._takes_rest(part, last):
             return text[len(known) :]
         part.is_mismatched = True
+        self.contradicted = known if self.contradicted is None else self.contradicted
         if self._reserve(max(0, len(text) - len(known))):
             part.deltas = [text]
         else:
             part.truncated = True
         return ""
 
-    def _append(self, part: _StreamedPart, text: str) -> None:
+    def _takes_rest(self, part: StreamedPart, last: int | None) -> bool:
+        """Return whether what only the final text of a part has can be a delta of it."""
+        if self.takes_rest == "open part":
+            return part.is_open and part.stage == "added"
+        if self.takes_rest == "no part":
+            return False
+        return part.place >= (self._last_place() if last is None else last)
+
+    def _last_place(self) -> int:
+        return next((part.place for part in reversed(self._parts) if part.deltas), -1)
+
+    def _append(self, part: StreamedPart, text: str) -> None:
         if self._reserve(len(text)):
             part.deltas.append(text)
         else:
@@ -403,12 +385,12 @@ class ContentRepair:
 
     # Events
 
-    def _add_text(self, part: _StreamedPart, text: str) -> Iterator[ContentEvent]:
+    def _add_text(self, part: StreamedPart, text: str) -> Iterator[ContentEvent]:
         if text:
             self._append(part, text)
             yield self._make_missing(part, "delta", text)
 
-    def _make_missing(self, part: _StreamedPart, stage: Stage, text: str) -> ContentEvent:
+    def _make_missing(self, part: StreamedPart, stage: Stage, text: str) -> ContentEvent:
         """Make an event that upstream left out."""
         event_type, fields = part.kind.build_event(stage, text)
         frame = self._make_frame(
@@ -417,7 +399,7 @@ class ContentRepair:
         return ContentEvent(stage, part.kind, text if stage == "delta" else "", frame)
 
     def _correct(
-        self, part: _StreamedPart, stage: Stage, event: Json, frame: bytes | None
+        self, part: StreamedPart, stage: Stage, event: Json, frame: bytes | None
     ) -> bytes | None:
         """Correct upstream's event: address it to this part, and fill in its text.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from abridge.apis.json import objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS
@@ -94,6 +94,54 @@ EVENT_STAGES: Mapping[str, Stage] = {
 }
 """The stage that each type of content event brings its part to."""
 
+
+@dataclass(slots=True, frozen=True)
+class ContentEvent:
+    """One event of an item's content."""
+
+    stage: Stage
+    kind: ContentKind
+    text: str  # new text; empty for an event that only repeats or closes
+    frame: bytes | None
+
+
+@dataclass(slots=True)
+class StreamedPart:
+    """One part of an item, or the arguments of a call, as it was streamed."""
+
+    kind: ContentKind
+    index: int  # orders it among the parts that upstream has of the item
+    place: int  # counts the parts as they begin
+    address: Json  # `item_id`, `output_index` and, of a content part, `content_index`
+    stage: Stage = "added"  # how far upstream has brought it
+    is_open: bool = True
+    deltas: list[str] = field(default_factory=list)  # or its final text, if that differs
+    truncated: bool = False  # there was no room to store all of its text
+    is_mismatched: bool = False  # its final text is not the sum of its deltas
+    lacks_beginning: bool = False  # upstream has not sent its `added` event
+
+    @property
+    def text(self) -> str:
+        return "".join(self.deltas)
+
+    def is_continued_by(self, stage: Stage, kind: ContentKind) -> bool:
+        """Return whether an event continues the part. After `text_done` only `done` does."""
+        if not self.is_open or self.kind is not kind:
+            return False
+        return stage == "done" if self.stage == "text_done" else stage != "added"
+
+
+class FinalText(NamedTuple):
+    """Upstream's last word on one part."""
+
+    part: StreamedPart | None  # None if it was not streamed
+    kind: ContentKind
+    text: str | None  # None if upstream leaves it out
+
+
+RestPlace: TypeAlias = Literal["open part", "last part", "no part"]
+"""Which part takes, as a delta, what only its final text has: one that has not ended; the last with
+a text, even if it has ended; or none any more, since texts that were told follow all of them."""
 
 MAX_INDEXES = 128
 """Parts of an item that are told apart. A server that has more counts something else."""

@@ -14,11 +14,11 @@ from abridge.apis.delta_patterns import Proceed
 from abridge.apis.frames import change_frame, encode_event
 from abridge.apis.json import string
 from abridge.apis.obfuscation import obfuscate_event
-from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import (
     EVENT_STAGES,
     TEXT,
     TEXT_DELTA,
+    ContentEvent,
     ContentKind,
     content_kind_of,
     event_text,
@@ -48,6 +48,12 @@ class AnswerReader(Protocol):
 
     def finish(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
         """Read the event that ends an item."""
+
+    def settle(self, item: OutputItem) -> list[Event]:
+        """Return what final texts that came after an item was closed have beyond its deltas."""
+
+    def confirm(self, item: OutputItem) -> list[Event]:
+        """Do the same of each item of the final response, in the order that they have there."""
 
     def close(self, status: str = "completed") -> list[Event]:
         """Close the open item, if there is one, because others follow or the response ends."""
@@ -152,6 +158,12 @@ class OriginalAnswer:
         self._output.store_done(item, done)
         item.is_open, self._output.open_answer = False, None
         return [*rest, Passthrough(LANE, frame)]
+
+    def settle(self, _item: OutputItem) -> list[Event]:
+        """Return nothing: nothing about an item follows its end, and the final response tells."""
+        return []
+
+    confirm = settle
 
     def close(self, status: str = "completed") -> list[Event]:
         item, self._output.open_answer = self._output.open_answer, None

@@ -152,9 +152,7 @@ class ItemReader:
         return [*events, *self._reasoning.abort()]
 
     def read_whole(self, number: int, item: Json) -> list[Event]:
-        """Read an item of a response that is not streamed."""
-        if not self._framing.carries_frames:
-            return self.read_rest(number, item)
+        """Read an item of a response that is not streamed, where frames are carried."""
         if is_reasoning(item):
             return self._reasoning.read_whole(number, item)
         return [ContentDelta(LANE, None, raw_text(item))]
@@ -165,11 +163,11 @@ class ItemReader:
         if item is None:
             item = self._output.add(done, number)
             opening = self._begin(item, None)
-        elif not item.is_open:
-            return []
         if item.is_reasoning:
-            return [*opening, *self._reasoning.complete(item, done, None)]
-        return [*opening, *self._finish_answer(item, {"item": done}, None)]
+            return [*opening, *self._reasoning.complete(item, done, None)] if item.is_open else []
+        if item.is_open:
+            opening += self._finish_answer(item, {"item": done}, None)
+        return [*opening, *self._answer.confirm(item)]
 
     # Beginning and end of an item
 
@@ -211,7 +209,7 @@ class ItemReader:
         if not item.is_open:
             item.settle(done)
             self._output.store_done(item, item.reconcile(done))
-            return self._output.count_fault()
+            return [*self._output.count_fault(), *self._answer.settle(item)]
         if item.is_reasoning:
             return [*opening, *self._reasoning.finish(item, event, frame)]
         return [*opening, *self._finish_answer(item, event, frame), *self._release_queue()]

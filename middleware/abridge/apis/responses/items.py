@@ -16,7 +16,7 @@ from abridge.apis.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.content_repair import ContentRepair
-from abridge.apis.responses.contents import content_kind_of
+from abridge.apis.responses.contents import ContentEvent, content_kind_of
 from abridge.apis.responses.reasoning import is_reasoning, rename_raw_summary, summary_text
 from abridge.apis.responses.summaries import NativeSummaryRepair
 from abridge.core.conversation import Json
@@ -53,6 +53,8 @@ class OutputItem:
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held_events: list[tuple[Json, bytes | None]] = []
         self.summary_is_raw = False  # its native summary is the raw reasoning
+        # What final texts have beyond what was streamed, told after the item was closed.
+        self.late_texts: list[ContentEvent] = []
         self.done: Json | None = None  # the item at its end
         self.added = added  # the item at its beginning
 
@@ -86,7 +88,8 @@ class OutputItem:
 
     def settle(self, item: Json) -> None:
         """Take the final texts of upstream's `item`, which was closed before."""
-        self.contents.settle(rename_raw_summary(item) if self.summary_is_raw else item)
+        final = rename_raw_summary(item) if self.summary_is_raw else item
+        self.late_texts += self.contents.settle(final)
 
     def reconcile_done(self, event: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
         """Return the item that an event ends, what it leaves out filled in, and the frame."""
@@ -154,6 +157,7 @@ class OutputItems:
         self.has_queue = False  # events of later items are queued behind the open one
         self.frame_size = 0  # bytes of the frame that is being read
         self.faults = 0  # events that upstream sent out of order
+        self.misplaced = 0  # texts of the final response that no stream can have in their place
         self.reserve = _Room(limit).reserve
         self._make_frame = make_frame
         self._items: dict[int, OutputItem] = {}
@@ -164,7 +168,7 @@ class OutputItems:
     @property
     def mismatches(self) -> int:
         """Return the number of texts that are not the sum of their deltas."""
-        return sum(item.contents.mismatches for item in self._items.values())
+        return self.misplaced + sum(item.contents.mismatches for item in self._items.values())
 
     @property
     def has_open_part(self) -> bool:

@@ -229,7 +229,7 @@ class ResponsesReader:
             frame = dumps(response) if self._hides_raw or response != sent else frame
         events = self._start(response, None)
         self._final_output = list(enumerate(response["output"]))
-        for number, item in enumerate(response["output"]):
+        for number, item in enumerate(response["output"]) if self._carries_frames else ():
             if isinstance(item, dict):
                 events += self._items.read_whole(number, item)
         return self._select([*events, *self._end_events(response, frame, ok=True)])

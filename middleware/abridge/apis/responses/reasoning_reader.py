@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from abridge.apis.frames import change_frame, no_frame
 from abridge.apis.json import string
-from abridge.apis.responses.content_repair import ContentEvent
-from abridge.apis.responses.contents import content_kind_of
+from abridge.apis.responses.contents import ContentEvent, content_kind_of
 from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import (

@@ -1,7 +1,8 @@
 """What is known of the Responses API, where raw reasoning is hidden. `hiding.py` drops the rest.
 
 The tables say what a response, its items and their parts, and the events of a stream may hold
-(openai-openapi: `Response`, `OutputItem`, `ItemResource`, `InputItem`, `ResponseStreamEvent`).
+(openai-openapi: `Response`, `OutputItem`, `ItemResource`, `InputItem`, `ResponseStreamEvent`, and
+the types of the `openai` package, which are ahead of it).
 Beside that they know what servers send though the description lacks it: request parameters that
 openresponses' `ResponseResource` repeats, and errors in the form of an error body.
 
@@ -13,6 +14,7 @@ servers quote in them what the model wrote.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from abridge.apis import own_errors
@@ -29,6 +31,7 @@ from abridge.apis.shapes import (
     fields,
     figures,
     json_text,
+    json_value,
     name,
     number,
     opaque,
@@ -115,7 +118,7 @@ _REASONING_PART = fields({"type": name, "text": streamed_text})
 
 EVENT_PARTS: Mapping[str, Shape] = {**OUTPUT_PARTS, "reasoning_text": _REASONING_PART}
 
-_BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name})}
+_BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name, "ttl": name})}
 
 
 def _input_parts(texts: Shape) -> dict[str, Shape]:
@@ -138,6 +141,7 @@ _ITEM_FIELDS = {
     **_all("id type status role phase call_id created_by name namespace execution", name),
     **_all("server_label approval_request_id container_id fingerprint", name),
     "caller": fields({"type": name, "caller_id": name}),
+    "async": number,
 }
 """Fields of several types of items."""
 
@@ -165,7 +169,15 @@ _SEARCH_RESULT = fields(
 
 _WEB_ACTION = fields(
     {"type": name, "query": text, "queries": each(text), "url": address, "pattern": text}
-    | {"sources": each(fields({"type": name, "url": address}))}
+    | {"sources": each(fields({"type": name, "url": address, "name": name}))}
+)
+"""A source is a page, or one of OpenAI's own, which has a name: `oai-weather`."""
+
+_IMAGE_CALL = _item(
+    result=opaque,
+    error=own_errors.ERROR,
+    svg_usage=partial(figures, names=("model",)),
+    **_all("action background output_format quality size", name),
 )
 
 _LOCAL_SHELL_ACTION = fields(
@@ -217,14 +229,14 @@ ITEMS: Mapping[str, Shape] = {
     "function_call_output": _tool_output(text),
     "custom_tool_call": _item(input=streamed_text),
     "custom_tool_call_output": _tool_output(text),
-    "tool_search_call": _item(arguments=json_text),
+    "tool_search_call": _item(arguments=json_value),
     "tool_search_output": _item(tools=each(_TOOL)),
     "additional_tools": _item(tools=each(_TOOL)),
     "program": _item(code=text),
     "program_output": _item(result=text),
     "file_search_call": _item(queries=each(text), results=each(_SEARCH_RESULT)),
     "web_search_call": _item(action=_WEB_ACTION),
-    "image_generation_call": _item(result=opaque),
+    "image_generation_call": _IMAGE_CALL,
     "code_interpreter_call": _item(code=text, outputs=each(_CODE_OUTPUT)),
     "computer_call": _item(
         action=_COMPUTER_ACTION,
@@ -291,7 +303,12 @@ RESPONSE = fields(
     | _all("instructions metadata prompt text tool_choice tools", _echoed)
     | {
         "reasoning": fields(_all("effort summary generate_summary mode context", name)),
-        "prompt_cache_options": fields({"mode": name, "ttl": name}),
+        "prompt_cache_options": fields(_all("mode ttl comparison_response_id", name)),
+        "prompt_cache_diagnostics": partial(figures, names=("type", "reason")),
+        "access_programs": _under_names(name),
+        "image": fields({"context_compression": name}),
+        "input_transformations": each(fields(_all("id action reason type", name))),
+        "tool_usage": figures,
         "conversation": fields({"id": name}),
         "billing": fields({"payer": name}),
         "moderation": fields({"input": _MODERATION, "output": _MODERATION}),
@@ -358,9 +375,11 @@ ITEM_EVENTS: Mapping[str, Shape] = {
     # these come again as a whole, which can be looked through
     **_events(
         "mcp_call_arguments.delta code_interpreter_call_code.delta shell_call_command.delta "
-        "shell_call_output_content.delta audio.transcript.delta",
+        "shell_call_output_content.delta apply_patch_call_operation_diff.delta "
+        "audio.transcript.delta",
         delta=unused,
     ),
+    **_events("apply_patch_call_operation_diff.done", diff=text),
     **_events("shell_call_output_content.done", output=each(_SHELL_OUTPUT)),
     **_events("audio.delta", delta=opaque),
     **_events(
@@ -376,7 +395,7 @@ ITEM_EVENTS: Mapping[str, Shape] = {
         "image_generation_call.generating image_generation_call.completed "
         "mcp_call.in_progress mcp_call.completed mcp_call.failed "
         "mcp_list_tools.in_progress mcp_list_tools.completed mcp_list_tools.failed "
-        "audio.done audio.transcript.done"
+        "audio.done audio.transcript.done compaction.compacting"
     ),
 }
 """Events about an item, or what is in one."""

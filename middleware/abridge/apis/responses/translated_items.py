@@ -287,6 +287,7 @@ class TranslatedReasoning(TranslatedItem):
         self._state = state
         self._place = place
         self._raw = StringIO()
+        self._raw_is_done = False
         self._summary: list[str] = []
         self._native_part: tuple[int, list[str]] | None = None
         self._envelope = EnvelopeBuilder() if display.seal is not None else None
@@ -374,7 +375,14 @@ class TranslatedReasoning(TranslatedItem):
 
     def end(self) -> WireEvents:
         yield from self._end_native_part()
-        if text := self._raw.getvalue():
+        yield from self.end_raw()
+
+    def end_raw(self) -> WireEvents:
+        """End the raw text, once. It ends before the summary may, as with upstreams that stream
+        both (openai-openapi, `ResponseReasoningTextDoneEvent`)."""
+        text = "" if self._raw_is_done else self._raw.getvalue()
+        if text:
+            self._raw_is_done = True
             part = {"type": "reasoning_text", "text": text}
             yield "response.reasoning_text.done", {**self._raw_address, "text": text}
             yield "response.content_part.done", {**self._raw_address, "part": part}

@@ -36,6 +36,7 @@ from abridge.core.events import (
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
+    ReasoningTextEnded,
     ResponseEnded,
     ResponseStarted,
     SummaryPartAdded,
@@ -135,6 +136,8 @@ class TranslatedOutput:
         match event:
             case ReasoningDelta():
                 yield from item.write_raw(event.text)
+            case ReasoningTextEnded():
+                yield from item.end_raw()
             case SummaryPartAdded() | SummaryTextDelta() | SummaryPartDone():
                 yield from item.write_part(event)
             case NativeSummary():

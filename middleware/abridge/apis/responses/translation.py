@@ -13,17 +13,15 @@ from typing import Any, ClassVar
 
 from abridge.apis.delta_patterns import Proceed
 from abridge.apis.endings import reason_of_parts
-from abridge.apis.errors import CALL_CHANGED
+from abridge.apis.errors import CALL_CHANGED, TEXT_CHANGED
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import loads_exact, objects, parse_object, string
 from abridge.apis.responses.citations import ANNOTATION_ADDED, MessageCitations
-from abridge.apis.responses.content_repair import ContentEvent
 from abridge.apis.responses.contents import (
-    ARGUMENTS,
     EVENT_STAGES,
-    INPUT,
     REFUSAL,
     TEXT,
+    ContentEvent,
     content_kind_of,
     event_text,
 )
@@ -67,9 +65,6 @@ HOSTED_TYPES = frozenset(
     }
 )
 """Types of items that upstream handles itself, without an answer from the client."""
-
-CALL_ENDS = (ARGUMENTS.done_type, INPUT.done_type)
-"""Types of events with the whole arguments of such a call."""
 
 PART_TEXT_FIELDS = ("delta", "text", "refusal")
 """Fields that may hold the text of a message."""
@@ -119,12 +114,18 @@ class _Progress:
     number: int | None = None  # among the messages or the calls; None before a call's name is known
     has_arguments: bool = False  # arguments of the call were emitted
     withheld: str = ""  # `{}`, which may only hold the place of other arguments
+    written: str = ""  # all the arguments, where they were emitted at the end of the call
+    turn: int = 0  # of a message: which of them it was to begin its text, from 1
 
 
 class TranslatedAnswer:
     """Translate the items of the answer. See the protocol `AnswerReader`.
 
     Items need not be kept in order: each event says which message or call it belongs to.
+
+    Other APIs have no final text beside the deltas. So what one has beyond them is emitted while it
+    can be, which is until the text of another message begins or, of a call, until that is done. If
+    it says anything else, the client has been told another answer, and this one fails.
     """
 
     def __init__(self, output: OutputItems) -> None:
@@ -135,6 +136,9 @@ class TranslatedAnswer:
         self._last_message: OutputItem | None = None
         self._citations = MessageCitations()
         self._hosted_calls: list[dict[str, str]] = []
+        self._speaker: OutputItem | None = None  # the message whose text was emitted last
+        self._turns = 0  # messages that have begun their text
+        self._confirmed = 0  # the turn of the last message of the final response so far
         self.failure: ErrorDetail | None = None
 
     @property
@@ -166,6 +170,7 @@ class TranslatedAnswer:
         if item is None or progress is None or progress.number is None or not is_next:
             return None
         if event["type"] == TEXT.delta_type and not event.get("logprobs"):
+            self._take_turn(item, progress)
             return partial(_proceed_text, item, progress.number)
         if item.type in CALL_TYPES and progress.has_arguments:
             return partial(_proceed_call, item, progress.number)
@@ -185,12 +190,11 @@ class TranslatedAnswer:
         if not item.is_open:
             return None
         kind = content_kind_of(event, item.type)
-        ends_call = event.get("type") in CALL_ENDS
-        streamed = item.contents.text if ends_call else ""
         content_events = None if kind is None else item.contents.read(event, kind, None)
         sources = objects([event.get("part"), event])
         deltas = self._content_deltas(item, progress, content_events or (), sources)
-        return [*deltas, *self._check_call(item, progress, streamed)] if ends_call else deltas
+        is_end = EVENT_STAGES[event["type"]] != "delta"
+        return [*deltas, *self._check(item, progress)] if is_end else deltas
 
     def finish(self, item: OutputItem, event: Json, _frame: bytes | None) -> list[Event]:
         progress = self._find_progress(item)
@@ -200,7 +204,26 @@ class TranslatedAnswer:
         item.is_open = False
         if item.type == "message" and progress is not None and progress.number is not None:
             rest += self._citations.read(progress.number, done)
+        if item.type in CALL_TYPES:
+            item.contents.takes_rest = "no part"
         return rest
+
+    def settle(self, item: OutputItem) -> list[Event]:
+        late, item.late_texts = item.late_texts, []
+        progress = self._find_progress(item)
+        if progress is None or progress.number is None:
+            return []
+        return [*self._content_deltas(item, progress, late, []), *self._check(item, progress)]
+
+    def confirm(self, item: OutputItem) -> list[Event]:
+        """Fail also where the final response alone has a text, before one that was told."""
+        settling, progress = self.settle(item), self._find_progress(item)
+        turn = 0 if progress is None else progress.turn
+        if turn and turn < self._confirmed:
+            self._output.misplaced += 1
+            return [*settling, *self._fail(TEXT_CHANGED)]
+        self._confirmed = turn or self._confirmed
+        return settling
 
     def close(self, _status: str = "completed") -> list[Event]:
         """Do nothing: no item is kept open."""
@@ -232,6 +255,8 @@ class TranslatedAnswer:
         return self._progress[item.output_index]
 
     def _start_progress(self, item: OutputItem) -> _Progress | None:
+        if item.type == "message" or item.type in CALL_TYPES:
+            item.contents.takes_rest = "last part"
         if item.type == "message":
             self._message_count += 1
             return _Progress(self._message_count - 1)
@@ -247,9 +272,9 @@ class TranslatedAnswer:
         head = self._call_start(item, progress, done)
         if progress.number is None:
             return []
-        sources, streamed = objects(done.get("content")), item.contents.text
+        sources = objects(done.get("content"))
         rest = self._content_deltas(item, progress, item.contents.finish(done), sources)
-        rest += self._check_call(item, progress, streamed)
+        rest += self._check(item, progress)
         return [*head, *rest, *self._final_arguments(item, progress, done)]
 
     def _content_deltas(
@@ -269,6 +294,8 @@ class TranslatedAnswer:
                 if event.text in (part.get(key) for key in PART_TEXT_FIELDS)
             )
             logprobs = objects(next(matching, {}).get("logprobs"))
+            if item.type == "message":
+                self._take_turn(item, progress)
             if event.kind is TEXT:
                 events.append(ContentDelta(LANE, None, event.text, logprobs, number))
             elif event.kind is REFUSAL:
@@ -276,6 +303,37 @@ class TranslatedAnswer:
             elif not self._withholds(item, progress, event.text):
                 events.append(self._call_delta(item, progress, event.text))
         return events
+
+    # Final texts
+
+    def _take_turn(self, item: OutputItem, progress: _Progress) -> None:
+        """Note that the text of a message goes on: what that before it lacks has no place now."""
+        last = self._speaker
+        if last is item:
+            return
+        if last is not None:
+            last.contents.takes_rest = "no part"
+        self._speaker = item
+        if not progress.turn:
+            self._turns = progress.turn = self._turns + 1
+
+    def _check(self, item: OutputItem, progress: _Progress) -> list[Event]:
+        """Fail an answer if an item ends with another text than was streamed, or as another call:
+        a client might run one that upstream has not made."""
+        told, final = item.contents.contradicted, item.contents
+        if told is None:
+            return []
+        if item.type not in CALL_TYPES:
+            return self._fail(TEXT_CHANGED)
+        told = progress.written or told
+        is_same = not final.text or _read_json(told) == _read_json(final.text)
+        return [] if is_same or not progress.has_arguments else self._fail(CALL_CHANGED)
+
+    def _fail(self, error: ErrorDetail) -> list[Event]:
+        if self.failure is not None:
+            return []
+        self.failure = error
+        return [ErrorReported(None, None, error)]
 
     # Calls
 
@@ -308,18 +366,8 @@ class TranslatedAnswer:
         if done.get("status") == "incomplete" and not progress.withheld:
             return []
         final = string(item.reconcile(done).get("arguments")) or progress.withheld or "{}"
+        progress.written = final
         return [self._call_delta(item, progress, final)]
-
-    def _check_call(self, item: OutputItem, progress: _Progress, streamed: str) -> list[Event]:
-        """Fail an answer whose call ends with other arguments than were streamed: the client of
-        another API would run a call that upstream has not made."""
-        final, is_call = item.contents.text, item.type in CALL_TYPES and progress.has_arguments
-        if self.failure or not (is_call and final) or final.startswith(streamed):
-            return []
-        if _read_json(streamed) == _read_json(final) != streamed:
-            return []  # spelled another way
-        self.failure = CALL_CHANGED
-        return [ErrorReported(None, None, CALL_CHANGED)]
 
     def _call_delta(self, item: OutputItem, progress: _Progress, text: str) -> ToolCallDelta:
         progress.has_arguments = progress.has_arguments or bool(text)
