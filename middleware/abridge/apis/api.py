@@ -52,7 +52,7 @@ class Reader(Protocol):
     def dropped(self) -> int: ...  # unknown fields that were dropped with hidden reasoning
 
     @property
-    def faults(self) -> int: ...  # events that upstream sent out of order
+    def faults(self) -> int: ...  # events that came out of order, and ends without a reason
 
     @property
     def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas

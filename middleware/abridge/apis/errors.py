@@ -18,6 +18,12 @@ CALL_CHANGED = ErrorDetail(
     "upstream_error", "Upstream ended a call with other arguments than it had streamed."
 )
 
+SECOND_ANSWER = ErrorDetail("upstream_error", "Upstream began another answer within this one.")
+
+STRAY_ARGUMENTS = ErrorDetail(
+    "upstream_error", "Upstream sent arguments of a call that was over, or had not begun."
+)
+
 TURN_PAUSED = ErrorDetail(
     "upstream_error", "Upstream paused its turn, which clients of this API have no way to resume."
 )

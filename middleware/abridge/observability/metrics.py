@@ -193,7 +193,9 @@ class Metrics:
     )
     dropped_fields = _counter("Unknown fields dropped where reasoning is hidden.", "api")
     reader_faults = _counter(
-        "Events from upstream that were out of order and dropped.", "api", "upstream"
+        "Events from upstream that were out of order, and ends of answers without a reason.",
+        "api",
+        "upstream",
     )
     final_text_mismatches = _counter(
         "Texts and arguments from upstream that are not the sum of their deltas.",

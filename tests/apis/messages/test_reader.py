@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from abridge.apis import sse
 from abridge.apis.display import Display
-from abridge.apis.errors import CONNECTION_LOST, TURN_PAUSED
+from abridge.apis.errors import CONNECTION_LOST, STRAY_ARGUMENTS, TURN_PAUSED
 from abridge.core.events import ContentDelta, ErrorReported, Event, ResponseStarted, ToolCallDelta
 from abridge.core.usage import Tokens
 from tests.apis.messages.legality import ReadAnswer, check_events
@@ -216,7 +216,10 @@ class TestRepairs:
     def test_a_call_without_its_start_is_a_fault(self) -> None:
         by = reader()
         frames = [begin(), delta(0, "input_json", partial_json="{}"), *finish()]
-        assert check_events(read_frames(frames, by)).calls == []
+        seen = check_events(read_frames(frames, by))
+        assert seen.calls == []
+        assert seen.end is not None
+        assert seen.end.error == STRAY_ARGUMENTS
         assert by.faults == 1
 
     def test_thinking_without_its_stop_ends_when_something_else_begins(self) -> None:
@@ -295,8 +298,7 @@ class TestRepairs:
 
     def test_after_the_stop_no_event_follows(self) -> None:
         by = reader()
-        frames = stream([text("Hi")])
-        frames[-1:-1] = [start(1, text("more")), delta(0, "text", text="more")]
+        frames = [*stream([text("Hi")]), start(1, text("more")), delta(0, "text", text="more")]
         assert check_events(read_frames(frames, by)).text == "Hi"
         assert by.faults == 2
         assert by.read(event("ping")) == []

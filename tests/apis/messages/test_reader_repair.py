@@ -86,7 +86,7 @@ class TestMissing:
     def test_without_a_message_delta_the_reason_to_stop_is_told_by_the_calls(self) -> None:
         stopped = [begin(), start(0, LOOK), stop(0), event("message_stop")]
         assert said(*stopped).stop_reason == "tool_use"
-        assert said(begin(), TEXT, event("message_stop")).stop_reason == "end_turn"
+        assert said(begin(), TEXT, stop(1), event("message_stop")).stop_reason == "end_turn"
 
     @pytest.mark.parametrize("last", [[], [DONE]])
     def test_without_a_message_stop_an_answer_that_gave_its_reason_is_whole(

@@ -44,7 +44,10 @@ A summary takes its place. What the text itself says, `Told` compares.
 
 MADE_LEGAL = {
     "chat": ("object",),  # Perplexity's chat.completion.done
-    "messages": (r"content_block\.input", r"message\.content\.\*"),  # told in events of their own
+    "messages": (  # told in events of their own
+        r"content_block\.input",
+        r"message\.(content\.\*|stop_reason)",
+    ),
     "responses": (r"(item|response|response\.output\.\*)\.id", "item_id"),  # one id an item
 }
 """By API, where upstream's spelling would not be accepted by strict clients in a rewritten

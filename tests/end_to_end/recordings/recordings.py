@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -183,14 +183,17 @@ def read_messages(data: bytes, *, streamed: bool) -> Content:
     found.calls = [(call[0], call[1], call[2] or "{}") for call in calls.values()]
     bodies = chunks_of(data) if streamed else [json.loads(data)]
     for body in bodies:
-        found.finish = (body.get("delta") or body).get("stop_reason") or found.finish
+        stopping = body.get("delta") or body.get("message") or body
+        found.finish = stopping.get("stop_reason") or found.finish
     return found
 
 
-def _deltas(data: bytes) -> list[tuple[int, dict[str, Any]]]:
-    events = [event for event in chunks_of(data) if "index" in event]
-    found = (event.get("content_block") or event.get("delta") for event in events)
-    return [(event["index"], part) for event, part in zip(events, found, strict=True) if part]
+def _deltas(data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the blocks and their deltas. With programmatic calls the start has all of them."""
+    for event in chunks_of(data):
+        yield from enumerate((event.get("message") or {}).get("content") or ())
+        if "index" in event and (part := event.get("content_block") or event.get("delta")):
+            yield event["index"], part
 
 
 def read_gemini(data: bytes, *, streamed: bool) -> Content:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
 from typing import Any
 
 from abridge.apis.chat.reasoning import LIST_FIELDS, read_chunk_text
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, objects, string
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 
@@ -17,6 +19,8 @@ STATE_FIELD = "extra_content"
 
 ARGUMENTS_FIELDS = {"function": "arguments", "custom": "input"}
 """The kinds of tool call, and the field in which each has its arguments."""
+
+_BLANK = re.compile(r"\s*+")
 
 
 def kind_of_call(call: Json) -> str:
@@ -74,6 +78,11 @@ class MessageAccumulator:
     @property
     def has_calls(self) -> bool:
         return bool(self._calls)
+
+    @property
+    def has_cut_call(self) -> bool:
+        """Return whether a call is not known to be whole."""
+        return self.has_calls and not (self.is_complete and not has_cut_call(self.as_dict()))
 
     def add(self, delta: Json) -> None:
         for name, value in delta.items():
@@ -149,10 +158,15 @@ class MessageAccumulator:
                 if key not in entries[-1].fields:
                     entries[-1].fields[key] = value
 
+    def _number_without_index(self, fragment: Json, kind: str) -> int:
+        """Return the number of a call without an index: the last one's, unless another begins."""
+        begins = fragment.get("id") or as_object(fragment.get(kind)).get("name")
+        return len(self._calls) if begins or not self._calls else next(reversed(self._calls))
+
     def _add_call(self, fragment: Json) -> None:
         index = fragment.get("index")
-        number = index if isinstance(index, int) else len(self._calls)
         kind = kind_of_call(fragment)
+        number = index if isinstance(index, int) else self._number_without_index(fragment, kind)
         call, called = self._calls.setdefault(
             number,
             (
@@ -165,6 +179,26 @@ class MessageAccumulator:
         if isinstance(payload, dict):
             called.fill({"name": string(payload.get("name"))})
             self._append(called, ARGUMENTS_FIELDS[kind], payload.get(ARGUMENTS_FIELDS[kind]))
+
+
+def has_cut_call(message: Json) -> bool:
+    """Return whether a call of a message lacks some of its arguments. One without any has none, as
+    some servers say it; of free text nobody can tell."""
+    calls = [as_object(call.get("function")) for call in objects(message.get("tool_calls"))]
+    calls.append(as_object(message.get("function_call")))
+    return not all(_is_json(string(call.get("arguments"))) for call in calls)
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a text is JSON: one value, or those of calls that a server does not tell
+    apart, one after the other."""
+    decoder, position = json.JSONDecoder(), 0
+    while (blank := _BLANK.match(text, position)) is not None and blank.end() < len(text):
+        try:
+            _, position = decoder.raw_decode(text, blank.end())
+        except (ValueError, RecursionError):
+            return False
+    return True
 
 
 def _normalize_chunk(chunk: Json) -> Json:

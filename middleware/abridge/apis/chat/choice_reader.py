@@ -29,11 +29,13 @@ from abridge.apis.chat.reasoning import (
     without_thinking_chunks,
 )
 from abridge.apis.display import Display
+from abridge.apis.endings import infer_reason
 from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
     Event,
+    FinishReason,
     NativeSummary,
     Passthrough,
     ReasoningDelta,
@@ -74,6 +76,11 @@ class ChoiceReader:
         tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
         self._tag_reader = TagReader(tags, prefilled=profile.prefilled and bool(tags))
         self._held: list[HeldContent] = []
+
+    def infer_reason(self) -> FinishReason | None:
+        """Return why the choice stops, where upstream does not say so; None if it fails."""
+        message = self.message
+        return infer_reason(has_open_part=message.has_cut_call, has_calls=message.has_calls)
 
     def announce(self) -> ChunkPiece:
         """Make the choice's first chunk, with the role, where upstream sent none."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
+from abridge.apis import sse
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.choice_reader import ChoiceReader, loses_fields
-from abridge.apis.chat.framing import Framing, has_other_fields
+from abridge.apis.chat.framing import Framing, get_header, has_other_fields
 from abridge.apis.chat.reasoning import get_index
 from abridge.apis.delta_patterns import Accepts, DeltaPatterns
 from abridge.apis.display import Display
+from abridge.apis.json import loads_exact, parse_object
 from abridge.core.conversation import Json
 from abridge.core.events import Event
 from abridge.providers.catalog import TEXT_FIELDS
@@ -47,6 +49,11 @@ class Continuations:
         self._choices = choices
         self._framing = framing
         self._display = display
+
+    def header(self) -> Json:
+        """Return the header of the last chunk."""
+        data = sse.frame_data(self.last_frame or b"")
+        return get_header(parse_object(data or b"", loads_exact) or {})
 
     def find(self, chunk: Json, *, is_translated: bool) -> Continuation | None:
         """Return how a chunk continues a choice, if that is all it does."""

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 
-from abridge.apis.chat.reasoning import ANSWER_FIELDS, is_text_chunk, read_answer_text
+from abridge.apis.chat.reasoning import (
+    ANSWER_FIELDS,
+    find_reasoning_place,
+    is_text_chunk,
+    read_answer_text,
+)
 from abridge.apis.json import string
 from abridge.apis.tags import TagPiece, TagSplitter, may_have_tags
 from abridge.apis.thinking import ThinkingFilter
 from abridge.core.conversation import Json
+from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile, Tag
 
 
@@ -96,6 +102,16 @@ def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str
     splitter = TagSplitter(profile.tags, prefilled=prefilled)
     raw, rest = split_content(content, splitter)
     return append_held(raw, rest, splitter.end())
+
+
+def observe(message: Json, profile: Profile) -> Observation:
+    """Return what a whole message shows of where its provider puts reasoning."""
+    place, text = find_reasoning_place(message), string(message.get("content"))
+    if place is not None or not text:
+        return Observation(place)
+    if split_inline(text, profile, no_field=True)[0].strip():
+        return Observation("tags")
+    return Observation(unopened_tags=int(has_unopened_block(text, profile)))
 
 
 def has_unopened_block(text: str, profile: Profile) -> bool:

@@ -12,6 +12,7 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 from __future__ import annotations
 
 from abridge.apis import sse
+from abridge.apis.chat.accumulator import has_cut_call
 from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
 from abridge.apis.chat.continuation import Continuation, Continuations
 from abridge.apis.chat.framing import (
@@ -25,11 +26,12 @@ from abridge.apis.chat.framing import (
 )
 from abridge.apis.chat.hiding import CompletionRebuilder
 from abridge.apis.chat.history import record_turn
-from abridge.apis.chat.inline import has_unopened_block, split_inline
-from abridge.apis.chat.reasoning import find_reasoning_place, get_delta, get_index
+from abridge.apis.chat.inline import observe
+from abridge.apis.chat.reasoning import get_delta, get_index
 from abridge.apis.chat.repair import ChunkRepair
 from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
+from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
     as_object,
@@ -201,6 +203,10 @@ class ChatReader:
                     message = choice["message"] = self._rebuilder.split_message(choice, message)
             others = {key: choice[key] for key in choice if key != "message"}
             finish = choice.get("finish_reason") or "stop"
+            if not choice.get("finish_reason"):
+                self.faults += 1
+                is_cut = has_cut_call(self._messages.get(reader.lane, {}))
+                events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
             delta_choice = {**others, "delta": message, "finish_reason": finish}
             pieces = self._read_choice(reader, delta_choice, separate_finish=False)
             events += [piece.event for piece in pieces]
@@ -219,13 +225,7 @@ class ChatReader:
         return [turn for turn in turns if turn is not None]
 
     def observed(self) -> Observation:
-        message = self._complete_messages().get(0, {})
-        place, text = find_reasoning_place(message), string(message.get("content"))
-        if place is not None or not text:
-            return Observation(place)
-        if split_inline(text, self._profile, no_field=True)[0].strip():
-            return Observation("tags")
-        return Observation(unopened_tags=int(has_unopened_block(text, self._profile)))
+        return observe(self._complete_messages().get(0, {}), self._profile)
 
     # Chunks
 
@@ -413,11 +413,6 @@ class ChatReader:
 
     # The end
 
-    def _get_header(self) -> Json:
-        """Return the header of the last chunk."""
-        data = sse.frame_data(self._continuations.last_frame or b"")
-        return get_header(parse_object(data or b"", loads_exact) or {})
-
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
         self._patterns.clear()
@@ -432,13 +427,17 @@ class ChatReader:
 
     def _finish_choices(self) -> list[Event]:
         """Finish the choices for which upstream sent no finish reason before `[DONE]`."""
+        unfinished = [reader for reader in self._choices.values() if not reader.finished]
+        reasons = [reader.infer_reason() for reader in unfinished]
+        if None in reasons:
+            self._failed = True
+            return [ErrorReported(None, None, UNFINISHED)]
+        self.faults += bool(reasons)
         pieces: list[ChunkPiece] = []
-        for reader in self._choices.values():
-            if not reader.finished:
-                reason = "tool_calls" if reader.message.has_calls else "stop"
-                finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
-                pieces += self._read_choice(reader, finish, separate_finish=False)
-        return self._framing.make_events(pieces, self._get_header(), None)
+        for reader, reason in zip(unfinished, reasons, strict=True):
+            finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
+            pieces += self._read_choice(reader, finish, separate_finish=False)
+        return self._framing.make_events(pieces, self._continuations.header(), None)
 
     def _flush_choices(self, *, is_cut: bool) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
@@ -447,4 +446,4 @@ class ChatReader:
             pieces += self._read_choice(self._get_choice(choice), choice, separate_finish=False)
         for reader in self._choices.values():
             pieces += self._framing.flush_choice(reader)
-        return self._framing.make_events(pieces, self._get_header(), None)
+        return self._framing.make_events(pieces, self._continuations.header(), None)

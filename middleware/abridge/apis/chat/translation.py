@@ -16,6 +16,7 @@ from abridge.apis.chat.choice_reader import REASONING_ITEM, ChoiceReader, ChunkP
 from abridge.apis.chat.citations import read_annotations, read_listed
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.reasoning import LIST_FIELDS, find_reasoning, get_delta
+from abridge.apis.endings import reason_of_parts
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
@@ -189,7 +190,7 @@ class ChoiceTranslation:
         nameless = list(self.calls.report_nameless())
         if explicit := EXPLICIT_REASONS.get(string(reason)):
             return [*nameless, Finished(self._lane, None, explicit)]
-        default: FinishReason = "tool_calls" if self.calls.count else "stop"
+        default = reason_of_parts(has_calls=self.calls.count > 0)
         finished = Finished(self._lane, None, default, _stop_sequence(choice))
         return [*nameless, *self.calls.finish(), finished]
 

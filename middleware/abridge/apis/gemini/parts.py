@@ -1,8 +1,8 @@
 """The parts of an answer, translated as they stream.
 
-A chunk of a stream holds pieces of texts and whole calls. Thoughts are one reasoning item until
-something else follows. A call's signature belongs to the item before the call, or is one of its
-own.
+A chunk of a stream holds pieces of texts, and calls: nearly always whole ones, else pieces of one
+after the other (`partial_calls.py`). Thoughts are one reasoning item until something else follows.
+A call's signature belongs to the item before the call, or is one of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from hashlib import blake2b
 from itertools import chain
 
 from abridge.apis.display import Display
+from abridge.apis.errors import UNREADABLE
 from abridge.apis.gemini.messages import MADE_ID
+from abridge.apis.gemini.partial_calls import PartialCall, is_partial
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, string
@@ -22,6 +24,7 @@ from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     FRAME_OVERHEAD,
     ContentDelta,
+    ErrorDetail,
     Event,
     ProviderState,
     ReasoningDelta,
@@ -56,6 +59,9 @@ class PartReader:
         self._hosted_calls: list[dict[str, str]] = []
         self._is_thinking = False  # the last item is open
         self._kept: list[tuple[Json, list[str]]] = []  # each part but for its text, and that
+        self._partial_call: PartialCall | None = None  # the one that is open
+        self._last_part: Json | None = None
+        self.failure: ErrorDetail | None = None  # why the answer cannot be read
 
     @property
     def dropped(self) -> int:
@@ -69,6 +75,12 @@ class PartReader:
     @property
     def item_keys(self) -> tuple[ItemKey, ...]:
         return tuple((LANE, item) for item in range(self.item_count))
+
+    def has_open_part(self, *, streamed: bool) -> bool:
+        """Return whether the last part may lack something: a text that streams may always go on."""
+        if self._partial_call is not None or self._last_part is None:
+            return True
+        return streamed and "text" in self._last_part
 
     @property
     def shown_text(self) -> str | None:
@@ -93,11 +105,12 @@ class PartReader:
         return string(rebuild(value, shape, self._drops) if self._hides_raw else value)
 
     def read(self, part: Json, response_id: str) -> list[Event]:
+        self._last_part = part
         if is_thought(part):
             self._keep_text(part, {"thought": True})
             return self._read_thought(string(part.get("text")))
         if is_call(part):
-            return self._read_call(part, response_id)
+            return self._read_call_part(part, response_id)
         if isinstance(part.get("text"), str) and self._is_understood(part):
             self._keep_text(part, {})
             return self._read_text(part["text"])
@@ -117,9 +130,10 @@ class PartReader:
         unknown key may say that it is none."""
         return not self._hides_raw or part.keys() <= TEXT_KEYS
 
-    def end(self) -> list[Event]:
-        """End the answer."""
-        return [*self._end_item(), *self._end_text(abort=False)]
+    def end(self, response_id: str, *, is_cut: bool) -> list[Event]:
+        """End the answer. If it was `cut`, so was a call that is open."""
+        calling = self._end_call(response_id, is_cut=is_cut)
+        return [*calling, *self._end_item(), *self._end_text(abort=False)]
 
     def abort(self) -> list[Event]:
         """Break the answer off; what was held back may be thinking."""
@@ -178,13 +192,31 @@ class PartReader:
         self._filter.blocks = 0
         return _text_events(rest)
 
-    def _read_call(self, part: Json, response_id: str) -> list[Event]:
+    def _read_call_part(self, part: Json, response_id: str) -> list[Event]:
+        """Read a call, or a part of one."""
+        call = call_of(part)
+        if self._partial_call is None and not is_partial(call):
+            return self._read_call(part, response_id)
+        self._partial_call = self._partial_call or PartialCall(self._limit)
+        if not self._partial_call.add(part):
+            self.failure = UNREADABLE
+            return []
+        return [] if call.get("willContinue") else self._end_call(response_id)
+
+    def _end_call(self, response_id: str, *, is_cut: bool = False) -> list[Event]:
+        """Read the call that is open, as nothing more of it comes."""
+        call, self._partial_call = self._partial_call, None
+        return [] if call is None else self._read_call(call.build(), response_id, is_cut=is_cut)
+
+    def _read_call(self, part: Json, response_id: str, *, is_cut: bool = False) -> list[Event]:
+        """Read a whole call. One that was cut has arguments without an end, so that nobody runs it,
+        and is not kept."""
         call, number = call_of(part), self.call_count
         self.call_count += 1
-        arguments = dumps(as_object(call.get("args"))).decode()
+        arguments = self._visible_arguments(dumps(as_object(call.get("args"))).decode())
         signature = self.check(part.get("thoughtSignature"), opaque)
         self._room_left -= len(dumps(part))
-        if self.is_complete:
+        if self.is_complete and not is_cut:
             self._kept.append((part, []))
         identity = self.check(call.get("id"), name) or _make_id(response_id, number, call)
         signing = self._read_signature(number, signature)
@@ -194,7 +226,7 @@ class PartReader:
             call_index=number,
             id=identity,
             name=self.check(call.get("name"), name),
-            arguments=self._visible_arguments(arguments),
+            arguments=arguments.rstrip('"]}') if is_cut else arguments,
         )
         return [*signing, *self._end_item(), *self._interrupt_text(), delta]
 

@@ -1,7 +1,8 @@
 """Read an answer of Gemini's, streamed or whole, into translated events.
 
 Each chunk of a stream has the form of a whole answer. A stream has no last chunk that says so: it
-ends with the connection, after a finish reason. What follows that reason is still read. Only the
+ends with the connection, after a finish reason. What follows that reason is still read. Without one
+a text was cut, for it might have gone on; calls come whole, and tell the reason. Only the
 first candidate is read, whatever place it has: only one is asked for.
 """
 
@@ -12,6 +13,7 @@ from types import MappingProxyType
 
 from abridge.apis import sse
 from abridge.apis.display import Display
+from abridge.apis.endings import infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
@@ -80,6 +82,7 @@ class GeminiReader:
         self._failure: ErrorDetail | None = None
         self._started = False
         self._ended = False
+        self._is_streamed = True
         self.faults = 0
         self.mismatches = 0
 
@@ -106,12 +109,13 @@ class GeminiReader:
             return []
         self._ended = True
         error = self._failure or error or self._find_failure()
-        usage = read_usage(self._usage) if self._reason else None  # not final before
+        usage = read_usage(self._usage)
         if error is not None:
-            ended = ResponseEnded(None, None, ok=False, usage=usage, error=error)
+            final = usage if self._reason else None  # not final before
+            ended = ResponseEnded(None, None, ok=False, usage=final, error=error)
             return [*self._parts.abort(), ended]
         return [
-            *self._parts.end(),
+            *self._parts.end(self._response_id, is_cut=self._reason in FINISH_REASONS),
             *self._citations.read(self._parts.shown_text),
             Finished(
                 LANE,
@@ -127,6 +131,7 @@ class GeminiReader:
         if not ("candidates" in answer or "promptFeedback" in answer):
             error = self._read_error(answer) if answer.get("error") is not None else None
             return [ResponseEnded(None, None, ok=False, error=error)]
+        self._is_streamed = False
         return [*self._read_chunk(answer), *self.end()]
 
     def observed(self) -> Observation:
@@ -151,7 +156,8 @@ class GeminiReader:
                 events += self._parts.read(part, self._response_id)
             self._citations.note(candidate)
             self._reason = string(candidate.get("finishReason")) or self._reason
-        return events
+        failure = self._parts.failure
+        return events if failure is None else [*events, *self.end(failure)]
 
     def _start(self, chunk: Json) -> list[Event]:
         """Start the answer. Gemini's creation time, where it is sent, is no part of it."""
@@ -177,14 +183,21 @@ class GeminiReader:
     def _find_failure(self) -> ErrorDetail | None:
         """Return why the answer is none; None if it is one."""
         if not self._reason:
-            return CONNECTION_LOST
+            return None if self._explain_end() else CONNECTION_LOST
         if self._reason not in FAILURES:
             return None
         return ErrorDetail("upstream_error", f"The model's answer failed: {self._reason}.")
 
+    def _explain_end(self) -> bool:
+        """Return whether the parts tell why the answer stops, where upstream does not."""
+        is_open = self._parts.has_open_part(streamed=self._is_streamed)
+        reason = infer_reason(has_open_part=is_open, has_calls=self._parts.call_count > 0)
+        self.faults += reason is not None
+        return reason is not None
+
     def _finish_reason(self) -> FinishReason:
         """Return the finish reason. A client continues with the calls that it got."""
-        default: FinishReason = "tool_calls" if self._parts.call_count else "stop"
+        default = reason_of_parts(has_calls=self._parts.call_count > 0)
         return FINISH_REASONS.get(self._reason, default)
 
 

@@ -42,6 +42,11 @@ class BlockOrder:
         self._last_fragment = ""
         self._queued: OrderedDict[int | None, list[FramedEvent]] = OrderedDict()  # by index
 
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether something waits for the open call, which is not whole."""
+        return bool(self._queued)
+
     def passes(self, event: Json) -> bool:
         """Return whether `arrange` would yield just this event; then it is taken note of."""
         kind = event.get("type")

@@ -107,6 +107,7 @@ class Block:
 
     index = 0  # its place among the blocks of the answer
     is_moved = False  # upstream gave it another index
+    is_ended = False  # upstream said that it is over
 
     def __init__(self, content_block: Json, state: MessageState) -> None:
         self.content_block = content_block
@@ -335,11 +336,21 @@ TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
 """The fields of deltas that hold text, by type."""
 
 
-def is_stray(delta: Json, block: Block) -> bool:
-    """Return whether a delta holds text of the answer that cannot go on with its block: one that
-    was closed for others, or is of another type."""
+def is_stray(delta: Json, block: Block, *, is_translated: bool) -> bool:
+    """Return whether a delta holds text that cannot go on with its block: one that was closed, or
+    is of another type. For clients of other APIs thinking is none: it can be left out."""
     kind = string(delta.get("type"))
     if kind not in TEXT_FIELDS or not delta.get(TEXT_FIELDS[kind]):
         return False
+    if is_translated and kind == "thinking_delta":
+        return False
     is_other = block.type in DELTA_BLOCK_TYPES.values() and block.type != DELTA_BLOCK_TYPES[kind]
     return is_other or not block.is_open
+
+
+def is_lost_fragment(delta: Json, block: Block | None) -> bool:
+    """Return whether a delta holds arguments of no call that could take them: without them, another
+    call would be made than upstream's."""
+    if delta.get("type") != "input_json_delta" or not string(delta.get("partial_json")).strip():
+        return False
+    return block is None or not block.is_open or block.type in DELTA_BLOCK_TYPES.values()

@@ -142,6 +142,14 @@ class OriginalFrames:
         return [Passthrough(None, frame)]
 
 
+def without_frames(events: Iterable[Event]) -> list[Event]:
+    """Return the events of a whole message without those that stand for frames alone."""
+    selected = [event for event in events if not isinstance(event, Passthrough)]
+    for event in selected:
+        event.frame = None
+    return selected
+
+
 def with_index(frame: bytes, index: int) -> bytes:
     """Return the frame of an event with this index."""
     found = _find_index(frame)

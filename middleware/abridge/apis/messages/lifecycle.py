@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from abridge.apis.json import as_object, loads_exact, parse_object, string
-from abridge.apis.messages.usage import NO_USAGE
+from abridge.apis.endings import reason_of_parts
+from abridge.apis.frames import encode_event
+from abridge.apis.json import as_object, loads_exact, objects, parse_object, string
+from abridge.apis.messages.block_order import FramedEvent
+from abridge.apis.messages.usage import NO_USAGE, merge_usage
 from abridge.apis.openai import mint_id
 from abridge.core.conversation import Json
 from abridge.core.events import FinishReason
@@ -51,6 +54,71 @@ def complete_call(content_block: Json) -> Json:
     return {**content_block, "name": ""} if is_nameless else content_block
 
 
+def unfold_start(event: Json) -> list[FramedEvent]:
+    """Return the events that an answer consists of which begins with content; none of any other.
+
+    Where a tool of the server's calls one of the client's, all of the answer is in its start: the
+    call, and why it stops (Anthropic's programmatic tool calling, recorded by the AI SDK).
+    """
+    message = as_object(event.get("message"))
+    content = objects(message.get("content"))
+    if event.get("type") != "message_start" or not content:
+        return []
+    change = {key: message[key] for key in ("stop_reason", "stop_sequence") if message.get(key)}
+    start = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
+    events: list[Json] = [{**event, "message": start}]
+    for index, content_block in enumerate(content):
+        address = {"index": index}
+        events.append({"type": "content_block_start", **address, "content_block": content_block})
+        events.append({"type": "content_block_stop", **address})
+    if change:
+        usage = as_object(message.get("usage"))
+        delta = {"stop_reason": None, "stop_sequence": None, **change}
+        events.append({"type": "message_delta", "delta": delta, "usage": usage})
+    return [(one, None) for one in events]
+
+
+class MessageStop:
+    """What upstream has said so far of why its answer stops.
+
+    It waits until something else than the answer follows, or the end: upstream may go on after it,
+    or have another reason then.
+    """
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.is_last_word = False  # nothing more of the answer has come since
+        self._frame: bytes | None = None
+        self._event: Json = {}
+
+    def note(self, event: Json) -> None:
+        """Note an event that may go on with the answer."""
+        if event.get("type") in ("content_block_start", "content_block_delta"):
+            self.is_last_word = False
+
+    def take(self, event: Json, frame: bytes | None) -> bool:
+        """Take a `message_delta` that says why the answer stops, or one that follows it; return
+        whether it was taken."""
+        delta = as_object(event.get("delta"))
+        reason = string(delta.get("stop_reason"))
+        if not (reason or self.reason):
+            return False
+        self.reason, self.is_last_word = reason or self.reason, True
+        if self._event:
+            told = {key: value for key, value in delta.items() if value is not None}
+            usage = merge_usage(as_object(self._event.get("usage")), event.get("usage"))
+            delta = {**as_object(self._event.get("delta")), **told}
+            event = {**self._event, **event, "delta": delta, "usage": usage}
+            frame = frame and encode_event("message_delta", event)
+        self._event, self._frame = event, frame
+        return True
+
+    def release(self) -> bytes | None:
+        """Return the frame that says so, once."""
+        frame, self._frame, self._event = self._frame, None, {}
+        return frame
+
+
 def block_type(content_block: Json) -> str:
     return string(content_block.get("type"))
 
@@ -73,7 +141,7 @@ def make_stop(block_types: Iterable[str], usage: Json) -> Json:
 
 def read_stop_reason(reason: str, *, has_calls: bool) -> FinishReason:
     """Return why an answer ends, as clients of other APIs are told."""
-    return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")
+    return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=has_calls)
 
 
 def parse_event(data: bytes) -> Json | None:

@@ -170,6 +170,12 @@ class OutputItems:
         """Return the number of texts that are not the sum of their deltas."""
         return self.misplaced + sum(item.contents.mismatches for item in self._items.values())
 
+    @property
+    def has_open_part(self) -> bool:
+        """Return whether upstream has not ended all its items, or begun none."""
+        items = self._items.values()
+        return not items or any(item.is_open or item.is_closed_early for item in items)
+
     def store_done(self, item: OutputItem, done: Json) -> None:
         """Store an item as it is at its end, if there is room."""
         if self.reserve(self.frame_size):

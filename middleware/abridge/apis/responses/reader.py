@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from abridge.apis import sse
 from abridge.apis.delta_patterns import DeltaPatterns, Proceed
 from abridge.apis.display import Display
+from abridge.apis.endings import UNFINISHED, infer_reason
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.frames import change_frame, parse_frame, with_event_name
 from abridge.apis.json import (
@@ -104,6 +105,7 @@ class ResponsesReader:
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too
         self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
         self._error: ErrorDetail | None = None
+        self._is_done = False  # upstream has sent `[DONE]`
         self._ended = False
         self._observation = NO_OBSERVATION
 
@@ -193,6 +195,11 @@ class ResponsesReader:
             return []
         self._patterns.clear()
         events = self._read_events(self._inline.end()) if self._inline is not None else []
+        if self._is_done and not (error or self._error):
+            is_open = self._beginning is None or self._output.has_open_part
+            if infer_reason(has_open_part=is_open, has_calls=False):  # calls have no reason here
+                return [*events, *self._complete()]
+            error = UNFINISHED
         self._ended = True
         error = self._error or error or CONNECTION_LOST
         return [
@@ -294,6 +301,7 @@ class ResponsesReader:
         passes but that `[DONE]`, since anything else may contain some.
         """
         is_done = data is not None and data.strip() == sse.DONE
+        self._is_done = self._is_done or is_done
         if is_done and self._ended:
             passed = sse.encode_frame(sse.DONE) if self._hides_raw else frame
         elif data is None and frame.startswith(b":") and self._hides_raw:
@@ -400,6 +408,12 @@ class ResponsesReader:
             if isinstance(item, dict):
                 events += self._items.read_rest(number, item)
         return events
+
+    def _complete(self) -> list[Event]:
+        """End a response of which upstream says nothing more than that it is over."""
+        response = parse_frame(self._beginning).get("response", {})
+        event = {"type": "response.completed", "response": {**response, "status": "completed"}}
+        return self._read_event(event, self._framing.make_frame("response.completed", event))
 
     def _missing_end(self, error: ErrorDetail) -> bytes | None:
         """Make the end that upstream did not send, with the output so far."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from abridge.apis.delta_patterns import Proceed
+from abridge.apis.endings import reason_of_parts
 from abridge.apis.errors import CALL_CHANGED, TEXT_CHANGED
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import loads_exact, objects, parse_object, string
@@ -103,7 +104,7 @@ class TranslatedEvents:
         if response.get("status") == "incomplete" and not reason:
             return "length"
         has_calls = self._answer is not None and self._answer.has_calls
-        return FINISH_REASONS.get(reason, "tool_calls" if has_calls else "stop")
+        return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=has_calls)
 
 
 @dataclass(slots=True)
