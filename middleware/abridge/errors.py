@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from starlette.types import ASGIApp
+
     from abridge.core.usage import Tokens
 
 
@@ -62,7 +64,12 @@ class AttemptFailed(AbridgeError):
 
 
 class EndpointMissing(AttemptFailed):
-    """Upstream responded that it does not have the endpoint."""
+    """Upstream responded that it does not have the endpoint.
+
+    `answer` is an application that responds so again; None if that was too long to be kept.
+    """
+
+    answer: ASGIApp | None = None
 
 
 class UpstreamUnavailable(AttemptFailed):

@@ -9,6 +9,7 @@ body as it came, in one piece where it was read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -152,7 +153,7 @@ class AbridgeMiddleware:
             for route in self._routes
             if route.upstream.shares_key
         }
-        self._translates = any(route.upstream.api != "same" for route in self._routes)
+        self._translates = any(route.upstream.api not in ("same", "auto") for route in self._routes)
         self._parses_all = (
             self._hides_raw
             or bool(self._shared_paths)
@@ -282,27 +283,32 @@ class AbridgeMiddleware:
         buffered = await buffer_body(scope, receive, limits, reserve)
         body = buffered.data
         if body is None or must_decode(scope):
-            body = await self._decoded_body(scope, buffered)
+            body = await self._decoded_body(api, scope, buffered)
             if body is not buffered.data:
                 reserve(len(body or b""))
         Record.get(scope).request_bytes = len(body or b"")
         request, work = None, Work(heavy=len(body or b"") > LIGHT_BYTES)
         if api is not None and body is not None and await self._must_parse(api, scope, body, work):
-            request = await ApiRequest.read(
-                api,
-                scope,
-                buffered,
-                body,
-                work=work,
-                limits=limits,
-                choose_route=self._route_for,
-            )
+            request = await self._parse(api, scope, buffered, body=body)
             must_be_json = self._hides_raw or self._translates or self._shared_paths
             if request is None and (must_be_json or must_read(scope)):
                 raise RequestError("The request body is no JSON object.", code="invalid_json")
         if request is not None and chooses_models(scope):
             await work.run(check_body, scope, request.body)
         return buffered, body, request
+
+    async def _parse(
+        self, api: Api, scope: Scope, buffered: BufferedBody, *, body: bytes
+    ) -> ApiRequest | None:
+        return await ApiRequest.read(
+            api,
+            scope,
+            buffered,
+            body,
+            work=Work(heavy=len(body) > LIGHT_BYTES),
+            limits=self.settings.limits,
+            choose_route=self._route_for,
+        )
 
     async def _pass_on_unread(
         self, api: Api | None, scope: Scope, buffered: BufferedBody, body: bytes | None, send: Send
@@ -325,7 +331,11 @@ class AbridgeMiddleware:
                 rename_unread, app, scope, body, model, int(limits.event)
             )
             buffered = buffered if renamed is body else buffered.with_body(renamed)
-        await pass_on(app, scope, buffered, send)
+        if api is None or body is None:
+            await pass_on(app, scope, buffered, send)
+        else:
+            read = partial(self._parse, api, scope, body=body)
+            await self._dispatcher.pass_unread(app, api, scope, buffered, send, read=read)
         if buffered.client_left:
             Record.get(scope).outcome = "left"
 
@@ -371,10 +381,12 @@ class AbridgeMiddleware:
         matters = self._names_matter or chooses_models(scope)
         return matters and content_type.startswith(b"application/json")
 
-    async def _decoded_body(self, scope: Scope, buffered: BufferedBody) -> bytes | None:
+    async def _decoded_body(
+        self, api: Api | None, scope: Scope, buffered: BufferedBody
+    ) -> bytes | None:
         """Return the body without its content encoding; None if it is unknown and not needed."""
         limit = int(self.settings.limits.body)
-        must_know = self._parses_all or must_read(scope)
+        must_know = self._must_know_body(api, scope)
         if buffered.data is None:
             if must_know and not buffered.client_left:
                 raise RequestError(
@@ -390,8 +402,16 @@ class AbridgeMiddleware:
                 raise
             return None
 
+    def _must_know_body(self, api: Api | None, scope: Scope) -> bool:
+        """Return whether a body must be read, whatever it holds."""
+        return (
+            self._parses_all
+            or must_read(scope)
+            or (api is not None and self._dispatcher.may_translate(api))
+        )
+
     async def _must_parse(self, api: Api, scope: Scope, body: bytes, work: Work) -> bool:
-        if self._parses_all or get_header(scope["headers"], SUMMARY_HEADER) or must_read(scope):
+        if self._must_know_body(api, scope) or get_header(scope["headers"], SUMMARY_HEADER):
             return True
         if api.counts_tokens_at and counts_tokens(*request_paths(scope)):
             return True

@@ -76,6 +76,24 @@ async def test_a_request_leaves_no_circle(
     assert await circles_left_by(ask) == []
 
 
+async def test_a_search_for_upstreams_api_leaves_no_circle() -> None:
+    def respond(request: httpx.Request) -> httpx.Response:
+        found = request.url.path.endswith("/chat/completions")
+        return answer("chat", streamed=True) if found else httpx.Response(404)
+
+    apps = []  # each keeps what it has found, and searches once
+
+    async def ask() -> None:
+        settings = settings_for(upstreams=[{"base_url": "http://upstream/v1"}])
+        transport = httpx.MockTransport(respond)
+        apps.append(create_app(settings, transport=transport, registry=CollectorRegistry()))
+        path, question = QUESTIONS["messages"]
+        asked = await call(apps[-1], path, {"model": "m", "stream": True, **question})
+        assert asked.status == 200
+
+    assert await circles_left_by(ask) == []
+
+
 class Endless(httpx.AsyncByteStream):
     """The beginning of a stream, of which no more comes."""
 

@@ -11,7 +11,7 @@ import pytest
 from anyio import move_on_after
 from starlette.types import Message
 
-from abridge.http.asgi import SLICE, Inflater, receive_until
+from abridge.http.asgi import SLICE, Inflater, ReceiveUntil
 from abridge.http.flag import Flag
 from tests.support.servers import soon
 
@@ -94,7 +94,7 @@ class TestReceiveUntil:
     async def test_messages_pass_until_the_end(self) -> None:
         messages = asyncio.Queue[Message]()
         ended = Flag()
-        async with receive_until(ended, messages.get) as receive:
+        async with ReceiveUntil(ended, messages.get) as receive:
             messages.put_nowait({"type": "http.request", "body": b"1"})
             assert await soon(receive()) == {"type": "http.request", "body": b"1"}
             waiting = asyncio.create_task(receive())
@@ -106,7 +106,7 @@ class TestReceiveUntil:
 
     async def test_who_polls_misses_no_message(self) -> None:
         messages = asyncio.Queue[Message]()
-        async with receive_until(Flag(), messages.get) as receive:
+        async with ReceiveUntil(Flag(), messages.get) as receive:
             for _ in range(3):
                 with move_on_after(0):
                     await receive()

@@ -34,7 +34,8 @@ def effective_toml(settings: Settings, environ: Mapping[str, str] = os.environ) 
         yield from _format_table(table, default[section], environ)
     for upstream in upstreams:
         yield "[[upstreams]]"
-        yield from _format_table(upstream, UpstreamSettings().model_dump(), environ)
+        unset = {**UpstreamSettings(base_url=upstream["base_url"]).model_dump(), "base_url": None}
+        yield from _format_table(upstream, unset, environ)
 
 
 def _format_table(

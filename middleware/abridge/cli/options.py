@@ -70,7 +70,7 @@ SETTING_OPTIONS = (
         "--api",
         metavar="NAME",
         shell_complete=choices(UpstreamSettings, "api"),
-        help="Its API: same (as the client's), auto, chat, responses, messages or gemini.  [same]",
+        help="Its API: auto, same (as the client's), chat, responses, messages or gemini.  [auto]",
     ),
     click.option(
         "--config",

@@ -74,7 +74,7 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
     for upstream in settings.upstreams:
         models = ", ".join(upstream.models)
         profile = f"profile {upstream.profile}"
-        api = "" if upstream.api == "same" else f", api {upstream.api}"
+        api = "" if upstream.api == "auto" else f", api {upstream.api}"
         spare = "" if upstream.fallback is None else f", fallback {upstream.fallback}"
         text = f"{upstream.name}: {upstream.base_url}, models {models}, {profile}{api}{spare}"
         yield f"  upstream    {text}"

@@ -42,10 +42,12 @@ class UpstreamSettings(Table):
     fallback: UpstreamName | None = None
     """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
     503 or 529. A request moves on once at most."""
-    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = "same"
+    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = Field(
+        default_factory=lambda earlier: "auto" if earlier.get("base_url") else "same"
+    )
     """The API it speaks. `same`: the client's; `auto`: the client's, and where that turns out not
     to be available (404, 405) another, for ten minutes: Responses and Chat Completions for each
-    other, and either for Messages."""
+    other, and either for Messages. Not set: `auto` where it has a `base_url`, else `same`."""
     profile: ProfileName = "auto"
     """The peculiarities of its provider, one of `abridge profiles`. `auto` finds reasoning wherever
     it is, and learns where to send it back."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
-from typing import cast
+from collections.abc import Callable, Iterable
+from typing import Self, cast
 from urllib.parse import quote, unquote
 
 from starlette.types import Message, Receive, Scope, Send
@@ -215,35 +214,52 @@ def content_length(scope: Scope) -> int:
     return int(value) if value.isdigit() else 0
 
 
-@asynccontextmanager
-async def receive_until(ended: Flag, receive: Receive) -> AsyncIterator[Receive]:
-    """Return a `receive` that also yields `http.disconnect` once `ended` is set.
+class ReceiveUntil:
+    """A `receive` that also yields `http.disconnect` once `ended` is set. Leave it at the end.
 
     A call that is cancelled leaves what it awaited to the next one: an application may poll, as
     Starlette's `is_disconnected` does, which cancels each call that has to wait.
     """
-    receiving: asyncio.Future[Message] | None = None
 
-    async def receive_or_end() -> Message:
-        nonlocal receiving
-        awaited = receiving = receiving or asyncio.ensure_future(receive())
-        if not (awaited.done() or ended.is_set()):
-            ending = ended.wait()
+    __slots__ = ("_ended", "_receive", "_receiving")
+
+    def __init__(self, ended: Flag, receive: Receive) -> None:
+        self._ended = ended
+        self._receive = receive
+        self._receiving: asyncio.Future[Message] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __call__(self) -> Message:
+        if self._receiving is None and (message := receive_at_once(self._receive)) is not None:
+            return message
+        awaited = self._receiving = self._receiving or asyncio.ensure_future(self._receive())
+        if not (awaited.done() or self._ended.is_set()):
+            ending = self._ended.wait()
             try:
                 await asyncio.wait((awaited, ending), return_when=asyncio.FIRST_COMPLETED)
             finally:
                 ending.cancel()
         if not awaited.done():
             return {"type": "http.disconnect"}
-        receiving = None
+        self._receiving = None
         return awaited.result()
 
-    try:
-        yield receive_or_end
-    finally:
-        if receiving is not None:
-            receiving.cancel()
-            await asyncio.wait((receiving,))
+    def call_on_leave(self, callback: Callable[[], object]) -> bool:
+        return call_on_leave(self._receive, callback)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.wait((self._receiving,))
+
+
+def receive_at_once(receive: Receive) -> Message | None:
+    """Return the next message if this `receive` has it, so that nothing need be awaited: a
+    `BufferedBody` has the body."""
+    offer = getattr(receive, "receive_at_once", None)
+    return None if offer is None else cast("Message | None", offer())
 
 
 def call_on_leave(receive: Receive, callback: Callable[[], object]) -> bool:

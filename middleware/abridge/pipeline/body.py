@@ -69,20 +69,24 @@ class BufferedBody:
     ) -> None:
         self.client_left = bool(messages) and messages[-1]["type"] == "http.disconnect"
         self._messages = messages[::-1]
-        self._receive = receive
+        self.rest = receive  # for what comes after the body
         self.data = data  # None if the body is over the limit, or the client left
         self.reserve = reserve  # reserves memory for what else the request needs
 
     def with_body(self, data: bytes) -> BufferedBody:
         """Return a copy with another body."""
-        return BufferedBody([_message(data)], data, self._receive, self.reserve)
+        return BufferedBody([_message(data)], data, self.rest, self.reserve)
 
     async def __call__(self) -> Message:
         """Replay the buffered messages, then pass on what else comes."""
-        return self._messages.pop() if self._messages else await self._receive()
+        return self._messages.pop() if self._messages else await self.rest()
+
+    def receive_at_once(self) -> Message | None:
+        """Return the next of the buffered messages; see `http/asgi.py`."""
+        return self._messages.pop() if self._messages else None
 
     def call_on_leave(self, callback: Callable[[], object]) -> bool:
-        return call_on_leave(self._receive, callback)
+        return call_on_leave(self.rest, callback)
 
 
 async def buffer_body(

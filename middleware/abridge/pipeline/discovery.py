@@ -3,12 +3,14 @@
 The client's own API is tried first, then its fallbacks. If upstream answers with 404 or 405, and
 the error does not name something else that is missing, upstream does not have the API: the request
 is sent again on the next one, and if that is answered, later requests for the same model go there
-directly. The finding is kept per model, since one address may serve models that differ in this, and
-it expires, since an upstream may be upgraded.
+directly, until that API is missing in its turn. If upstream has none of them, the client is told
+what it answered on the client's own. The finding is kept per model, since one address may serve
+models that differ in this, and it expires, since an upstream may be upgraded.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 from time import monotonic
@@ -17,6 +19,8 @@ from cachetools import TTLCache
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
+from abridge.apis.chat.api import CHAT
+from abridge.apis.chat.errors import respell_error
 from abridge.apis.json import parse_object, string
 from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.caches import MODELS, is_short
@@ -24,15 +28,22 @@ from abridge.config.settings import Route
 from abridge.errors import EndpointMissing
 from abridge.pipeline.trial import Trial
 
-NOT_FOUND = 404
-
-MISSING_STATUSES = (NOT_FOUND, 405)
+MISSING_STATUSES = (404, 405)
 
 FOUND_TTL = 600.0
 """Seconds for which a found API is called directly; then the client's own is tried again."""
 
 _OTHER_RESOURCE = re.compile("model|deployment|response|conversation|prompt", re.IGNORECASE)
 """Words in an error's code that name another resource than the endpoint."""
+
+_MODEL = re.compile(r"\b(model|deployment)s?\b", re.IGNORECASE)
+"""Words in an error's message that say so; other ones stand in paths, too."""
+
+SEEMS_MISSING = (
+    'upstream %s: has no %s; if it has %s, upstreams[].api = "chat" serves its clients from that'
+)
+
+_log = logging.getLogger(__name__)
 
 
 class ApiDiscovery:
@@ -42,53 +53,118 @@ class ApiDiscovery:
         self._found: TTLCache[tuple[str, str, str], UpstreamApi] = TTLCache(
             MODELS, FOUND_TTL, timer=time
         )
+        self._said: set[tuple[str, str, str]] = set()  # upstream, client's API, the one found
+        self._translated: set[str] = set()  # the clients' APIs for which another one was found
+        self._heard: set[tuple[str, str]] = set()
+        """The upstreams, each with a client's API, that have answered on it, or said that they do
+        not have it, where none is looked for."""
+
+    def is_due(self, route: Route) -> bool:
+        """Return whether an upstream's APIs are found out."""
+        return route.upstream.api == "auto"
 
     def candidates(self, route: Route, api: Api, model: str) -> tuple[UpstreamApi, ...]:
         """Return the APIs to try, in order. The client's own is `api.upstream`."""
-        name = route.upstream.api
-        if name != "auto":
-            return (api.upstream if name == "same" else UPSTREAM_APIS[name],)
+        if not self.is_due(route):
+            return (UPSTREAM_APIS.get(route.upstream.api, api.upstream),)
+        candidates = (api.upstream, *fallbacks(api))
         found = self._found.get((route.upstream.name, api.name, model))
-        return (api.upstream, *fallbacks(api)) if found is None else (found,)
+        if found is None:
+            return candidates
+        return found, *(other for other in candidates if other is not found)
+
+    def may_translate(self, api: Api) -> bool:
+        """Return whether any upstream was found to have another API than these clients'."""
+        return api.name in self._translated
 
     def note_found(self, route: Route, api: Api, model: str, found: UpstreamApi) -> None:
-        """Remember that upstream answers on this API, and not on those tried before."""
+        """Remember that upstream answers on this API, and not on those tried before. It is said
+        once in the log."""
+        name = route.upstream.name
+        if found is api.upstream:
+            return
+        self._translated.add(api.name)
         if is_short(model):
-            self._found[route.upstream.name, api.name, model] = found
+            self._found[name, api.name, model] = found
+        if (name, api.name, found.name) not in self._said:
+            self._said.add((name, api.name, found.name))
+            _log.info(
+                "upstream %s: has no %s; its clients are served over %s", name, api.path, found.path
+            )
+
+    def note_missing(self, route: Route, api: Api, model: str, missing: UpstreamApi) -> None:
+        """Forget that upstream was found to have this API."""
+        key = route.upstream.name, api.name, model
+        if self._found.get(key) is missing:
+            del self._found[key]
+            self._said.discard((route.upstream.name, api.name, missing.name))
+
+    def watch(self, app: ASGIApp, route: Route, api: Api) -> ASGIApp:
+        """Return the application so that, where no API is looked for, its first answer tells
+        whether it has the clients'. If it has not, and Chat Completions could be in its place, the
+        log says so. All its answers pass."""
+        key = route.upstream.name, api.name
+        if route.upstream.api != "same" or CHAT.name not in api.fallbacks or key in self._heard:
+            return app
+
+        def must_withhold(status: int) -> bool:
+            if has_endpoint(status):
+                self._heard.add(key)
+            return status in MISSING_STATUSES
+
+        def check(_: int, body: bytes) -> None:
+            if key not in self._heard and not names_resource(body):
+                _log.warning(SEEMS_MISSING, route.upstream.name, api.path, CHAT.path)
+            self._heard.add(key)
+
+        return Trial(app, must_withhold, check)
 
 
 class EndpointTrial:
     """Call an application on an API that it may not have.
 
-    Raises EndpointMissing if it has not; then nothing was sent to the client. The answer of the
-    `last` API to be tried is passed on in any case.
+    Raises EndpointMissing if it has not; then nothing was sent to the client. `model` is the one
+    that was asked for, by upstream's name, if that is known. `note_found` is called once the
+    application answers on this API.
     """
 
-    def __init__(self, app: ASGIApp, model: str, *, last: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, model: str = "", note_found: Callable[[], None] | None = None
+    ) -> None:
         self._app = app
         self._model = model
-        self._last = last
-        self._status = 0
+        self._note_found = note_found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         trial = Trial(self._app, self._must_withhold, self._check)
         await trial(scope, receive, send)
 
-    @property
-    def found(self) -> bool:
-        """True once the application has answered on this API."""
-        return self._status not in (0, *MISSING_STATUSES)
-
     def _must_withhold(self, status: int) -> bool:
-        self._status = status
-        return status in MISSING_STATUSES and not self._last
+        if self._note_found is not None and has_endpoint(status):
+            self._note_found()
+        return status in MISSING_STATUSES
 
-    def _check(self, status: int, body: bytes) -> None:
+    def _check(self, _: int, body: bytes) -> None:
         """Raise EndpointMissing unless the error says that something else was not found."""
-        error = (parse_object(body) or {}).get("error")
-        if status != NOT_FOUND or not isinstance(error, dict):
+        if not names_resource(body, self._model):
             raise EndpointMissing
-        name = re.escape(self._model)
-        named = name and re.search(rf"(?<![\w-]){name}(?![\w-])", string(error.get("message")))
-        if not (error.get("param") or _OTHER_RESOURCE.search(string(error.get("code"))) or named):
-            raise EndpointMissing
+
+
+def has_endpoint(status: int) -> bool:
+    """Return whether an answer with this status shows that there is an endpoint."""
+    return status < 500 and status not in MISSING_STATUSES
+
+
+def names_resource(body: bytes, model: str = "") -> bool:
+    """Return whether an error says what was not found, and that is not the endpoint."""
+    error = respell_error(parse_object(body) or {}).get("error")
+    if not isinstance(error, dict):
+        return False
+    message, name = string(error.get("message")), re.escape(model)
+    named = name and re.search(rf"(?<![\w-]){name}(?![\w-])", message)
+    return bool(
+        error.get("param")
+        or _OTHER_RESOURCE.search(string(error.get("code")))
+        or _MODEL.search(message)
+        or named
+    )

@@ -8,17 +8,19 @@ it hid or replaced. With neither, the application answers by itself.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.apis.api import UpstreamApi
+from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort_limits import LoweredEffort
 from abridge.client_keys.client_key import has_budget
 from abridge.config.exposure import hides_raw, reasons_in_summaries
-from abridge.config.settings import Settings
+from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
@@ -27,6 +29,7 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory
+from abridge.pipeline.body import BufferedBody
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
@@ -114,21 +117,70 @@ class Dispatcher:
         if request.counts_tokens:
             await self._token_counting.answer(request, send)
             return
-        candidates = self._discovery.candidates(route, api, model)
-        if len(candidates) == 1:
-            await self._answer(request, candidates[0], Endpoints(self._app, receive, send))
+        if self._discovery.is_due(route):
+            await self._find_api(request, Endpoints(self._app, receive, send), self._app)
             return
+        (upstream,) = self._discovery.candidates(route, api, model)
+        app = self._discovery.watch(self._app, route, api)
+        await self._answer(request, upstream, Endpoints(app, receive, send))
+
+    async def pass_unread(
+        self,
+        app: ASGIApp,
+        api: Api,
+        scope: Scope,
+        buffered: BufferedBody,
+        send: Send,
+        *,
+        read: Callable[[BufferedBody], Awaitable[ApiRequest | None]],
+    ) -> None:
+        """Let the application answer a request that need not be read. Where it does not have the
+        client's API, and may be asked on another one, `read` reads the request after all."""
+        route: Route = scope[ROUTE]
+        if not self._discovery.is_due(route):
+            await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)
+            return
+        try:
+            await pass_on(EndpointTrial(app), scope, buffered, send)
+        except EndpointMissing as missing:
+            own = missing.answer
+        else:
+            return
+        buffered = buffered.with_body(buffered.data or b"")
+        request = await read(buffered)
+        if request is None:
+            await pass_on(own or app, scope, buffered, send)
+        else:
+            await self._find_api(request, Endpoints(self._app, buffered.rest, send), own)
+
+    def may_translate(self, api: Api) -> bool:
+        """Return whether requests of an API must be read, since upstream was found to have another
+        one."""
+        return self._discovery.may_translate(api)
+
+    async def _find_api(
+        self, request: ApiRequest, endpoints: Endpoints, own: ASGIApp | None
+    ) -> None:
+        """Answer a request on the first API that its upstream has; on the client's own, if it has
+        none. `own` is the application for that, or what it answered a request that it does not
+        know; None where that was too long to be kept."""
+        route, api, model = request.route, request.api, request.model
         name = route.renames.to_upstream(model)
-        for upstream in candidates:
-            trial = EndpointTrial(self._app, name, last=upstream is candidates[-1])
-            try:
-                await self._answer(request, upstream, Endpoints(trial, receive, send))
-            except EndpointMissing:
-                request = await request.reread()
+        for upstream in self._discovery.candidates(route, api, model):
+            app = own if upstream is api.upstream else endpoints.app
+            if app is None:
                 continue
-            if trial.found and upstream is not api.upstream:
-                self._discovery.note_found(route, api, model, upstream)
-            return
+            note_found = partial(self._discovery.note_found, route, api, model, upstream)
+            trial = EndpointTrial(app, name, note_found)
+            try:
+                await self._answer(request, upstream, replace(endpoints, app=trial))
+            except EndpointMissing as missing:
+                own = missing.answer if upstream is api.upstream else own
+            else:
+                return
+            self._discovery.note_missing(route, api, model, upstream)
+            request = await request.reread()
+        await self._answer(request, api.upstream, replace(endpoints, app=own or endpoints.app))
 
     async def _answer(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints

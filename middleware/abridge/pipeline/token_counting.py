@@ -23,9 +23,9 @@ from abridge.core.conversation import Json
 from abridge.errors import EndpointMissing, UpstreamBroken
 from abridge.http.asgi import (
     FRAMING_HEADERS,
+    ReceiveUntil,
     drop_headers,
     json_start,
-    receive_until,
     with_header_list,
 )
 from abridge.http.flag import Flag
@@ -95,9 +95,9 @@ class TokenCounting:
             body = await request.work.run(_written_body, counter, prepared.body)
             scope, buffered = _counter_scope(scope, counter, body), buffered.with_body(body)
         answer = _Answer(counter)
-        trial = EndpointTrial(self._app, prepared.model, last=False)
+        trial = EndpointTrial(self._app, prepared.model)
         try:
-            async with receive_until(answer.ended, buffered) as receive_or_end:
+            async with ReceiveUntil(answer.ended, buffered) as receive_or_end:
                 await trial(scope, receive_or_end, answer.take)
         except (EndpointMissing, UpstreamBroken):
             return None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.opaque_state import refuses_state
-from abridge.errors import AttemptFailed, StateRefused
-from abridge.http.asgi import Inflater, can_inflate, find_write_at_once, get_header, receive_until
+from abridge.errors import AttemptFailed, EndpointMissing, StateRefused
+from abridge.http.asgi import Inflater, ReceiveUntil, can_inflate, find_write_at_once, get_header
 from abridge.http.flag import Flag
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -35,7 +35,7 @@ class Trial:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _TriedAnswer(self._must_withhold, self._check, send)
-        async with receive_until(answer.ended, receive) as receive_or_end:
+        async with ReceiveUntil(answer.ended, receive) as receive_or_end:
             await self._app(scope, receive_or_end, answer.take)
         await answer.end()
 
@@ -75,8 +75,12 @@ class _TriedAnswer:
         """Check an answer that is still withheld. Raises AttemptFailed."""
         if self._withheld:
             await self._judge(_error_body(self._withheld))
-        if self._failure is not None:
-            raise self._failure
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # else a circle: an error keeps this frame, and all it names
 
     async def _judge(self, body: bytes) -> None:
         """Pass on what was withheld and all that follows, unless the request is sent again."""
@@ -84,11 +88,24 @@ class _TriedAnswer:
         try:
             self._check(withheld[0]["status"], body)
         except AttemptFailed as failure:
+            if isinstance(failure, EndpointMissing) and self.ended.is_set():
+                failure.answer = GivenAnswer(withheld)
             self._failure = failure
             return
         self._passes = True
         for message in withheld:
             await self._send(message)
+
+
+class GivenAnswer:
+    """An application that answers as another one has answered."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._messages = messages
+
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        for message in self._messages:
+            await send(message)
 
 
 class StateTrial(Trial):

@@ -364,7 +364,7 @@ class TestAuto:
         assert read_answer("responses", reply, stream=False).text == WORDS
 
     async def test_nothing_is_learned_from_a_path_that_neither_has(self) -> None:
-        missing = Answer.json({"error": {"message": "no such model"}}, 404)
+        missing = Answer.json({"detail": "Not Found"}, 404)
         played = Upstream(missing, missing, answer("responses", stream=True))
         app = bridge(played, "auto")
         reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
@@ -422,7 +422,7 @@ class TestAuto:
         ways = ApiDiscovery(lambda: now)
         route = Settings.model_validate({"upstreams": [{"api": "auto"}]}).routes[0]
         ways.note_found(route, RESPONSES, "m", CHAT.upstream)
-        assert ways.candidates(route, RESPONSES, "m") == (CHAT.upstream,)
+        assert ways.candidates(route, RESPONSES, "m") == (CHAT.upstream, RESPONSES.upstream)
         now = FOUND_TTL
         assert ways.candidates(route, RESPONSES, "m") == (RESPONSES.upstream, CHAT.upstream)
 
