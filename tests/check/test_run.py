@@ -327,7 +327,7 @@ class TestProbing:
     async def test_an_upstream_with_both_apis(self) -> None:
         findings = await findings_for(scripted_model(0.0), probing=True)
         grades = [finding.grade for finding in findings]
-        assert grades == ["ok", "ok", "ok", "note", "note", "ok", "ok"]
+        assert grades == ["ok", "ok", "ok", "note", "ok", "ok", "ok"]
         assert about(findings, "Messages").text == "is not available (404)"
         chat = about(findings, "Chat Completions").text
         assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
@@ -337,8 +337,10 @@ class TestProbing:
     async def test_auto_is_suggested_where_clients_have_no_api(self, api: str) -> None:
         server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
         findings = await findings_for(server, {"upstream": {"api": api}}, probing=True)
+        said = {finding.text for finding in findings}
         suggestion = 'api = "auto" would serve clients of Responses and Messages, too'
-        assert (suggestion in {finding.text for finding in findings}) == (api == "same")
+        served = "clients of Responses and Messages are served over an API that it has"
+        assert (suggestion in said, served in said) == (api == "same", api == "auto")
         assert not [finding for finding in findings if 'api = "chat"' in finding.text]
 
     @pytest.mark.parametrize("model", [None, "say-1"])
@@ -479,6 +481,21 @@ class TestProbing:
         assert about(findings, "Chat Completions").grade == "ok"
         findings = await findings_for(server, probing=True, key_env="CLIENT_KEY")
         assert findings[0].grade == "fault"
+
+    async def test_where_the_list_fails_the_settings_name_a_model_to_probe(self) -> None:
+        server = Server(
+            models=Answer.json({}, 500), completions=Answer(chat_stream(THOUGHT, "9.9"))
+        )
+        upstream = {"models": ["thinker-1"]}
+        findings = await findings_for(server, {"upstream": upstream}, probing=True)
+        assert findings[0].grade == "note"
+        assert about(findings, "Chat Completions").grade == "ok"
+        assert {one.json["model"] for one in server.apps["completions"].requests} == {"thinker-1"}
+
+    async def test_where_the_list_fails_and_no_model_is_known_the_flag_is_named(self) -> None:
+        findings = await findings_for(Server(models=Answer.json({}, 500)), probing=True)
+        assert [finding.grade for finding in findings[:2]] == ["fault", "fault"]
+        assert findings[1].text == "no model is known; name one with --model"
 
     async def test_no_api_that_streams_is_a_fault(self) -> None:
         findings = await findings_for(Server(models=MODELS), probing=True)
@@ -653,7 +670,7 @@ async def test_the_command_exits_without_a_fault(probing: tuple[str, ...], code:
         assert process.returncode == code
     if code == 0:
         assert b'base_url = "' in output
-        assert output.count(b"\nok    ") == (5 if probing else 2)
+        assert output.count(b"\nok    ") == (6 if probing else 2)
 
 
 async def test_a_fault_is_exit_code_1(tmp_path: Path) -> None:

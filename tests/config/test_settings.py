@@ -556,3 +556,18 @@ def test_what_each_process_keeps_for_itself_is_not_used() -> None:
         assert route.history.store == "none"
     alone = Settings.model_validate({**tables, "server": {"workers": 1}})
     assert {route.history.store for route in alone.routes} == {"memory"}
+
+
+@pytest.mark.parametrize(
+    ("upstream", "api"),
+    [
+        ({"base_url": "http://127.0.0.1:1/v1"}, "auto"),
+        ({"base_url": "http://127.0.0.1:1/v1", "api": "same"}, "same"),
+        ({}, "same"),
+        ({"api": "auto"}, "auto"),
+    ],
+)
+def test_the_api_is_found_out_where_there_is_an_address(upstream: dict[str, Any], api: str) -> None:
+    settings = Settings.model_validate({"upstreams": [upstream]})
+    assert settings.routes[0].upstream.api == api
+    assert Settings().routes[0].upstream.api == "same"

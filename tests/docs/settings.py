@@ -14,7 +14,7 @@ from pydantic import ByteSize
 from pydantic.fields import FieldInfo
 
 from abridge.cli.commands import serve
-from abridge.config.field_docs import default_of, unit_of
+from abridge.config.field_docs import unit_of
 from abridge.config.setting_types import BYTES, Table
 from abridge.config.settings import Settings
 from abridge.config.upstreams import UpstreamSettings
@@ -136,7 +136,7 @@ def _key(section: Section, key: str) -> str:
 
 
 def _default(field: FieldInfo) -> str:
-    default = default_of(field)
+    default = field.get_default(call_default_factory=True)
     if default is None:
         return "not set"
     size = BYTES in field.metadata

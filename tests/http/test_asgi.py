@@ -11,7 +11,7 @@ import pytest
 from anyio import move_on_after
 from starlette.types import Message
 
-from abridge.http.asgi import SLICE, Inflater, ReceiveUntil
+from abridge.http.asgi import SLICE, Inflater, ReceiveUntil, call_on_leave
 from abridge.http.flag import Flag
 from tests.support.servers import soon
 
@@ -103,6 +103,22 @@ class TestReceiveUntil:
             assert await soon(waiting) == {"type": "http.disconnect"}
         messages.put_nowait({"type": "http.request", "body": b"2"})
         assert messages.qsize() == 1, "no receive is left that would take it"
+
+    async def test_who_wants_to_be_called_when_the_client_leaves_is(self) -> None:
+        class Client:
+            on_leave: Callable[[], object] | None = None
+
+            async def __call__(self) -> Message:
+                raise AssertionError
+
+            def call_on_leave(self, callback: Callable[[], object]) -> bool:
+                self.on_leave = callback
+                return True
+
+        client, callback = Client(), list[int]
+        async with ReceiveUntil(Flag(), client) as receive:
+            assert call_on_leave(receive, callback)
+        assert client.on_leave is callback
 
     async def test_who_polls_misses_no_message(self) -> None:
         messages = asyncio.Queue[Message]()

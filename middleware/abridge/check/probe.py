@@ -171,8 +171,11 @@ def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None
     return Finding(subject, text, "note")
 
 
-def suggest_discovery(reports: Iterable[ProbeReport], subject: str) -> Finding | None:
-    """Return a note if upstream lacks the API of some clients, but has one to fall back to."""
+def describe_discovery(
+    reports: Iterable[ProbeReport], subject: str, *, finds_out: bool
+) -> Finding | None:
+    """Return what becomes of clients whose API upstream lacks, if it has one to fall back to:
+    where `finds_out`, they are served over that."""
     by_api = {report.api: report for report in reports}
     served = {name for name, report in by_api.items() if report.finding.grade == "ok"}
     missing = [
@@ -182,8 +185,10 @@ def suggest_discovery(reports: Iterable[ProbeReport], subject: str) -> Finding |
     ]
     if not missing:
         return None
-    text = f'api = "auto" would serve clients of {" and ".join(missing)}, too'
-    return Finding(subject, text, "note")
+    clients = f"clients of {' and '.join(missing)}"
+    if finds_out:
+        return Finding(subject, f"{clients} are served over an API that it has")
+    return Finding(subject, f'api = "auto" would serve {clients}, too', "note")
 
 
 def _has_thinking(text: str, profile: Profile) -> bool:

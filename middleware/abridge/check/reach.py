@@ -140,6 +140,7 @@ class ReachResult:
     finding: Finding
     models: list[str] | None = None  # None: the server returned no list
     answers: bool = True  # whatever it said
+    list_fails: bool = False  # the server failed to list models, which says little of the rest
 
     @property
     def is_reachable(self) -> bool:
@@ -164,7 +165,7 @@ async def reach(target: CheckTarget, subject: str) -> ReachResult:
                 return ReachResult(wrong_address(subject, url, other))
     if status == 200:
         return _models_result(subject, url, body)
-    return ReachResult(_status_finding(subject, target, status))
+    return ReachResult(_status_finding(subject, target, status), list_fails=status >= 500)
 
 
 def wrong_address(subject: str, url: str, other: str) -> Finding:

@@ -13,7 +13,7 @@ from abridge.apis.api import UpstreamApi
 from abridge.apis.credentials import Header, credential_header
 from abridge.apis.model_names import MATCHED
 from abridge.apis.registry import APIS, UPSTREAM_APIS
-from abridge.check.probe import Probe, compare_apis, suggest_discovery
+from abridge.check.probe import Probe, compare_apis, describe_discovery
 from abridge.check.reach import CheckTarget, Finding, ReachResult, is_abridge, reach, wrong_address
 from abridge.check.review import probe_review, reach_review
 from abridge.check.summarizer import probe_summarizer, reach_summarizer
@@ -88,18 +88,17 @@ class Check:
         subject = f"upstream {route.upstream.name}"
         target = self._target_for(route, transport)
         reached = await reach(target, subject)
-        names_model = self.probing and self.model is not None
-        if names_model and reached.answers and not reached.is_reachable:
+        model = self._model_to_probe(route, reached)
+        has_name = self.model is not None or (reached.list_fails and model is not None)
+        if self.probing and has_name and reached.answers and not reached.is_reachable:
             reached = replace(reached, finding=replace(reached.finding, grade="note"))
         yield reached.finding
         if reached.answers and await is_abridge(target):
             yield Finding(subject, IS_ABRIDGE, "note")
         for finding in _describe_names(route, reached, subject):
             yield finding
-        if self.probing and reached.is_reachable:
-            async for finding in self._probe_upstream(
-                route, target, self._model_to_probe(route, reached), subject
-            ):
+        if self.probing and (reached.is_reachable or reached.list_fails):
+            async for finding in self._probe_upstream(route, target, model, subject):
                 yield finding
 
     async def _probe_upstream(
@@ -114,8 +113,8 @@ class Check:
         for report in reports:
             yield report.finding
         better = compare_apis(reports, subject)
-        if better is None and upstream.api == "same":
-            better = suggest_discovery(reports, subject)
+        if better is None and len(apis) > 1:
+            better = describe_discovery(reports, subject, finds_out=upstream.api == "auto")
         if better is not None:
             yield better
         if all(report.is_missing for report in reports):

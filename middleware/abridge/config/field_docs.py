@@ -42,18 +42,10 @@ def add_descriptions(schema: dict[str, Any], table: type[BaseModel]) -> None:
 
 
 def _describe(name: str, field: FieldInfo) -> str:
-    default, unit = default_of(field), unit_of(field)
+    default, unit = field.get_default(call_default_factory=True), unit_of(field)
     head = name if isinstance(default, BaseModel) else f"{name} = {default!r}"
     head += f", in {unit}" if unit else ""
     return f"{head}\n{indent(field.description or '', '    ')}"
-
-
-def default_of(field: FieldInfo) -> Any:
-    """Return what a field is if it is not set; None where that depends on others, as its text
-    says."""
-    if field.default_factory_takes_validated_data:
-        return None
-    return field.get_default(call_default_factory=True)
 
 
 def unit_of(field: FieldInfo) -> str | None:

@@ -42,12 +42,10 @@ class UpstreamSettings(Table):
     fallback: UpstreamName | None = None
     """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
     503 or 529. A request moves on once at most."""
-    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = Field(
-        default_factory=lambda earlier: "auto" if earlier.get("base_url") else "same"
-    )
+    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = "auto"
     """The API it speaks. `same`: the client's; `auto`: the client's, and where that turns out not
     to be available (404, 405) another, for ten minutes: Responses and Chat Completions for each
-    other, and either for Messages. Not set: `auto` where it has a `base_url`, else `same`."""
+    other, and either for Messages. Mounted around an application, the default is `same`."""
     profile: ProfileName = "auto"
     """The peculiarities of its provider, one of `abridge profiles`. `auto` finds reasoning wherever
     it is, and learns where to send it back."""
@@ -109,6 +107,12 @@ class UpstreamSettings(Table):
         if self.api_key_env is None and self.credential is None:
             return is_only
         return self.credential == "client"
+
+    def model_post_init(self, _: Any) -> None:
+        """Have an application that answers by itself be asked for nothing but what its clients ask
+        for, unless it is said otherwise."""
+        if self.base_url is None and "api" not in self.model_fields_set:
+            object.__setattr__(self, "api", "same")
 
     @field_validator("rename")
     @classmethod
