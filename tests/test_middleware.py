@@ -499,6 +499,19 @@ class TestHiding:
         assert sent == ([] if opened else [{"type": "websocket.close"}])
         assert bool(probe.scope) is opened
 
+    async def test_a_websocket_that_is_refused_gets_a_426_where_the_server_takes_one(self) -> None:
+        async def receive() -> Message:
+            return {"type": "websocket.connect"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        sent: list[Message] = []
+        extensions = {"websocket.http.response": {}}
+        scope = {"type": "websocket", "path": "/v1/realtime", "extensions": extensions}
+        await wrap(Probe(), reasoning={"expose": "none"})(scope, receive, send)
+        assert (sent[0]["type"], sent[0]["status"]) == ("websocket.http.response.start", 426)
+
     async def test_json_that_is_malformed_is_not_let_through(self) -> None:
         headers = {"content-type": "application/json"}
         upstream = Upstream(Answer([b'{"reasoning": "odd numbers'], headers=headers))

@@ -35,6 +35,7 @@ from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import (
+    NO_WEBSOCKET,
     answering_upgrade,
     decoded_path,
     drop_headers,
@@ -198,7 +199,9 @@ class AbridgeMiddleware:
                 ).run()
         elif self._hides_raw and not self._open_paths.include_socket(*request_paths(scope)):
             await receive()
-            await send({"type": "websocket.close"})  # before accepting, so that clients fall back
+            error = RequestError(NO_WEBSOCKET, status=426, code="no_websocket")
+            errors = ErrorWriter(RESPONSES, new_request_id())
+            await send_error(error, answering_upgrade(scope, send), errors)
         else:
             await self.app(scope, receive, send)
 
@@ -219,7 +222,7 @@ class AbridgeMiddleware:
             self._metrics_sink.metrics.refusals.labels(error.code).inc()
             await receive()
             errors = ErrorWriter(RESPONSES, new_request_id())
-            await send_error(error, answering_upgrade(send), errors)
+            await send_error(error, answering_upgrade(scope, send), errors)
             return False
         return True
 

@@ -263,6 +263,18 @@ async def test_a_websocket_is_refused_before_it_is_accepted() -> None:
     assert upstream.requests == []
 
 
+async def test_where_the_server_takes_an_answer_a_websocket_gets_a_426() -> None:
+    proxy, upstream = proxy_for()
+    extensions = {"websocket.http.response": {}}
+    scope = {**scope_for("/v1/responses"), "type": "websocket", "extensions": extensions}
+    running = Call(proxy, scope)
+    await running.start().finish()
+    start, *body = running.sent
+    assert (start["type"], start["status"]) == ("websocket.http.response.start", 426)
+    assert b"no_websocket" in b"".join(message["body"] for message in body)
+    assert upstream.requests == []
+
+
 async def test_a_websocket_handshake_over_http_is_an_ordinary_request() -> None:
     seen: list[Request] = []
 

@@ -264,6 +264,7 @@ class TestOtherServers:
                 async with opened(url) as client:
                     await client.ask()
             else:
-                with pytest.raises(InvalidStatus):
+                with pytest.raises(InvalidStatus) as refused:
                     await soon(connect(f"{url.replace('http', 'ws', 1)}/v1/responses"))
+                assert refused.value.response.status_code == 426
         assert bool(upstream.requests) is is_served

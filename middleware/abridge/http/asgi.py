@@ -32,6 +32,8 @@ BYPASSING_EXTENSIONS = (
 )
 """ASGI extensions that send a response past the code that reads it."""
 
+NO_WEBSOCKET = "WebSockets are not served here."
+
 FRAMING_HEADERS = (b"content-length", b"transfer-encoding")
 """Headers that say where a body ends."""
 
@@ -193,11 +195,19 @@ def adding_headers(headers: Iterable[tuple[bytes, bytes]], send: Send) -> Send:
     return send_with_headers
 
 
-def answering_upgrade(send: Send) -> Send:
-    """Return a `send` that answers a request to upgrade with the messages of an HTTP response."""
+def answering_upgrade(scope: Scope, send: Send) -> Send:
+    """Return a `send` that answers a request to upgrade with the messages of an HTTP response.
+
+    Where the server takes none (ASGI's "WebSocket denial response"), it closes the connection
+    before that is accepted, which the server tells the client with a 403.
+    """
+    takes_response = "websocket.http.response" in (scope.get("extensions") or {})
 
     async def send_denial(message: Message) -> None:
-        await send({**message, "type": f"websocket.{message['type']}"})
+        if takes_response:
+            await send({**message, "type": f"websocket.{message['type']}"})
+        elif message["type"] == "http.response.start":
+            await send({"type": "websocket.close"})
 
     return send_denial
 

@@ -51,6 +51,7 @@ from abridge.stored_responses.references import (
     NO_REFERENCES,
     ReferenceResolver,
     ResolvedReferences,
+    refuse_unstored,
     remove_minted_ids,
 )
 from abridge.stored_responses.repository import ResponseRepository
@@ -179,9 +180,13 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     repository = ResponseRepository.for_tenant(
         memory.route_memory, memory.owner.tags if memory.owner is not None else None
     )
-    stores_responses = context.request.api.upstream.stores_responses
-    if not stores_responses or (context.translates and repository is None):
+    if not context.request.api.upstream.stores_responses:
         return draft
+    if repository is None:
+        has_store = memory.route_memory.store is not None
+        refuse_unstored(draft.body, translates=context.translates, has_store=has_store)
+        if context.translates:
+            return draft
     resolver = ReferenceResolver(
         repository,
         context.settings.name,

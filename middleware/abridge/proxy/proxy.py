@@ -25,7 +25,13 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from abridge.config.settings import FAILS_OVER, ROUTE, Settings
-from abridge.http.asgi import call_on_leave, find_write_at_once, get_header
+from abridge.http.asgi import (
+    NO_WEBSOCKET,
+    answering_upgrade,
+    call_on_leave,
+    find_write_at_once,
+    get_header,
+)
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.http.flag import Flag
 from abridge.http.transport import Response, Transport
@@ -92,7 +98,7 @@ class Proxy:
             await self._admit(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
-            await send({"type": "websocket.close"})  # before accepting, so that clients fall back
+            await _send_response(_no_websocket(scope), answering_upgrade(scope, send))
         elif scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
 
@@ -109,9 +115,7 @@ class Proxy:
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         if get_header(scope["headers"], b"upgrade").lower() == b"websocket":
-            await _send_response(
-                error_response(scope, 426, "no_websocket", "WebSockets are not served here."), send
-            )
+            await _send_response(_no_websocket(scope), send)
             return
         client = _ClientStream(receive)
         if (body := await client.read_body()) is None:
@@ -319,6 +323,11 @@ def _update_record(scope: Scope, *, status: int | None = None, code: str | None 
     if record is not None:
         record.status = status or record.status
         record.note_error(code)
+
+
+def _no_websocket(scope: Scope) -> Response:
+    """Return what clients fall back to HTTP after."""
+    return error_response(scope, 426, "no_websocket", NO_WEBSOCKET)
 
 
 async def _send_response(response: Response, send: Send) -> None:

@@ -89,7 +89,7 @@ class BrowserGuard:
         self._count_refusal(refusal.code or "")
         if scope["type"] == "websocket":
             await receive()
-            send = answering_upgrade(send)
+            send = answering_upgrade(scope, send)
         api = find_api(*request_paths(scope)) or RESPONSES
         await send_error(refusal, send, ErrorWriter(api, new_request_id()))
 

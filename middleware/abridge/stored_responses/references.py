@@ -330,9 +330,22 @@ def remove_minted_ids(body: Json) -> int:
     return len(items)
 
 
-def previous_not_found(response_id: str) -> RequestError:
+def refuse_unstored(body: Json, *, translates: bool, has_store: bool) -> None:
+    """Raise RequestError for a request that continues a response of Abridge's, or of an upstream
+    that has none, where nothing is stored for the client: the error names the setting."""
+    previous = string(body.get(PREVIOUS_RESPONSE_ID))
+    if previous and (translates or is_minted(previous)):
+        reason = (
+            "nothing is stored for clients without a credential (history.anonymous)"
+            if has_store
+            else 'history.store is "none", so that no response is stored'
+        )
+        raise previous_not_found(previous, f": {reason}")
+
+
+def previous_not_found(response_id: str, reason: str = "") -> RequestError:
     return RequestError(
-        f"Previous response with id '{response_id}' not found.",
+        f"Previous response with id '{response_id}' not found{reason}.",
         param="previous_response_id",
         code="previous_response_not_found",
     )
