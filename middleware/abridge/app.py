@@ -15,7 +15,7 @@ from abridge.client_keys.client_key import CLIENT_KEY, key_name
 from abridge.client_keys.door import ClientKeys, open_keys
 from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
-from abridge.http.asgi import decoded_path
+from abridge.http.asgi import decoded_path, run_lifespan
 from abridge.middleware import AbridgeMiddleware, send_error
 from abridge.observability.admin import AdminEndpoints, Health
 from abridge.observability.metrics import exposed_registry
@@ -89,7 +89,7 @@ class Abridge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._run_lifespan(scope, receive, send)
+            await run_lifespan(self._middleware, scope, receive, send, self._close_keys)
         elif not decoded_path(scope).startswith(PATH_PREFIX):
             await self._middleware(scope, receive, send)
         elif (
@@ -100,13 +100,6 @@ class Abridge:
             await self._router(scope, receive, send)
         else:
             await self._serve_page(self._keys, scope, receive, send)
-
-    async def _run_lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._middleware(scope, receive, send)
-        finally:
-            if self._keys is not None:
-                await self._keys.aclose()
 
     async def _serve_page(
         self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send
@@ -123,6 +116,9 @@ class Abridge:
         """Close all connections; needed only where no lifespan runs."""
         await self._middleware.aclose()
         await self._proxy.aclose()
+        await self._close_keys()
+
+    async def _close_keys(self) -> None:
         if self._keys is not None:
             await self._keys.aclose()
 

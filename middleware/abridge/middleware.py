@@ -41,6 +41,7 @@ from abridge.http.asgi import (
     drop_headers,
     get_header,
     request_paths,
+    run_lifespan,
 )
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.memory.registry import MemoryRegistry
@@ -178,10 +179,7 @@ class AbridgeMiddleware:
                 with self._tracing.trace_request(scope) as traced:
                     await self._handle(traced, receive, send)
         elif scope["type"] == "lifespan":
-            try:
-                await self.app(scope, receive, send)
-            finally:
-                await self.aclose()
+            await run_lifespan(self.app, scope, receive, send, self.aclose)
         elif self._takes_socket(scope):
             if self._keys is not None and not await self._admits_socket(
                 self._keys, scope, receive, send

@@ -178,9 +178,9 @@ class TestWithoutAKey:
 
     @pytest.mark.parametrize("path", ["/abridge", "/abridge/exchanges", "/v1/realtime"])
     async def test_no_other_path_has_a_websocket(self, tmp_path: Path, path: str) -> None:
-        """Abridge's own server says so over HTTP, others by closing."""
+        """Abridge's own server asks for a key first; others let the app say it."""
         async with sidecar(tmp_path, server={"page": True}) as served, serve(served.app) as other:
-            for address, status in ((served.url, 401), (other, 403)):
+            for address, status in ((served.url, 401), (other, 426)):
                 with pytest.raises(InvalidStatus) as caught:
                     async with connect(f"{address.replace('http', 'ws')}{path}", proxy=None):
                         pass

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 from anyio import move_on_after
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
-from abridge.http.asgi import SLICE, Inflater, ReceiveUntil, call_on_leave
+from abridge.http.asgi import SLICE, Inflater, ReceiveUntil, call_on_leave, run_lifespan
 from abridge.http.flag import Flag
 from tests.support.servers import soon
 
@@ -131,3 +131,50 @@ class TestReceiveUntil:
             with move_on_after(0) as polled:
                 assert await receive() == {"type": "http.request", "body": b"1"}
             assert not polled.cancelled_caught
+
+
+class TestRunLifespan:
+    async def test_it_closes_before_the_shutdown_is_reported(self) -> None:
+        """hypercorn cancels what an application does after that report, and logs the error."""
+        happened: list[str] = []
+        reported = asyncio.Event()
+
+        async def app(_scope: Scope, receive: Receive, send: Send) -> None:
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+
+        async def receive() -> Message:
+            return {"type": "lifespan.shutdown"}
+
+        async def send(message: Message) -> None:
+            happened.append(message["type"])
+            reported.set()
+
+        async def close() -> None:
+            await asyncio.sleep(0.01)
+            happened.append("closed")
+
+        running = asyncio.create_task(run_lifespan(app, {"type": "lifespan"}, receive, send, close))
+        await soon(reported.wait())
+        running.cancel()
+        await running
+        assert happened == ["closed", "lifespan.shutdown.complete"]
+
+    async def test_without_a_report_it_closes_at_the_end(self) -> None:
+        closed = []
+
+        async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+            raise ValueError("no lifespan here")
+
+        async def receive() -> Message:
+            raise AssertionError
+
+        async def send(_: Message) -> None:
+            raise AssertionError
+
+        async def close() -> None:
+            closed.append(True)
+
+        with pytest.raises(ValueError, match="no lifespan"):
+            await run_lifespan(app, {"type": "lifespan"}, receive, send, close)
+        assert closed == [True]

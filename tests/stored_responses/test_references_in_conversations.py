@@ -233,15 +233,25 @@ class TestMissing:
         first = await get_response(app, "Hi", instructions="Be brief. " * 300)
         assert read_error(await fetch(app, first["id"])) == NOT_FOUND
 
-    @pytest.mark.parametrize("table", [{"store": "none"}, {"anonymous": False}])
-    async def test_without_a_store_the_error_names_the_remedy(self, table: Json) -> None:
+    @pytest.mark.parametrize(
+        ("table", "setting"),
+        [({"store": "none"}, "history.store"), ({"anonymous": False}, "history.anonymous")],
+    )
+    async def test_without_a_store_the_error_names_the_remedy(
+        self, table: Json, setting: str
+    ) -> None:
         upstream_app = answering("chat")
         app = bridge(upstream_app, "chat", history=table)
         key: Any = KEY if "store" in table else {}
         first = await get_response(app, "Hi", key)
         assert first["store"] is False
         received = await post(app, "Hi", key, previous_response_id=first["id"])
-        assert read_error(received) == (400, "unsupported_parameter", "previous_response_id")
+        assert read_error(received) == (
+            400,
+            "previous_response_not_found",
+            "previous_response_id",
+        )
+        assert setting in received.json["error"]["message"]
         received = await post(app, [{"type": "item_reference", "id": "msg_1"}], key)
         assert "store: false" in received.json["error"]["message"]
         assert (await fetch(app, first["id"], key)).status == 404

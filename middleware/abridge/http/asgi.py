@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Self, cast
 from urllib.parse import quote, unquote
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.http.flag import Flag
 
@@ -270,6 +270,28 @@ def receive_at_once(receive: Receive) -> Message | None:
     `BufferedBody` has the body."""
     offer = getattr(receive, "receive_at_once", None)
     return None if offer is None else cast("Message | None", offer())
+
+
+async def run_lifespan(
+    app: ASGIApp, scope: Scope, receive: Receive, send: Send, close: Callable[[], Awaitable[object]]
+) -> None:
+    """Run an application's lifespan, and call `close` before its shutdown is reported, or at its
+    end, if it reports none. Some servers, such as hypercorn, cancel what goes on after the report.
+    """
+    closed = False
+
+    async def close_and_send(message: Message) -> None:
+        nonlocal closed
+        if message["type"].startswith("lifespan.shutdown.") and not closed:
+            closed = True
+            await close()
+        await send(message)
+
+    try:
+        await app(scope, receive, close_and_send)
+    finally:
+        if not closed:
+            await close()
 
 
 def call_on_leave(receive: Receive, callback: Callable[[], object]) -> bool:
