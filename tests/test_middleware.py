@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import zlib
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from abridge.apis import sse
+from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
@@ -1023,3 +1025,38 @@ class TestAttribution:
         app = wrap(Upstream(Answer(frames)), **self.ON, limits=limits)
         answer = await call(app, CHAT_PATH, CHAT)
         assert answer.data == b"".join(frames)
+
+
+class TestArguments:
+    """What cannot work is refused when the app is built, in words."""
+
+    @pytest.mark.parametrize("settings", [{}, {"summary": {"default": "auto"}}])
+    def test_settings_that_are_a_dictionary(self, settings: Any) -> None:
+        registry = CollectorRegistry()
+        with pytest.raises(SettingsError, match="settings: must be a Settings"):
+            AbridgeMiddleware(thinker(), settings, registry=registry)
+        with pytest.raises(SettingsError, match="settings: must be a Settings"):
+            create_app(settings, registry=registry)
+
+    @pytest.mark.parametrize("review", [str.strip, lambda text: text, object()])
+    def test_a_review_that_is_not_async(self, review: Any) -> None:
+        with pytest.raises(SettingsError, match="review: must be an async function"):
+            AbridgeMiddleware(thinker(), review=review, registry=CollectorRegistry())
+
+    def test_a_review_that_is(self) -> None:
+        async def check(text: str, _: int = 0) -> str:
+            return text
+
+        class Check:
+            async def __call__(self, text: str) -> str:
+                return text
+
+        for review in (check, partial(check, _=1), Check(), Check().__call__):
+            AbridgeMiddleware(thinker(), review=review, registry=CollectorRegistry())
+
+    @pytest.mark.parametrize("summarizer", [object(), Scripted, "extractive"])
+    def test_a_summarizer_that_is_none(self, summarizer: Any) -> None:
+        settings = Settings(summarizer={"kind": "object"})
+        registry = CollectorRegistry()
+        with pytest.raises(SettingsError, match="summarizer: must be an object with a method"):
+            AbridgeMiddleware(thinker(), settings, summarizer=summarizer, registry=registry)

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from abridge.apis.responses.api import RESPONSES
 from abridge.client_keys.client_key import CLIENT_KEY, key_name
 from abridge.client_keys.door import ClientKeys, open_keys
-from abridge.config.settings import Settings
+from abridge.config.settings import Settings, check_settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import decoded_path, run_lifespan
 from abridge.middleware import AbridgeMiddleware, send_error
@@ -54,6 +54,7 @@ class Abridge:
         registry: CollectorRegistry | None = None,
         tracer_provider: TracerProvider | None = None,
     ) -> None:
+        check_settings(settings)
         for index, upstream in enumerate(settings.upstreams or (None,)):
             if upstream is None or upstream.base_url is None:
                 raise SettingsError(f"upstreams[{index}].base_url: a proxy needs one")

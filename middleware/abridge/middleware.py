@@ -32,7 +32,7 @@ from abridge.client_keys.models import (
     must_read,
 )
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
-from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
+from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import (
     NO_WEBSOCKET,
@@ -116,7 +116,8 @@ class AbridgeMiddleware:
         keys: ClientKeys | None = None,
     ) -> None:
         self.app = app
-        self.settings = settings or Settings()
+        self.settings = Settings() if settings is None else settings
+        check_settings(self.settings)
         self._keys = keys
         if keys is None and self.settings.server.keys_file is not None:
             raise SettingsError(

@@ -50,8 +50,16 @@ def test_it_runs_as_a_module() -> None:
         ((*UPSTREAM, "--workers", "two"), "--workers", "'two'"),
         ((*UPSTREAM, "--workers", "2", "--expose", "none"), "--workers", "redis://"),
         (("--profile", "vllm"), "--profile", "--upstream"),
-        ((*UPSTREAM, *MODEL[:2]), "--summarizer-url: summarizer", "needs model"),
-        ((*UPSTREAM, *MODEL[2:]), "--summarizer-model: summarizer", "needs base_url"),
+        (
+            (*UPSTREAM, *MODEL[:2]),
+            "--summarizer-url: summarizer",
+            "needs model (--summarizer-model)",
+        ),
+        (
+            (*UPSTREAM, *MODEL[2:]),
+            "--summarizer-model: summarizer",
+            "needs base_url (--summarizer-url)",
+        ),
         ((*UPSTREAM, "--config", "/nowhere.toml"), "/nowhere.toml", "cannot be read"),
     ],
 )

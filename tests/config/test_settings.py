@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from abridge.config.exposure import open_paths
 from abridge.config.loading import load_settings, read_secret
 from abridge.config.review import ReviewSettings
 from abridge.config.settings import Settings
-from abridge.config.tables import SummarySettings
+from abridge.config.tables import PromptSettings, SummarySettings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
 from tests.docs.pages import texts_of
 
@@ -571,3 +573,18 @@ def test_the_api_is_found_out_where_there_is_an_address(upstream: dict[str, Any]
     settings = Settings.model_validate({"upstreams": [upstream]})
     assert settings.routes[0].upstream.api == api
     assert Settings().routes[0].upstream.api == "same"
+
+
+@pytest.mark.parametrize(
+    ("make", "key"),
+    [
+        (lambda: SummarySettings(default="x"), "summary.default: got 'x'"),
+        (lambda: PromptSettings(auto=3), "summarizer.prompts.auto: got 3"),
+        (lambda: UpstreamSettings(effort="x"), "upstreams[].effort: got 'x'"),
+        (lambda: Settings(summary={"default": "x"}), "summary.default: got 'x'"),  # type: ignore[typeddict-item]
+    ],
+)
+def test_a_table_made_in_code_names_its_keys_whole(make: Callable[[], object], key: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        make()
+    assert str(refused.value).startswith(key)

@@ -17,7 +17,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from abridge.config.tables import ServerSettings
 from abridge.demo.script import ANSWER, QUESTION
+from abridge.demo.show import demo_server
+from abridge.errors import SettingsError
 from tests.support.checker import check_responses
 from tests.support.messages_checker import check_messages
 from tests.support.redis_server import free_port
@@ -124,7 +127,7 @@ class TestPipe:
         assert re.search(r"the answer waited [\d.]+ s", output)
 
     def test_it_prints_the_next_commands(self, output: str) -> None:
-        assert "abridge serve --upstream http://127.0.0.1:8000/v1 --api auto\n" in output
+        assert "abridge serve --upstream http://127.0.0.1:8000/v1\n" in output
         assert "abridge demo --serve\n" in output
 
 
@@ -304,3 +307,12 @@ class TestTerminal:
         await terminal.end()
         assert terminal.screen_text.rstrip().endswith("\x1b[?25h\x1b[?1049l")
         assert "Traceback" not in errors.decode()
+
+
+def test_of_the_environment_only_the_origins_of_pages_count() -> None:
+    origins = "ABRIDGE_SERVER__ALLOWED_ORIGINS"
+    environ = {origins: '["http://127.0.0.1:8500"]', "ABRIDGE_SERVER__PORT": "1"}
+    server = demo_server(environ, page=True)
+    assert server == ServerSettings(page=True, allowed_origins=["http://127.0.0.1:8500"])
+    with pytest.raises(SettingsError, match="server.allowed_origins: got 'x'; must be a list"):
+        demo_server({origins: "x"}, page=True)

@@ -86,7 +86,8 @@ def keyed(objects: list[Object]) -> dict[str, Object]:
 
 @pytest.mark.parametrize("form", RELEASES)
 def test_the_chart_makes_the_objects_of_the_kustomization(form: str) -> None:
-    chart, kustomization = keyed(helmed(form)), keyed(built(form))
+    chart = keyed(helmed(form, "--set=monitoring.enabled=true"))
+    kustomization = keyed(built(form))
     assert chart.keys() == kustomization.keys()
     for key, manifest in kustomization.items():
         assert chart[key] == manifest, key
@@ -98,10 +99,10 @@ OPTIONS = {
         {"Ingress", "ExternalSecret"},
         set(),
     ),
-    "no operator": (
-        "--set=monitoring.enabled=false",
-        set(),
+    "Prometheus's operator": (
+        "--set=monitoring.enabled=true",
         {"ServiceMonitor", "PrometheusRule"},
+        set(),
     ),
     "no valkey, no autoscaler, no policy": (
         "--set=valkey.enabled=false,autoscaling.enabled=false,networkPolicy.enabled=false",
@@ -159,13 +160,15 @@ def test_a_value_that_is_mistaken_is_refused(value: str) -> None:
 
 def test_the_runbooks_page_is_that_of_alerts_and_dashboard() -> None:
     page = "https://wiki.example/abridge"
-    made = helmed("standalone", f"--set=monitoring.runbooks={page}")
+    made = helmed("standalone", f"--set=monitoring.enabled=true,monitoring.runbooks={page}")
     dashboard = one(made, "ConfigMap", "abridge-dashboard")["data"]["abridge.json"]
     rule = json.dumps(one(made, "PrometheusRule"))
     for text in (dashboard, rule):
         assert page in text
         assert RUNBOOKS not in text
-    assert "runbook_url" not in json.dumps(helmed("standalone", "--set=monitoring.runbooks="))
+    assert "runbook_url" not in json.dumps(
+        helmed("standalone", "--set=monitoring.enabled=true,monitoring.runbooks=")
+    )
 
 
 def test_an_image_by_its_digest_and_more_of_the_pods_own() -> None:

@@ -161,7 +161,10 @@ def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -
     if port is not None and not serve:
         raise InvalidInput("--port: needs --serve")
     listener = open_listener("127.0.0.1", port or 0)
-    run(run_demo(listener, fast=fast, keep_serving=serve, picture=picture))
+    try:
+        run(run_demo(listener, fast=fast, keep_serving=serve, picture=picture))
+    except SettingsError as error:
+        raise InvalidInput(str(error)) from None
 
 
 def _find_sources(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from annotated_types import Unit
 from pydantic import (
@@ -64,11 +64,14 @@ class Table(BaseModel):
         json_schema_extra=add_descriptions,
     )
 
+    table_path: ClassVar[tuple[str, ...]] = ()
+    """Where the table is among all settings, which `Settings` notes."""
+
     def __init__(self, /, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise SettingsError(explain_error(error, type(self))) from None
+            raise SettingsError(explain_error(error, type(self), self.table_path)) from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # not within tables
 
@@ -89,6 +92,16 @@ class Table(BaseModel):
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
             raise ValueError("must be neither true nor false")
         return value
+
+
+def note_places(table: type[Table], path: tuple[str, ...] = ()) -> None:
+    """Note in each table within another where it is."""
+    for name, field in table.model_fields.items():
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, Table):
+                is_listed = part is not field.annotation
+                part.table_path = (*path, f"{name}[]" if is_listed else name)
+                note_places(part, part.table_path)
 
 
 def _check_profile(name: str) -> str:

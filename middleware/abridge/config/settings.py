@@ -16,7 +16,7 @@ from abridge.apis.display import Exposure
 from abridge.apis.effort_limits import EffortLimits
 from abridge.apis.model_names import ModelRenames
 from abridge.config.review import EXTRACT_UNREVIEWED, ReviewSettings
-from abridge.config.setting_types import Table, explain_error
+from abridge.config.setting_types import Table, explain_error, note_places
 from abridge.config.tables import (
     AttributionSettings,
     ChatSettings,
@@ -31,6 +31,7 @@ from abridge.config.tables import (
     UsageSettings,
 )
 from abridge.config.upstreams import UpstreamSettings
+from abridge.errors import SettingsError
 
 if TYPE_CHECKING:
     from abridge.config.setting_dicts import SettingsDict
@@ -254,3 +255,15 @@ def _override(general: T, overrides: dict[str, Any], path: tuple[str | int, ...]
         return type(general).model_validate({**general.model_dump(), **overrides})
     except ValidationError as error:
         raise ValueError(explain_error(error, type(general), path)) from None
+
+
+note_places(Settings)
+
+
+def check_settings(settings: object) -> None:
+    """Raise SettingsError for what is no `Settings`, such as a dictionary of its tables."""
+    if not isinstance(settings, Settings):
+        raise SettingsError(
+            "settings: must be a Settings, such as Settings(summary={'default': 'auto'}), "
+            f"not of type {type(settings).__name__}"
+        )

@@ -188,8 +188,8 @@ class SummarizerSettings(Table):
     @model_validator(mode="after")
     def _check_complete(self) -> SummarizerSettings:
         if self.kind == "model" and not (self.base_url and self.model):
-            missing = "model" if self.base_url else "base_url"
-            raise ValueError(f"kind = 'model' needs {missing}")
+            missing, flag = ("model", "model") if self.base_url else ("base_url", "url")
+            raise ValueError(f"kind = 'model' needs {missing} (--summarizer-{flag})")
         return self
 
 

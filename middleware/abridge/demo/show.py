@@ -2,8 +2,7 @@
 
 Both are servers on loopback ports that the system chose, unless `--port` says which, and everything
 on display comes from events received over HTTP, the bill at the end included. Abridge runs with its
-default settings, but for `api = "auto"`, since the model does not speak Messages; it cannot know
-that this is a demo.
+default settings; it cannot know that this is a demo.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from socket import socket
 from time import monotonic
@@ -29,6 +28,7 @@ from abridge.apis import sse
 from abridge.apis.json import loads
 from abridge.app import create_app
 from abridge.config.settings import Settings
+from abridge.config.sources import read_environment
 from abridge.config.tables import ServerSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
@@ -52,7 +52,7 @@ NEXT_COMMANDS = """\
 abridge demo --serve
 
 # In front of a model of your own:
-abridge serve --upstream http://127.0.0.1:8000/v1 --api auto
+abridge serve --upstream http://127.0.0.1:8000/v1
 """
 
 RUNNING_NOTE = """\
@@ -217,10 +217,22 @@ def _next_steps(url: str | None) -> Iterator[str]:
     )
 
 
+def demo_server(environ: Mapping[str, str], *, page: bool) -> ServerSettings:
+    """Return the settings of the server: of those in the environment only the origins of web pages
+    count, so that one can be tried on it. Raises SettingsError."""
+    source = read_environment(environ)
+    origins = {
+        name: value
+        for name, value in source.values.get("server", {}).items()
+        if name == "allowed_origins"
+    }
+    return ServerSettings(page=page, **origins)
+
+
 @asynccontextmanager
 async def _serve_abridge(model: str, listener: socket, *, page: bool) -> AsyncIterator[str]:
-    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1", api="auto")
-    settings = Settings(upstreams=(upstream,), server=ServerSettings(page=page))
+    upstream = UpstreamSettings(name="demo", base_url=f"{model}/v1")
+    settings = Settings(upstreams=(upstream,), server=demo_server(os.environ, page=page))
     app = create_app(settings, registry=CollectorRegistry())
     async with aclosing(app), _serve(BrowserGuard(app, settings.server), listener) as url:
         yield url

@@ -24,7 +24,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from abridge.config.settings import FAILS_OVER, ROUTE, Settings
+from abridge.config.settings import FAILS_OVER, ROUTE, Settings, check_settings
 from abridge.http.asgi import (
     NO_WEBSOCKET,
     answering_upgrade,
@@ -75,6 +75,7 @@ class Proxy:
         transport: httpx.AsyncBaseTransport | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
+        check_settings(settings)
         limits = settings.limits
         self._metrics = metrics_for(registry)
         self._metrics.requests_in_flight_limit.inc(limits.in_flight)

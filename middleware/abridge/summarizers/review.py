@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from inspect import iscoroutinefunction, unwrap
 from typing import TYPE_CHECKING
 
 import httpx
@@ -50,6 +51,8 @@ def select_reviewer(
     """
     if override is None:
         return make_moderator(settings, transport, tracing)
+    if not _is_async(override):
+        raise SettingsError("review: must be an async function of a part's text (async def)")
     if settings.review.kind != "none":
         raise SettingsError(
             f"review.kind: {settings.review.kind!r} and a review handed to the middleware exclude "
@@ -58,6 +61,12 @@ def select_reviewer(
     if any(route.summary.on_failure == "extract" for route in settings.routes):
         raise SettingsError(f"summary.on_failure: {EXTRACT_UNREVIEWED}")
     return Reviewer(override)
+
+
+def _is_async(review: object) -> bool:
+    """Return whether a call returns an awaitable, as far as can be told without one."""
+    candidates = (review, getattr(review, "__call__", None))  # noqa: B004 -- of an object
+    return any(iscoroutinefunction(unwrap(each)) for each in candidates if callable(each))
 
 
 def make_moderator(

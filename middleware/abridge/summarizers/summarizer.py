@@ -12,6 +12,7 @@ from typing import Protocol, TypeGuard, TypeVar
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
+from abridge.errors import SettingsError
 
 
 class Summarizer(Protocol):
@@ -36,6 +37,12 @@ class UserSummarizer:
     """A summarizer of a user's, under a name: its own, or its class's if it has none."""
 
     def __init__(self, summarizer: Summarizer) -> None:
+        """Raises SettingsError for what is no summarizer."""
+        if isinstance(summarizer, type) or not callable(getattr(summarizer, "summarize", None)):
+            raise SettingsError(
+                "summarizer: must be an object with a method summarize(passage), which yields text "
+                "(async def, with yield)"
+            )
         self._summarizer = summarizer
         self.name = _find_name(summarizer)
 
