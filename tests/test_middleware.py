@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import zlib
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import unquote
@@ -1038,7 +1039,7 @@ class TestArguments:
         with pytest.raises(SettingsError, match="settings: must be a Settings"):
             create_app(settings, registry=registry)
 
-    @pytest.mark.parametrize("review", [str.strip, lambda text: text, object()])
+    @pytest.mark.parametrize("review", [str.strip, partial(unquote, errors="strict"), object()])
     def test_a_review_that_is_not_async(self, review: Any) -> None:
         with pytest.raises(SettingsError, match="review: must be an async function"):
             AbridgeMiddleware(thinker(), review=review, registry=CollectorRegistry())
@@ -1051,7 +1052,10 @@ class TestArguments:
             async def __call__(self, text: str) -> str:
                 return text
 
-        for review in (check, partial(check, _=1), Check(), Check().__call__):
+        def later(text: str) -> Awaitable[str]:
+            return check(text)
+
+        for review in (check, partial(check, _=1), Check(), Check().__call__, later):
             AbridgeMiddleware(thinker(), review=review, registry=CollectorRegistry())
 
     @pytest.mark.parametrize("summarizer", [object(), Scripted, "extractive"])

@@ -476,7 +476,7 @@ def test_settings_made_in_code_fail_with_the_command_lines_line(
 
 
 def test_a_table_made_in_code_fails_likewise() -> None:
-    with pytest.raises(SettingsError, match=r"^grace: got -1; "):
+    with pytest.raises(SettingsError, match=r"^summary\.grace: got -1; "):
         SummarySettings(grace=-1)
 
 

@@ -314,5 +314,5 @@ def test_of_the_environment_only_the_origins_of_pages_count() -> None:
     environ = {origins: '["http://127.0.0.1:8500"]', "ABRIDGE_SERVER__PORT": "1"}
     server = demo_server(environ, page=True)
     assert server == ServerSettings(page=True, allowed_origins=["http://127.0.0.1:8500"])
-    with pytest.raises(SettingsError, match="server.allowed_origins: got 'x'; must be a list"):
+    with pytest.raises(SettingsError, match=r"server\.allowed_origins: got 'x'; must"):
         demo_server({origins: "x"}, page=True)

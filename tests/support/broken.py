@@ -166,7 +166,6 @@ SUMMARIZERS: dict[str, tuple[Any, str]] = {
             "raises as a generator": lambda _, make=make: _generate(make()),
         }.items()
     },
-    "cannot summarize": (object(), "AttributeError: 'object' object has no attribute 'summarize'"),
     "returns None": (Summarizer(lambda _: None), "TypeError: 'NoneType' object is not"),
     "returns text": (Summarizer(lambda _: TEXT), "TypeError: 'str' object is not an async"),
     "is a coroutine": (Summarizer(lambda _: _return(TEXT)), "TypeError: 'coroutine' object is"),
@@ -197,7 +196,6 @@ REVIEWS: dict[str, tuple[Any, str]] = {
         lambda text: text,
         "TypeError: the review returned str, which cannot be awaited",
     ),
-    "cannot be called": (5, "TypeError: 'int' object is not callable"),
     "cancels its own task": (_cancel_itself, CANCELLED),
 }
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from inspect import iscoroutinefunction, unwrap
+from functools import partial
+from inspect import iscoroutinefunction, isroutine, unwrap
 from typing import TYPE_CHECKING
 
 import httpx
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 Review = Callable[[str], Awaitable[str | None]]
 """Receives each complete part before the client does; returns the text to show, or None to withhold
 it."""
+
+_AWAITABLE = re.compile("Awaitable|Coroutine|Future|Task|Any")
+"""Names of types that are awaitable, or may be."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -51,7 +56,7 @@ def select_reviewer(
     """
     if override is None:
         return make_moderator(settings, transport, tracing)
-    if not _is_async(override):
+    if _is_sync(override):
         raise SettingsError("review: must be an async function of a part's text (async def)")
     if settings.review.kind != "none":
         raise SettingsError(
@@ -63,10 +68,18 @@ def select_reviewer(
     return Reviewer(override)
 
 
-def _is_async(review: object) -> bool:
-    """Return whether a call returns an awaitable, as far as can be told without one."""
-    candidates = (review, getattr(review, "__call__", None))  # noqa: B004 -- of an object
-    return any(iscoroutinefunction(unwrap(each)) for each in candidates if callable(each))
+def _is_sync(review: object) -> bool:
+    """Return whether a call surely returns nothing to await. What a lambda or an object returns is
+    not known before, and a function may say by its annotation that it returns an awaitable."""
+    while isinstance(review, partial):
+        review = review.func
+    if not callable(review):
+        return True
+    if not isroutine(review) or getattr(review, "__name__", "") == "<lambda>":
+        return False
+    function = unwrap(review)
+    returns = str(getattr(function, "__annotations__", {}).get("return", ""))
+    return not (iscoroutinefunction(function) or _AWAITABLE.search(returns))
 
 
 def make_moderator(
