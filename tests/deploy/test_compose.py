@@ -29,7 +29,7 @@ def settings() -> Settings:
     """Return the settings in force in the container if no upstream is named."""
     abridge = SERVICES["abridge"]
     command, flag, upstream, *others = abridge["command"]
-    assert (command, flag, others) == ("serve", "--upstream", ["--api", "auto"])
+    assert (command, flag, others) == ("serve", "--upstream", [])
     given = re.fullmatch(r"\$\{UPSTREAM:-(.*)\}", upstream)
     assert given
     return load_settings(

@@ -229,7 +229,7 @@ async def chat_page(model: Any, folder: Path) -> AsyncIterator[str]:
         port = (await files.stdout.readline()).split()[5].decode()
         site = f"http://127.0.0.1:{port}"
         async with serve(model) as upstream:
-            flags = ("--upstream", f"{upstream}/v1", "--api", "auto")
+            flags = ("--upstream", f"{upstream}/v1")
             origins = json.dumps([site])
             async with sidecar(*flags, ABRIDGE_SERVER__ALLOWED_ORIGINS=origins) as running:
                 example("chat.html", folder, running.url)

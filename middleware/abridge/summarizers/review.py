@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction, isroutine, unwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
@@ -68,7 +68,7 @@ def select_reviewer(
     return Reviewer(override)
 
 
-def _is_sync(review: object) -> bool:
+def _is_sync(review: Any) -> bool:
     """Return whether a call surely returns nothing to await. What a lambda or an object returns is
     not known before, and a function may say by its annotation that it returns an awaitable."""
     while isinstance(review, partial):
