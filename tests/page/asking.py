@@ -63,7 +63,8 @@ def page(chromium: str) -> Open:
 
 
 def sidecar(model: str, writer: Scripted | None, tables: dict[str, Any]) -> Abridge:
-    tables = {"upstreams": [{"base_url": f"{model}/v1"}], "server": {"page": True}, **tables}
+    upstream = {"base_url": f"{model}/v1", **tables.pop("upstream", {})}
+    tables = {"upstreams": [upstream], "server": {"page": True}, **tables}
     if writer is not None:
         tables["summarizer"] = {"kind": "object"}
     return create_app(settings_for(**tables), summarizer=writer, registry=CollectorRegistry())

@@ -297,7 +297,7 @@ class TestChat:
     async def test_it_is_offered_where_there_is_no_responses(self, page: Open) -> None:
         model = Model(Answer(chat_stream(THOUGHT, "Hello.")))
         model.missing = "/responses"
-        async with page(model) as tab:
+        async with page(model, upstream={"api": "same"}) as tab:
             await ask_question(tab)
             await tab.until("!document.querySelector('#trouble').hidden")
             assert "has no Responses" in await tab.text("#trouble p")
