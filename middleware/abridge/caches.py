@@ -20,7 +20,7 @@ PATHS = 1024
 """Paths of requests: the API that each belongs to."""
 
 CALL_IDS = 4096
-"""Ids of tool calls: whether each is random."""
+"""Ids of tool calls: whether each is random, and whether each only counts."""
 
 CALL_ARGUMENTS = 4096
 """Arguments of tool calls, in canonical form."""

@@ -71,7 +71,7 @@ class Reader(Protocol):
         """Read a response that is not a stream."""
 
     def recorded_turns(self) -> list[RecordedTurn]:
-        """Return the turns with reasoning in them, once all is read."""
+        """Return the turns of the answer, with their reasoning, once all is read."""
 
     def observed(self) -> Observation:
         """Return what the response showed of its provider's behaviour, once all is read."""
@@ -129,6 +129,10 @@ class History(Protocol):
 
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
         """Return the texts that stand in the places of reasoning, alone and joined."""
+
+    def reasoning_states(self, turn: Turn) -> set[str]:
+        """Return the opaque state in a turn's reasoning and, on Responses, the ids of its items:
+        all by which a client says whose reasoning it returned."""
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Give a turn the reasoning that upstream sent with it, and no other."""

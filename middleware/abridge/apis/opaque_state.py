@@ -6,6 +6,8 @@ A provider takes only state that it made itself, for the same account.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.json import as_object, contains, objects, parse_object, string
@@ -14,6 +16,9 @@ from abridge.core.conversation import Json, Turn
 STATE_FIELDS = ("encrypted_content", "signature", "data")
 """Fields with opaque state: of a reasoning item on Responses, of a `thinking` and of a
 `redacted_thinking` block on Messages; the last two also of OpenRouter's `reasoning_details`."""
+
+STATE_KEYS = frozenset({*STATE_FIELDS, "thoughtSignature", "thought_signature"})
+"""The same, with Gemini's: of a part, and on Chat Completions in `extra_content`."""
 
 _STATE_NAMES = (
     rb"(?:encrypted_content|signature|redacted_thinking|reasoning\.encrypted"
@@ -66,6 +71,19 @@ def _has_state(holder: Json) -> bool:
     return STATE_TYPES.fullmatch(string(holder.get("type"))) is not None and any(
         value and not value.startswith(ENVELOPE_PREFIX) for value in values
     )
+
+
+def find_states(reasoning: Any) -> Iterator[str]:
+    """Yield all opaque state in reasoning of any API, wherever in it that stands."""
+    if isinstance(reasoning, list):
+        for entry in reasoning:
+            yield from find_states(entry)
+    elif isinstance(reasoning, dict):
+        for key, value in reasoning.items():
+            if key not in STATE_KEYS:
+                yield from find_states(value)
+            elif (state := string(value)) and not state.startswith(ENVELOPE_PREFIX):
+                yield state
 
 
 def refuses_state(body: bytes) -> bool:

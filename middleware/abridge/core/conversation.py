@@ -23,6 +23,9 @@ ItemKey: TypeAlias = tuple[int, int]
 
 _ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
 
+_COUNT = re.compile(r"0*[0-9a-f]{1,4}")
+"""A small number, decimal or hexadecimal, perhaps filled up with zeros."""
+
 encode_sorted: Callable[[Any], str] = json.JSONEncoder(sort_keys=True).encode
 """Encodes JSON with its keys in order. `json.dumps` makes an encoder for each value."""
 
@@ -51,10 +54,22 @@ def _canonicalize(arguments: str) -> str:
 
 @cached(CALL_IDS)
 def is_random_id(identifier: str) -> bool:
-    """Return whether an id is random, unlike `call_0`, which other conversations have too."""
+    """Return whether an id is random, unlike `call_0`, which other conversations have too: one of
+    its runs of letters and digits has both in at least 9 characters, or at least 20 in all, and is
+    no number filled up with zeros."""
     longest = max(_ALPHANUMERIC.findall(identifier), key=len, default="")
     mixed = not (longest.isdigit() or longest.isalpha())
-    return (len(longest) >= 9 and mixed) or len(longest) >= 20
+    long_enough = (len(longest) >= 9 and mixed) or len(longest) >= 20
+    return long_enough and _COUNT.fullmatch(longest) is None
+
+
+@cached(CALL_IDS)
+def is_counted_id(identifier: str) -> bool:
+    """Return whether an id only counts: it ends with a small number and has nothing random. Ids
+    that are neither random nor counted are those of short words, and of longer numbers."""
+    last = _ALPHANUMERIC.findall(identifier)[-1:]
+    ends = bool(last) and identifier.endswith(last[0]) and _COUNT.fullmatch(last[0]) is not None
+    return ends and not is_random_id(identifier)
 
 
 @dataclass(slots=True)
@@ -108,17 +123,22 @@ def _encode_fields(fields: Sequence[str]) -> bytes:
 
 @dataclass(slots=True)
 class RecordedTurn:
-    """An assistant turn with reasoning, as upstream sent it."""
+    """An assistant turn, as upstream sent it."""
 
     turn: Turn
     raw: str  # text of the reasoning
     original: list[dict[str, Any]]
     """The reasoning as upstream wrote it: keys of a message on Chat Completions, items on
-    Responses.
+    Responses. Empty for a turn without reasoning.
     """
     item_keys: tuple[ItemKey, ...]  # its reasoning items
     turns_before: tuple[Turn, ...] = ()
     """Turns that precede it in the same response, from the one recorded before it on."""
+
+    @property
+    def is_bare(self) -> bool:
+        """True if it has neither reasoning nor opaque state."""
+        return not self.original
 
 
 class PrefixDigest:
@@ -132,6 +152,12 @@ class PrefixDigest:
         self._running = blake2b(digest_size=16)
         self._numbered: blake2b | None = None  # the second one, from the first call on
         self._numbers: dict[str, str] = {}  # of calls, by id
+        self._only_counts = True  # so do all these ids
+
+    @property
+    def may_be_renamed(self) -> bool:
+        """True if every id of a call only counts: a client may have given them all."""
+        return self._only_counts
 
     def add(self, turn: Turn) -> None:
         canonical = _with_length(turn.encode_canonical())
@@ -154,12 +180,17 @@ class PrefixDigest:
         extended._running = self._running.copy()
         extended._numbered = self._numbered and self._numbered.copy()
         extended._numbers = dict(self._numbers)
+        extended._only_counts = self._only_counts
         for turn in turns:
             extended.add(turn)
         return extended
 
     def _number(self, call_id: str) -> str:
-        return self._numbers.setdefault(call_id, str(len(self._numbers)))
+        number = self._numbers.get(call_id)
+        if number is None:
+            number = self._numbers[call_id] = str(len(self._numbers))
+            self._only_counts = self._only_counts and is_counted_id(call_id)
+        return number
 
 
 def _with_length(canonical: bytes) -> bytes:

@@ -11,6 +11,9 @@ from abridge.core.conversation import Json, Turn, is_random_id
 TEXT_DIGEST_BYTES = 16
 """Length of a text digest, in bytes."""
 
+NO_REASONING = b"[]"
+"""What is remembered of an answer without reasoning: else that of one like it might be found."""
+
 ASCII_BLANKS = b" \t\n\r\v\f"
 
 
@@ -25,6 +28,11 @@ class Original:
     @classmethod
     def from_reasoning(cls, reasoning: list[Json], raw: str, *, altered: bool) -> Original:
         return cls(dumps(reasoning), digest_text(raw), altered)
+
+    @property
+    def is_trace(self) -> bool:
+        """True if it only says that there was no reasoning."""
+        return self.encoded == NO_REASONING
 
     @property
     def reasoning(self) -> list[Json]:
@@ -51,5 +59,7 @@ def digest_text(text: str) -> bytes:
 
 
 def is_unique(turn: Turn) -> bool:
-    """Return whether the turn's calls have random ids, so that no other conversation has it."""
-    return bool(turn.calls) and all(is_random_id(call.id) for call in turn.calls)
+    """Return whether the turn's calls have random ids, so that no other conversation has it. The
+    name of a call within its id is not random, as in Kimi's `functions.look:0`."""
+    ids = [call.id.replace(call.name, "") for call in turn.calls]
+    return bool(ids) and all(map(is_random_id, ids))

@@ -17,6 +17,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from abridge.apis.api import History
 from abridge.apis.display import OpenEnvelope
+from abridge.apis.json import string
+from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import PrefixDigest, Turn
 from abridge.memory.originals import Original, digest_text
 from abridge.providers.profile import Profile
@@ -89,8 +91,8 @@ class TurnQuery(NamedTuple):
     turn: Turn
     prefix: bytes
     numbered: bytes = b""
-    """The digest of both, whatever ids the client gave the calls: some rename them, such as agno.
-    Empty for a turn without calls."""
+    """The digest of both, whatever ids the calls have, where the client has visibly renamed all of
+    them, as agno does: each only counts. Else empty."""
 
 
 @dataclass(slots=True)
@@ -197,7 +199,8 @@ class HistoryRewriter:
                 continue
             following.prefix = self.prefix.digest()
             self.prefix.add(turn)
-            following.numbered = self.prefix.numbered_digest() if turn.calls else b""
+            if turn.calls and self.prefix.may_be_renamed:
+                following.numbered = self.prefix.numbered_digest()
             following = next(queried, None)
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
@@ -255,6 +258,8 @@ class HistoryRewriter:
             )
             self.changes.missed += is_lost and not assistant.has_raw
             return
+        if original.is_trace or not self._is_clients_own(turn, original):
+            return
         altered = original.altered or bool(assistant.removed)
         if assistant.has_raw:  # shown, perhaps in another field; an edit by the client wins
             restores = original.raw_digest in map(digest_text, self.history.reasoning_texts(turn))
@@ -266,6 +271,15 @@ class HistoryRewriter:
             self.history.restore(turn, original.reasoning)
             self.changes.restored["store"] += 1
             assistant.has_raw = False
+
+    def _is_clients_own(self, turn: Turn, original: Original) -> bool:
+        """Return whether an original is the reasoning of which the client itself returned state
+        with a turn. Else it is another conversation's, with a turn like this one."""
+        returned = self.history.reasoning_states(turn)
+        if not returned:
+            return True
+        ids = {string(fields.get("id")) for fields in original.reasoning}
+        return not returned.isdisjoint({*find_states(original.reasoning), *ids})
 
     def _finish_turn(self, assistant: _AssistantTurn) -> None:
         turn, profile = assistant.turn, self._policy.profile

@@ -62,6 +62,9 @@ MAX_OPENED_BYTES = 32 << 20
 TURN_KEY_BYTES = 32
 """Length of a turn key, in bytes."""
 
+NOWHERE = b"?"
+"""Stands in the place of a turn's key where several turns are meant."""
+
 TOOL_CALLS_NEEDLES = (b'"tool_calls"', b'"tool_use"')
 """Every body with a call of one of the client's tools in a message contains one of these."""
 
@@ -237,7 +240,7 @@ class RouteMemory:
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[bytes | None]:
         """Look up turns by the numbers of their calls: under these stands where to find them."""
-        places = self._first_of_each(
+        found_places = self._first_of_each(
             await store.get(
                 [
                     owner.numbered_key(key, query.numbered)
@@ -246,6 +249,7 @@ class RouteMemory:
                 ]
             )
         )
+        places = [None if place == NOWHERE else place for place in found_places]
         found = iter(
             await store.recall(
                 [
@@ -276,4 +280,13 @@ class RouteMemory:
         await self.store.remember(turn_key, prefix, original.pack())
         if turn.calls:
             numbered = before.extended_by([turn]).numbered_digest()
-            await self.store.put({owner.numbered_key(key, numbered): turn_key + prefix})
+            await self._note_place(owner.numbered_key(key, numbered), turn_key + prefix)
+
+    async def _note_place(self, numbered_key: bytes, place: bytes) -> None:
+        """Note where a turn is found whose calls have other ids by now; nowhere, if another turn
+        differs from it in nothing but those."""
+        if self.store is None:
+            return
+        (known,) = await self.store.get([numbered_key])
+        is_only_one = known is None or known == place
+        await self.store.put({numbered_key: place if is_only_one else NOWHERE})

@@ -156,8 +156,8 @@ class TurnMemory:
     async def remember(
         self, recorded_turns: Sequence[RecordedTurn], ended: ResponseEnded, display: Display
     ) -> None:
-        """Remember the reasoning that was hidden or replaced in an answer, and all reasoning that
-        has to come back whatever the client does."""
+        """Remember the reasoning that was hidden or replaced in an answer, all reasoning that has
+        to come back whatever the client does, and which turns had none."""
         await self.route_memory.summaries.share()
         if self.owner is None:
             return
@@ -180,7 +180,10 @@ class TurnMemory:
     def _has_to_remember(
         self, recorded: RecordedTurn, ended: ResponseEnded, *, altered: bool
     ) -> bool:
-        """Return whether a turn's reasoning has to be remembered."""
+        """Return whether a turn's reasoning has to be remembered, or that it had none: else that of
+        a turn like it might be found in its place."""
+        if recorded.is_bare:
+            return self.route_memory.restores and bool(recorded.turn.text or recorded.turn.calls)
         parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in recorded.item_keys)
         is_replaced = (parts or altered) and (self.translated or bool(recorded.raw.strip()))
         is_required = self.requires_reasoning and bool(recorded.turn.calls)

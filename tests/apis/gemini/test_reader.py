@@ -237,10 +237,12 @@ class TestRecordedTurns:
         assert turn.turn.text == "I look. Here."
         assert [call.id for call in turn.turn.calls] == ["fc_1", "fc_2"]
 
-    def test_nothing_is_kept_of_an_answer_without_thinking(self) -> None:
+    def test_an_answer_without_thinking_is_recorded_as_bare(self) -> None:
         by = reader()
         read_frames(stream([text("Yes.")]), by)
-        assert by.recorded_turns() == []
+        (turn,) = by.recorded_turns()
+        assert turn.is_bare
+        assert turn.turn.text == "Yes."
 
     def test_nothing_is_kept_beyond_the_limit(self) -> None:
         by = reader(limit=10)

@@ -252,10 +252,11 @@ class TestRecording:
         recorded = record_turns(list(zip(self.KEYS, self.CONTENT, strict=True)))
         assert [(turn.raw, turn.original, turn.item_keys) for turn in recorded] == [
             ("One.", [self.CONTENT[0]], ((0, 0),)),
+            ("", [], ()),
             ("", [self.CONTENT[3]], ((0, 1),)),
             ("Two.", [self.CONTENT[5]], ((0, 2),)),
         ]
-        assert [len(turn.turns_before) for turn in recorded] == [0, 2, 1]
+        assert [len(turn.turns_before) for turn in recorded] == [0, 1, 1, 1]
 
     @pytest.mark.parametrize("split", [False, True])
     def test_it_is_found_again_in_a_message_that_a_client_splits(self, *, split: bool) -> None:
@@ -267,10 +268,12 @@ class TestRecording:
         turns = MessagesHistory({"messages": messages}).turns[1:]
         recorded = record_turns(list(zip(self.KEYS, self.CONTENT, strict=True)))
         found = {turn.encode_identity() for turn in turns}
-        assert {turn.turn.encode_identity() for turn in (recorded[0], recorded[2])} <= found
+        assert {turn.turn.encode_identity() for turn in (recorded[0], recorded[3])} <= found
 
-    def test_without_reasoning_nothing_is_recorded(self) -> None:
-        assert record_turns([(None, text("So.")), (None, tool_use())]) == []
+    def test_without_reasoning_a_turn_is_recorded_as_bare(self) -> None:
+        (turn,) = record_turns([(None, text("So.")), (None, tool_use())])
+        assert turn.is_bare
+        assert (turn.turn.text, len(turn.turn.calls)) == ("So.", 1)
 
 
 class TestABudgetInARoundOfCalls:

@@ -400,9 +400,11 @@ class TestRecordedTurns:
             assert [call.name for call in recorded.turn.calls] == ["look", "look"]
             assert check_events(events).items == 2
 
-    def test_without_reasoning_no_turn_is_recorded(self) -> None:
+    def test_without_reasoning_a_turn_is_recorded_as_bare(self) -> None:
         for by, _ in self.read([text("Hi"), thinking("", "")]):
-            assert by.recorded_turns() == []
+            (recorded,) = by.recorded_turns()
+            assert recorded.is_bare
+            assert recorded.turn.text == "Hi"
 
     def test_over_the_limit_no_turn_is_recorded_and_all_events_come(self) -> None:
         for content in ([thinking("x" * 60)], [thinking("x", "s" * 60)], [redacted("d" * 60)]):

@@ -35,6 +35,7 @@ from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import dumps, objects, string
+from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import Profile
@@ -109,6 +110,9 @@ class ChatHistory:
         inline = "" if is_plain(content) else _split_inline(content)[0]
         texts = [string(message.get(name)) for name in TEXT_FIELDS]
         return tuple(filter(None, [*texts, found.text if found is not None else "", inline]))
+
+    def reasoning_states(self, turn: Turn) -> set[str]:
+        return set(find_states(_collect_original(turn.items[0])))
 
     def strip_attribution(self, turn: Turn) -> int:
         return sum(map(strip_attribution, objects(turn.items[0].get("tool_calls"))))
@@ -345,10 +349,8 @@ def list_state_holders(message: Json) -> list[Json]:
     return [message, *objects(message.get("tool_calls"))]
 
 
-def record_turn(
-    message: Json, lane: int, profile: Profile, display: Display
-) -> RecordedTurn | None:
-    """Record an answer's message; None if it holds neither reasoning nor opaque state.
+def record_turn(message: Json, lane: int, profile: Profile, display: Display) -> RecordedTurn:
+    """Record an answer's message.
 
     Where raw reasoning is hidden the turn's text is without any thinking, as the client gets it.
     """
@@ -366,11 +368,8 @@ def record_turn(
         turn.text = flatten_content(rest)
     if rest != content or find_thinking_chunks(content):
         original["content"] = content
-    return (
-        RecordedTurn(turn, raw, [original], ((lane, REASONING_ITEM),))
-        if raw.strip() or original
-        else None
-    )
+    has_reasoning = bool(raw.strip() or original)
+    return RecordedTurn(turn, raw, [original] if has_reasoning else [], ((lane, REASONING_ITEM),))
 
 
 def _collect_original(message: Json) -> Json:

@@ -218,11 +218,10 @@ class ChatReader:
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
 
     def recorded_turns(self) -> list[RecordedTurn]:
-        turns = (
+        return [
             self._record_message(lane, message)
             for lane, message in self._complete_messages().items()
-        )
-        return [turn for turn in turns if turn is not None]
+        ]
 
     def observed(self) -> Observation:
         return observe(self._complete_messages().get(0, {}), self._profile)
@@ -374,12 +373,14 @@ class ChatReader:
         message = self._messages.get(reader.lane)
         if message is None and reader.message.is_complete:
             message = reader.message.as_dict()
-        turn = None if message is None else self._record_message(reader.lane, message)
-        if turn is None or not turn.raw.strip():  # opaque state needs no envelope
+        if message is None:
+            return []
+        turn = self._record_message(reader.lane, message)
+        if not turn.raw.strip():  # opaque state needs no envelope
             return []
         return [ChunkPiece(TurnRecorded(reader.lane, None, turn))]
 
-    def _record_message(self, lane: int, message: Json) -> RecordedTurn | None:
+    def _record_message(self, lane: int, message: Json) -> RecordedTurn:
         return record_turn(message, lane, self._profile, self._display)
 
     def _complete_messages(self) -> dict[int, Json]:

@@ -55,6 +55,9 @@ class GeminiHistory:
         texts = [text for text in map(thought_text, parts) if text]
         return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
 
+    def reasoning_states(self, turn: Turn) -> set[str]:
+        return set(filter(None, map(signature_of, objects(turn.items[0].get("parts")))))
+
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Put the original in the place of the parts, or, if the answer was edited since, its
         thoughts before them. Its signatures go to the calls that they were made for."""
@@ -96,15 +99,18 @@ class GeminiHistory:
 
 
 def record_turn(parts: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:
-    """Return the turn that an answer's parts make, if they hold reasoning or signatures.
+    """Return the turn that an answer's parts make.
 
-    The original is the whole answer, since signatures belong to single parts of it: Google asks for
-    the parts as they were (ai.google.dev: gemini-api/docs/thinking).
+    Where there are thoughts or signatures, the original is the whole answer, since signatures
+    belong to single parts of it: Google asks for the parts as they were (ai.google.dev:
+    gemini-api/docs/thinking).
     """
-    if not any(is_thought(part) or signature_of(part) for part in parts):
+    if not parts:
         return []
+    reasons = any(is_thought(part) or signature_of(part) for part in parts)
     turn = _model_turn({}, _answer(parts))
-    return [RecordedTurn(turn, "".join(map(thought_text, parts)), parts, keys)]
+    original = parts if reasons else []
+    return [RecordedTurn(turn, "".join(map(thought_text, parts)), original, keys)]
 
 
 def _read_turns(content: Json) -> Iterator[Turn]:

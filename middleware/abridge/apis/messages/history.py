@@ -23,6 +23,7 @@ from abridge.apis.json import objects, string
 from abridge.apis.messages.calls import upstream_call_id
 from abridge.apis.messages.citations import strip_citations
 from abridge.apis.messages.system_prompt import without_billing
+from abridge.apis.opaque_state import find_states
 from abridge.apis.places import PlaceTracker
 from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
@@ -114,6 +115,9 @@ class MessagesHistory:
         """Return the whole reasoning of a turn, and that of each of its blocks."""
         texts = [text for text in map(_thinking_text, turn.items) if text]
         return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
+
+    def reasoning_states(self, turn: Turn) -> set[str]:
+        return set(find_states(list(filter(_is_reasoning, turn.items))))
 
     def _open_content(self, message: Json, open_envelope: OpenEnvelope) -> None:
         """Remove the envelopes from a message in which no reasoning can be."""
@@ -278,37 +282,34 @@ def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
 
 
 def record_turns(content: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
-    """Return the turns of an answer that hold reasoning, shown or not, for a client of this API.
+    """Return the turns of an answer, for a client of this API. The reasoning in them may be shown
+    or not.
 
     `content` has each block with the key of the reasoning item that it is, or None.
     """
     keys_by_block = {id(block): key for key, block in content if key is not None}
     turns, recorded = list(_read_turns([block for _, block in content])), list[RecordedTurn]()
-    before = 0
     for index, turn in enumerate(turns):
         reasoning = list(filter(_is_reasoning, turn.items))
-        if reasoning:
-            keys = tuple(
-                keys_by_block[id(block)] for block in reasoning if id(block) in keys_by_block
-            )
-            raw = "".join(map(_thinking_text, reasoning))
-            turns_before = tuple(turns[before:index])
-            recorded.append(RecordedTurn(turn, raw, reasoning, keys, turns_before))
-            before = index
+        keys = tuple(keys_by_block[id(block)] for block in reasoning if id(block) in keys_by_block)
+        raw = "".join(map(_thinking_text, reasoning))
+        turns_before = tuple(turns[max(index - 1, 0) : index])
+        recorded.append(RecordedTurn(turn, raw, reasoning, keys, turns_before))
     return recorded
 
 
 def record_joined_turn(content: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
-    """Return the joined turn that an answer's blocks make, if they include reasoning, shown or not.
-    If the blocks are in another order than clients can keep, the original holds all of them."""
+    """Return the joined turn that an answer's blocks make. If the blocks are in another order than
+    clients can keep, the original holds all of them."""
     blocks, keys = [block for _, block in content], tuple(key for key, _ in content if key)
-    original = list(filter(_is_reasoning, blocks))
-    if not original:
+    if not blocks:
         return []
+    original = list(filter(_is_reasoning, blocks))
     (turn,) = _read_joined_turn(blocks)
     raw = "".join(map(_thinking_text, original))
     order = [BLOCK_ORDER.get(string(block.get("type")), 0) for block in blocks]
-    return [RecordedTurn(turn, raw, original if order == sorted(order) else blocks, keys)]
+    in_order = not original or order == sorted(order)
+    return [RecordedTurn(turn, raw, original if in_order else blocks, keys)]
 
 
 def _in_original_order(original: list[Json], current: list[Json]) -> list[Json] | None:

@@ -10,7 +10,7 @@ the items of a response are restored as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,8 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import is_tagged, strip_content
 from abridge.apis.json import objects, string
+from abridge.apis.opaque_state import find_states
+from abridge.apis.openai import is_minted
 from abridge.apis.responses.places import ItemPlaces
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -57,6 +59,7 @@ class ResponsesHistory:
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         self._body = body
         self._is_translated = is_translated
+        self._emptied = dict[int, set[str]]()  # ids of reasoning items, by `id()` of their turn
         input_value = body.get("input")
         items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
         self._input_turns = list((read_joined_turns if is_translated else read_turns)(items))
@@ -82,6 +85,8 @@ class ResponsesHistory:
             removed_count += removed
             if not removed or any(map(item.get, ("summary", "content", "encrypted_content"))):
                 remaining.append(item)
+            else:
+                self._emptied.setdefault(id(turn), set()).update(_upstream_ids([item]))
         turn.items[:] = remaining
         if text_is_stripped:
             turn.text = self._join_text(remaining)
@@ -124,6 +129,11 @@ class ResponsesHistory:
         if self._is_translated:
             return (TEXT_SEPARATOR.join(filter(None, map(raw_text, items))),)
         return tuple(text for item in items for text in (summary_text(item), raw_text(item)))
+
+    def reasoning_states(self, turn: Turn) -> set[str]:
+        reasoning = list(filter(is_reasoning, turn.items))
+        returned = {*find_states(reasoning), *_upstream_ids(reasoning)}
+        return returned | self._emptied.get(id(turn), set())
 
     def _open_blob(self, item: Json, open_envelope: OpenEnvelope) -> Envelope | None:
         """Take the blob out of an item and open it.
@@ -216,25 +226,29 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
 
 
 def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
-    """Return the turns of a response that hold reasoning or opaque state.
+    """Return the turns of a response.
 
     `output` has each item with its output index, or with None if it was not in the stream.
     """
     items = [(number, item) for number, item in output if isinstance(item, dict)]
     reasoning_indexes = iter([number for number, item in items if is_reasoning(item)])
     all_turns, recorded = list(read_turns([item for _, item in items])), []
-    before = 0
     for index, turn in enumerate(all_turns):
         reasoning = [item for item in turn.items if is_reasoning(item)]
         indexes = [number for _, number in zip(reasoning, reasoning_indexes, strict=False)]
         keys = tuple((LANE, number) for number in indexes if number is not None)
         raw = "".join(map(raw_text, reasoning))
-        if raw.strip() or any(item.get("encrypted_content") for item in reasoning):
-            original = list(map(as_sent, reasoning))
-            turns_before = tuple(all_turns[before:index])
-            recorded.append(RecordedTurn(turn, raw, original, keys, turns_before))
-            before = index
+        says_something = raw.strip() or any(item.get("encrypted_content") for item in reasoning)
+        original = list(map(as_sent, reasoning)) if says_something else []
+        turns_before = tuple(all_turns[max(index - 1, 0) : index])
+        recorded.append(RecordedTurn(turn, raw, original, keys, turns_before))
     return recorded
+
+
+def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:
+    """Yield the ids of items, but for those that Abridge made."""
+    ids = (string(item.get("id")) for item in items)
+    return (identity for identity in ids if identity and not is_minted(identity))
 
 
 def _message_text(item: Json) -> str:
@@ -321,13 +335,13 @@ def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
 
 
 def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
-    """Return the turn of a response, if there is reasoning in it, readable or not.
+    """Return the turn of a response. Its original has all reasoning in it, readable or not.
 
     If its items are in an order that clients cannot keep, the original has all of them.
     """
     items = [item for _, item in output if isinstance(item, dict)]
     reasoning = list(filter(is_reasoning, items))
-    if not reasoning:
+    if not items:
         return []
     indexes = [number for number, item in output if is_reasoning(item) and number is not None]
     order = [ITEM_ORDER.get(string(item.get("type")), 2) for item in items]
@@ -335,7 +349,7 @@ def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[Recorde
         RecordedTurn(
             _client_turn(items),
             TEXT_SEPARATOR.join(filter(None, map(raw_text, reasoning))),
-            list(map(as_sent, reasoning if order == sorted(order) else items)),
+            list(map(as_sent, reasoning if order == sorted(order) else items)) if reasoning else [],
             tuple((LANE, number) for number in indexes),
         )
     ]
