@@ -149,8 +149,9 @@ class History(Protocol):
         """Return what an envelope in the answer is bound to, from what the request ends with; None
         on an API where envelopes are bound to their own answer."""
 
-    def body(self) -> Json:
-        """Return the request's body in its present state."""
+    def body(self, *, is_sent: bool = True) -> Json:
+        """Return the request's body in its present state. If it is sent to upstream as it is, and
+        not translated, it is without what upstream would refuse with this history."""
 
 
 ReasoningWish: TypeAlias = Literal["summarized", "omitted", "off"]

@@ -86,6 +86,9 @@ class Turn:
     or moved, neither reasoning nor what Abridge added."""
     items: list[dict[str, Any]] = field(default_factory=list)
     """The request's own JSON objects, to be changed in place: a message, or items."""
+    former: Turn | None = None
+    """The turn as earlier versions told it, without ids that Abridge made: what they remembered is
+    found by that."""
     _canonical_calls: list[list[str]] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -145,12 +148,13 @@ class PrefixDigest:
     """A running digest over turns: the same for the same turns, however a client writes them.
 
     A second one is the same whatever ids a client gives the calls: they are numbered as they come.
-    Without calls the two are one.
+    Without calls the two are one. A third is that of the turns as earlier versions told them.
     """
 
     def __init__(self) -> None:
         self._running = blake2b(digest_size=16)
         self._numbered: blake2b | None = None  # the second one, from the first call on
+        self._former: blake2b | None = None  # the third one, from the first such turn on
         self._numbers: dict[str, str] = {}  # of calls, by id
         self._only_counts = True  # so do all these ids
 
@@ -161,6 +165,9 @@ class PrefixDigest:
 
     def add(self, turn: Turn) -> None:
         canonical = _with_length(turn.encode_canonical())
+        if turn.former is not None or self._former is not None:
+            self._former = self._former or self._running.copy()
+            self._former.update(_with_length((turn.former or turn).encode_canonical()))
         if turn.calls or turn.answers_call:
             self._numbered = self._numbered or self._running.copy()
             self._numbered.update(_with_length(turn.encode_canonical(self._number)))
@@ -174,11 +181,16 @@ class PrefixDigest:
     def numbered_digest(self) -> bytes:
         return (self._numbered or self._running).digest()
 
+    def former_digest(self) -> bytes:
+        """Return the third digest; nothing if it is the first."""
+        return b"" if self._former is None else self._former.digest()
+
     def extended_by(self, turns: Iterable[Turn]) -> PrefixDigest:
         """Return a copy of the prefix, extended by these turns."""
         extended = PrefixDigest()
         extended._running = self._running.copy()
         extended._numbered = self._numbered and self._numbered.copy()
+        extended._former = self._former and self._former.copy()
         extended._numbers = dict(self._numbers)
         extended._only_counts = self._only_counts
         for turn in turns:

@@ -93,6 +93,8 @@ class TurnQuery(NamedTuple):
     numbered: bytes = b""
     """The digest of both, whatever ids the calls have, where the client has visibly renamed all of
     them, as agno does: each only counts. Else empty."""
+    former: bytes = b""
+    """The digest as earlier versions made it, where that is another; else empty."""
 
 
 @dataclass(slots=True)
@@ -109,7 +111,8 @@ class _AssistantTurn:
     is_expected: bool = False  # it had reasoning before it was translated
     has_raw: bool = False  # it has the model's reasoning, rather than a summary
     prefix: bytes = b""
-    numbered: bytes = b""  # see `TurnQuery`
+    numbered: bytes = b""  # see `TurnQuery`, as for the next
+    former: bytes = b""
 
 
 class HistoryRewriter:
@@ -187,7 +190,9 @@ class HistoryRewriter:
         self._queried = list(self._incomplete_turns())
         if digests:
             self._digest_turns()
-        return [TurnQuery(each.turn, each.prefix, each.numbered) for each in self._queried]
+        return [
+            TurnQuery(each.turn, each.prefix, each.numbered, each.former) for each in self._queried
+        ]
 
     def _digest_turns(self) -> None:
         """Digest the turns, and what precedes each of those to look up."""
@@ -197,8 +202,10 @@ class HistoryRewriter:
             if following is None or turn is not following.turn:
                 self.prefix.add(turn)
                 continue
-            following.prefix = self.prefix.digest()
+            following.prefix, former = self.prefix.digest(), self.prefix.former_digest()
             self.prefix.add(turn)
+            if former or turn.former is not None:
+                following.former = former or following.prefix
             if turn.calls and self.prefix.may_be_renamed:
                 following.numbered = self.prefix.numbered_digest()
             following = next(queried, None)

@@ -227,13 +227,15 @@ class RouteMemory:
             ]
         )
         values = self._first_of_each(found)
-        renamed = [
-            index for index, query in enumerate(queries) if values[index] is None and query.numbered
-        ]
-        if renamed:
-            others = await self._look_up_renamed(store, owner, [queries[n] for n in renamed])
-            for index, value in zip(renamed, others, strict=True):
-                values[index] = value
+        for look_up, digests in (
+            (self._look_up_renamed, [query.numbered for query in queries]),
+            (self._look_up_former, [query.former for query in queries]),
+        ):
+            missing = [n for n, digest in enumerate(digests) if digest and values[n] is None]
+            if missing:
+                others = await look_up(store, owner, [queries[index] for index in missing])
+                for index, value in zip(missing, others, strict=True):
+                    values[index] = value
         return [Original.unpack(value) if value is not None else None for value in values]
 
     async def _look_up_renamed(
@@ -260,6 +262,21 @@ class RouteMemory:
             )
         )
         return [None if place is None else next(found) for place in places]
+
+    async def _look_up_former(
+        self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
+    ) -> list[bytes | None]:
+        """Look up turns as earlier versions told them: what those remembered."""
+        return self._first_of_each(
+            await store.recall(
+                [
+                    StoreQuery(owner.turn_key(key, turn), query.former, unique=False)
+                    for query in queries
+                    for turn in (query.turn.former or query.turn,)
+                    for key in self.keyring.keys
+                ]
+            )
+        )
 
     def _first_of_each(self, found: Sequence[bytes | None]) -> list[bytes | None]:
         """Return the first value found of each turn, of one result for each key."""

@@ -140,7 +140,7 @@ class TurnMemory:
             read_history, profile, may_have_envelopes, is_clients=True
         )
         changes = await self.work.run(rewriter.restore_nothing, shared)
-        return RewrittenHistory(changes, rewriter.history.body())
+        return RewrittenHistory(changes, rewriter.history.body(is_sent=False))
 
     def track_summaries(self, *, copied: bool, native: bool = False) -> SummaryTracker:
         """Create a tracker for the answer. `copied`: its summary is copied from the reasoning;

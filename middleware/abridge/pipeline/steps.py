@@ -233,7 +233,9 @@ async def drop_foreign_state(draft: RequestDraft, context: StepContext) -> Reque
     would refuse it."""
     if context.request.drops_state != "foreign_state":
         return draft
-    return await _drop_reasoning(draft, context, context.request.api.history, has_opaque_state)
+    is_sent = not context.translates
+    read_history = context.request.api.history
+    return await _drop_reasoning(draft, context, read_history, has_opaque_state, is_sent=is_sent)
 
 
 async def drop_refused_state(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -248,6 +250,8 @@ async def _drop_reasoning(
     context: StepContext,
     read_history: Callable[[Json], History],
     drops: Callable[[Turn], bool],
+    *,
+    is_sent: bool = True,
 ) -> RequestDraft:
     history = await context.work.run(read_history, draft.body)
     changes = HistoryChanges()
@@ -256,7 +260,7 @@ async def _drop_reasoning(
     )
     return replace(
         draft,
-        body=history.body(),
+        body=history.body(is_sent=is_sent),
         changed=True,
         history_changes=(*draft.history_changes, changes),
     )

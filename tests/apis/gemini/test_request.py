@@ -8,6 +8,7 @@ import pytest
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.gemini.api import GEMINI
+from abridge.apis.gemini.history import GeminiHistory
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import NO_SIGNATURE, write_state
 from abridge.core.conversation import Json
@@ -145,8 +146,9 @@ class TestMessages:
             message_of("assistant", ToolCallPart(identity, "look", "{}")),
             message_of("tool", ToolOutputPart(identity, (TextPart("Here."),))),
         )
-        assert call["parts"] == [signed(function_call(), NO_SIGNATURE)]
-        assert result["parts"] == [_result("", "look", output="Here.")]
+        sent = GeminiHistory({"contents": [call, result]}).body()["contents"]
+        assert sent[0]["parts"] == [signed(function_call(), NO_SIGNATURE)]
+        assert sent[1]["parts"] == [_result("", "look", output="Here.")]
 
     @pytest.mark.parametrize(
         ("arguments", "args"),

@@ -301,6 +301,8 @@ class TestABudgetInARoundOfCalls:
         assert ("thinking" in fixed) == stays
         free = MessagesHistory(request(*content, thinking=adaptive)).body()
         assert free["thinking"] == adaptive
+        translated = MessagesHistory(request(*content, thinking=budget)).body(is_sent=False)
+        assert translated["thinking"] == budget
 
     def test_thinking_that_is_put_back_keeps_it(self) -> None:
         budget = self.THINKING[0]

@@ -152,7 +152,7 @@ class ChatHistory:
     def next_place(self) -> None:
         return None
 
-    def body(self) -> Json:
+    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002
         return self._body
 
     @cached_property

@@ -1,16 +1,20 @@
 """Read the turns of a request for Gemini, and restore the model's own parts in them.
 
+A call to which the model gave no id has one that Abridge made: by that, conversations are told
+apart that are alike in everything else. It is taken out last, when `body` is asked for.
+
 A content of the model's is one turn. A content of the user's may be several: each result of a call,
 then the user's own parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from abridge.apis.api import Placement
 from abridge.apis.display import OpenEnvelope
+from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import (
     call_of,
     current_steps,
@@ -23,6 +27,9 @@ from abridge.apis.gemini.reasoning import (
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
 from abridge.providers.profile import Profile
+
+WITH_IDS = ("functionCall", "functionResponse")
+"""The kinds of parts that have the id of a call."""
 
 
 class GeminiHistory:
@@ -62,7 +69,7 @@ class GeminiHistory:
         """Put the original in the place of the parts, or, if the answer was edited since, its
         thoughts before them. Its signatures go to the calls that they were made for."""
         content = turn.items[0]
-        parts = _answer(objects(content.get("parts")))
+        parts = list(map(_without_made_id, _answer(objects(content.get("parts")))))
         signed = _sign_calls(filter(is_call, parts), filter(is_call, original))
         if _is_same_answer(original, parts):
             calls = iter(signed)
@@ -94,12 +101,18 @@ class GeminiHistory:
     def next_place(self) -> None:
         return None
 
-    def body(self) -> Json:
+    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002
+        for content in objects(self._body.get("contents")):
+            parts = objects(content.get("parts"))
+            if any(map(_has_made_id, parts)):
+                content["parts"] = list(map(_without_made_id, parts))
         return self._body
 
 
-def record_turn(parts: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:
-    """Return the turn that an answer's parts make.
+def record_turn(
+    parts: list[Json], keys: tuple[ItemKey, ...], call_ids: Sequence[str] = ()
+) -> list[RecordedTurn]:
+    """Return the turn that an answer's parts make, with the ids of its calls as clients have them.
 
     Where there are thoughts or signatures, the original is the whole answer, since signatures
     belong to single parts of it: Google asks for the parts as they were (ai.google.dev:
@@ -109,6 +122,8 @@ def record_turn(parts: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTu
         return []
     reasons = any(is_thought(part) or signature_of(part) for part in parts)
     turn = _model_turn({}, _answer(parts))
+    if call_ids:
+        turn.calls = tuple(map(_with_id, turn.calls, call_ids))
     original = parts if reasons else []
     return [RecordedTurn(turn, "".join(map(thought_text, parts)), original, keys)]
 
@@ -121,20 +136,23 @@ def _read_turns(content: Json) -> Iterator[Turn]:
     results = [part for part in parts if isinstance(part.get("functionResponse"), dict)]
     for part in results:
         result = part["functionResponse"]
-        call = string(result.get("id")) or string(result.get("name"))
-        yield Turn("tool", _text_of_json(result.get("response")), answers_call=call, items=[part])
+        output, name = _text_of_json(result.get("response")), string(result.get("name"))
+        call = string(result.get("id")) or name
+        former = Turn("tool", output, answers_call=name) if _has_made_id(part) else None
+        yield Turn("tool", output, answers_call=call, items=[part], former=former)
     if not results:
         yield Turn("user", _read_text(parts), items=[content])
 
 
 def _model_turn(content: Json, answer: list[Json]) -> Turn:
-    parts = objects(content.get("parts"))
+    parts, has_made_ids = objects(content.get("parts")), any(map(_has_made_id, answer))
     return Turn(
         role="assistant",
         text=_read_text([part for part in answer if not is_call(part)]),
         calls=tuple(map(_read_call, filter(is_call, answer))),
         has_opaque_state=any(map(signature_of, parts)),
         items=[content],
+        former=_model_turn({}, list(map(_without_made_id, answer))) if has_made_ids else None,
     )
 
 
@@ -155,6 +173,24 @@ def _sign_calls(calls: Iterable[Json], originals: Iterable[Json]) -> list[Json]:
         for call, original in zip_longest(calls, originals)
         if call is not None
     ]
+
+
+def _with_id(call: ToolCall, identity: str) -> ToolCall:
+    return ToolCall(identity, call.name, call.arguments)
+
+
+def _has_made_id(part: Json) -> bool:
+    """Return whether a call, or the result of one, has an id that Abridge made."""
+    return any(string(as_object(part.get(kind)).get("id")).startswith(MADE_ID) for kind in WITH_IDS)
+
+
+def _without_made_id(part: Json) -> Json:
+    if not _has_made_id(part):
+        return part
+    return {
+        key: {name: value[name] for name in value if name != "id"} if key in WITH_IDS else value
+        for key, value in part.items()
+    }
 
 
 def _unsigned(part: Json) -> Json:

@@ -34,7 +34,8 @@ from abridge.core.model_request import (
 from abridge.providers.gemini import GeminiCapabilities
 
 MADE_ID = "gemini_call_"
-"""Begins the id of a call to which the model gave none. It is not sent back."""
+"""Begins the id of a call to which the model gave none. It stays in the contents until its turn has
+been found by it (`history.py`); it is not sent back."""
 
 NO_MESSAGES = "There is nothing in it that this upstream could answer."
 
@@ -147,7 +148,7 @@ class ContentsBuilder:
 
 
 def _write_id(call_id: str) -> Json:
-    return {} if not call_id or call_id.startswith(MADE_ID) else {"id": call_id}
+    return {"id": call_id} if call_id else {}
 
 
 def _write_medium(part: ImagePart | FilePart | AudioPart) -> Json | None:

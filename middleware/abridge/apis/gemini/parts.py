@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from itertools import chain
+from secrets import token_hex
 
 from abridge.apis.display import Display
 from abridge.apis.errors import UNREADABLE
@@ -49,7 +50,8 @@ class PartReader:
 
     def __init__(self, profile: Profile, display: Display, limit: int) -> None:
         self.item_count = 0
-        self.call_count = 0
+        self.call_ids: list[str] = []  # as clients have them
+        self._salt = token_hex(8)  # for ids in an answer that has none itself
         self._hides_raw = display.hides_raw
         self._drops = DropCount()
         self._left_out = 0  # parts that no other API has, and blocks of thinking
@@ -71,6 +73,10 @@ class PartReader:
     def is_complete(self) -> bool:
         """True while everything kept fits in the limit."""
         return self._room_left >= 0
+
+    @property
+    def call_count(self) -> int:
+        return len(self.call_ids)
 
     @property
     def item_keys(self) -> tuple[ItemKey, ...]:
@@ -212,13 +218,14 @@ class PartReader:
         """Read a whole call. One that was cut has arguments without an end, so that nobody runs it,
         and is not kept."""
         call, number = call_of(part), self.call_count
-        self.call_count += 1
         arguments = self._visible_arguments(dumps(as_object(call.get("args"))).decode())
         signature = self.check(part.get("thoughtSignature"), opaque)
         self._room_left -= len(dumps(part))
         if self.is_complete and not is_cut:
             self._kept.append((part, []))
-        identity = self.check(call.get("id"), name) or _make_id(response_id, number, call)
+        given = self.check(call.get("id"), name)
+        identity = given or _make_id(response_id or self._salt, number, call)
+        self.call_ids.append(identity)
         signing = self._read_signature(number, signature)
         delta = ToolCallDelta(
             LANE,
@@ -253,6 +260,6 @@ def _text_events(pieces: list[TagPiece]) -> list[Event]:
 
 
 def _make_id(response_id: str, number: int, call: Json) -> str:
-    """Return an id for a call to which the model gave none, always the same."""
+    """Return an id for a call to which the model gave none, always the same for the same answer."""
     seed = f"{response_id}/{number}/".encode(errors="surrogatepass") + dumps(call)
     return f"{MADE_ID}{blake2b(seed, digest_size=9).hexdigest()}"

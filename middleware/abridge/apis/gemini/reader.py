@@ -141,7 +141,7 @@ class GeminiReader:
     def recorded_turns(self) -> list[RecordedTurn]:
         if not self._parts.is_complete:
             return []
-        return record_turn(self._parts.kept_parts(), self._parts.item_keys)
+        return record_turn(self._parts.kept_parts(), self._parts.item_keys, self._parts.call_ids)
 
     def _read_chunk(self, chunk: Json) -> list[Event]:
         if chunk.get("error") is not None:

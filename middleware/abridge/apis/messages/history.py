@@ -163,10 +163,10 @@ class MessagesHistory:
         _, place = self._places
         return place
 
-    def body(self) -> Json:
+    def body(self, *, is_sent: bool = True) -> Json:
         """Return the request body, without the messages that have nothing left in them. With a
         fixed thinking budget, remove `thinking` from a round of calls that began without thinking:
-        upstream would refuse it (Anthropic's guide to extended thinking)."""
+        this API would refuse it (Anthropic's guide to extended thinking)."""
         emptied = {index for index in self._assistant_turns if self._write_content(index)}
         if emptied:
             self._body["messages"] = [
@@ -174,7 +174,7 @@ class MessagesHistory:
             ]
         thinking = self._body.get("thinking")
         has_fixed_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-        if has_fixed_budget and began_without_thinking(objects(self._body.get("messages"))):
+        if is_sent and has_fixed_budget and began_without_thinking(objects(self._body.get("messages"))):
             del self._body["thinking"]
         return self._body
 

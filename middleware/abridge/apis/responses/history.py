@@ -177,7 +177,7 @@ class ResponsesHistory:
         _, place = self._places
         return place
 
-    def body(self) -> Json:
+    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002
         if self._input_turns:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
         return self._body
