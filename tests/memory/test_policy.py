@@ -50,7 +50,7 @@ def rewrite(
 ) -> tuple[list[Any], HistoryChanges]:
     """The messages that upstream gets; `known` are the originals of turns, by their text or, of
     calls, by their first's name."""
-    conversation = ChatHistory({"messages": copy.deepcopy(messages)})
+    conversation = ChatHistory({"messages": list(map(copy.deepcopy, messages))})
     rewriter = HistoryRewriter(
         conversation, HistoryPolicy(cast(KeepPolicy, keep), cast(RestorePolicy, restore), profile)
     )

@@ -75,11 +75,10 @@ class Provider(Upstream, ABC):
         if (refusal := self.refusal_of(body)) is not None:
             self.refusals.append(refusal)
             return Answer.json(refusal.body, refusal.status)
-        script = self._say(
-            body, request.header("authorization") or request.header("x-api-key") or ""
-        )
+        credentials = map(request.header, ("authorization", "x-api-key", "x-goog-api-key"))
+        script = self._say(body, next(filter(None, credentials), ""))
         self.ledger.append(Entry(script, self.write_turn(script, body)))
-        answer = self.play(self.ledger[-1], stream=bool(body.get("stream")))
+        answer = self.play(self.ledger[-1], stream=self.streams(request))
         answer.headers = {**answer.headers, SERIAL: str(script.serial)}
         return answer
 
@@ -87,7 +86,7 @@ class Provider(Upstream, ABC):
         questions, serial = self.questions(body), len(self.ledger)
         done, calling = self.rounds(body), ROUNDS.search(questions[-1])
         tenant, conversation = KEY.search(credential), CONVERSATION.search(questions[0])
-        thinks = done not in self._quiet
+        thinks = self.thinks(serial, done)
         owner = (tenant[1] if tenant else "none", conversation[1] if conversation else "none")
         which = f", {serial}" if self.distinct else ""
         if calling is None or done >= int(calling[1]):
@@ -99,6 +98,14 @@ class Provider(Upstream, ABC):
             for number in range(2 if done == 0 else 1)
         )
         return Script(*owner, serial, done, thinks, f"Looking{which}." if done == 1 else "", calls)
+
+    def thinks(self, serial: int, done: int) -> bool:
+        """Return whether an answer has reasoning."""
+        return done not in self._quiet
+
+    def streams(self, request: ReceivedRequest) -> bool:
+        """Return whether a request asks for a stream."""
+        return bool(request.json.get("stream"))
 
     def identity(self, serial: int, number: int, body: Json) -> str:
         """Return a call's id; most providers' are random."""
