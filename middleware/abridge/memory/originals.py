@@ -51,6 +51,10 @@ class Original:
         )
 
 
+NO_ORIGINAL = Original(NO_REASONING, b"\0" * TEXT_DIGEST_BYTES, altered=False)
+"""The trace of a turn without reasoning."""
+
+
 def digest_text(text: str) -> bytes:
     """Digest a text without its blanks: pieces of reasoning that are shown in one field, or split
     into parts, have other blanks between them than upstream sent."""

@@ -16,7 +16,7 @@ from abridge.config.tables import HistorySettings
 from abridge.core.conversation import PrefixDigest, Turn
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.opened_blobs import OpenedBlobs
-from abridge.memory.originals import Original, is_unique
+from abridge.memory.originals import NO_ORIGINAL, Original, is_unique
 from abridge.memory.policy import TurnQuery
 from abridge.memory.stores.store import Store, StoreQuery
 from abridge.memory.summaries import SummaryRegistry
@@ -295,15 +295,31 @@ class RouteMemory:
         key, prefix = self.keyring.primary, before.digest()
         turn_key = owner.turn_key(key, turn)
         await self.store.remember(turn_key, prefix, original.pack())
-        if turn.calls:
-            numbered = before.extended_by([turn]).numbered_digest()
-            await self._note_place(owner.numbered_key(key, numbered), turn_key + prefix)
+        await self._note_place(self.store, owner, turn, before)
 
-    async def _note_place(self, numbered_key: bytes, place: bytes) -> None:
+    async def leave_trace(self, owner: ConversationOwner, turn: Turn, before: PrefixDigest) -> None:
+        """Remember that a turn had no reasoning, where that of one like it would be found for it,
+        or its own for one like it."""
+        if self.store is None or not self.restores:
+            return
+        keys, prefix = self.keyring.keys, before.digest()
+        others = await self.store.recall(
+            [StoreQuery(owner.turn_key(key, turn), prefix, unique=False) for key in keys]
+        )
+        if any(others):
+            turn_key = owner.turn_key(self.keyring.primary, turn)
+            await self.store.remember(turn_key, prefix, NO_ORIGINAL.pack())
+        await self._note_place(self.store, owner, turn, before)
+
+    async def _note_place(
+        self, store: Store, owner: ConversationOwner, turn: Turn, before: PrefixDigest
+    ) -> None:
         """Note where a turn is found whose calls have other ids by now; nowhere, if another turn
         differs from it in nothing but those."""
-        if self.store is None:
+        if not turn.calls:
             return
-        (known,) = await self.store.get([numbered_key])
-        is_only_one = known is None or known == place
-        await self.store.put({numbered_key: place if is_only_one else NOWHERE})
+        key, numbered = self.keyring.primary, before.extended_by([turn]).numbered_digest()
+        numbered_key = owner.numbered_key(key, numbered)
+        place = owner.turn_key(key, turn) + before.digest()
+        (known,) = await store.get([numbered_key])
+        await store.put({numbered_key: place if known in (None, place) else NOWHERE})

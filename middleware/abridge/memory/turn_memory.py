@@ -168,7 +168,11 @@ class TurnMemory:
             for recorded in batch:
                 prefix = prefix.extended_by(recorded.turns_before)
                 copied = altered or display.native
-                if self._has_to_remember(recorded, ended, altered=copied):
+                if recorded.is_bare:
+                    remembering.append(
+                        self.route_memory.leave_trace(self.owner, recorded.turn, prefix)
+                    )
+                elif self._has_to_remember(recorded, ended, altered=copied):
                     original = Original.from_reasoning(
                         recorded.original, recorded.raw, altered=altered
                     )
@@ -180,10 +184,7 @@ class TurnMemory:
     def _has_to_remember(
         self, recorded: RecordedTurn, ended: ResponseEnded, *, altered: bool
     ) -> bool:
-        """Return whether a turn's reasoning has to be remembered, or that it had none: else that of
-        a turn like it might be found in its place."""
-        if recorded.is_bare:
-            return self.route_memory.restores and bool(recorded.turn.text or recorded.turn.calls)
+        """Return whether a turn's reasoning has to be remembered."""
         parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in recorded.item_keys)
         is_replaced = (parts or altered) and (self.translated or bool(recorded.raw.strip()))
         is_required = self.requires_reasoning and bool(recorded.turn.calls)

@@ -25,8 +25,10 @@ class GeminiNative(Provider):
 
     def write_turn(self, script: Script, body: Json) -> Turn:
         answer = [gemini.text(script.text)] if script.text else []
-        for made in script.calls:
-            answer.append(gemini.function_call("", made.name, **json.loads(made.arguments)))
+        answer += [
+            gemini.function_call("", made.name, **json.loads(made.arguments))
+            for made in script.calls
+        ]
         if not script.thinks:
             return answer
         signed_at = next(

@@ -88,7 +88,7 @@ class Provider(Upstream, ABC):
         tenant, conversation = KEY.search(credential), CONVERSATION.search(questions[0])
         thinks = self.thinks(serial, done)
         owner = (tenant[1] if tenant else "none", conversation[1] if conversation else "none")
-        which = f", {serial}" if self.distinct else ""
+        which = f", {serial}" if self.distinct else self.which(questions)
         if calling is None or done >= int(calling[1]):
             return Script(*owner, serial, done, thinks, f"It is there{which}.")
         calls = tuple(
@@ -102,6 +102,11 @@ class Provider(Upstream, ABC):
     def thinks(self, serial: int, done: int) -> bool:
         """Return whether an answer has reasoning."""
         return done not in self._quiet
+
+    def which(self, questions: list[str]) -> str:
+        """Return what ends the text of an answer that may be like another's."""
+        del questions
+        return ""
 
     def streams(self, request: ReceivedRequest) -> bool:
         """Return whether a request asks for a stream."""

@@ -174,7 +174,11 @@ class MessagesHistory:
             ]
         thinking = self._body.get("thinking")
         has_fixed_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-        if is_sent and has_fixed_budget and began_without_thinking(objects(self._body.get("messages"))):
+        if (
+            is_sent
+            and has_fixed_budget
+            and began_without_thinking(objects(self._body.get("messages")))
+        ):
             del self._body["thinking"]
         return self._body
 
