@@ -275,6 +275,8 @@ class Api:
     ask_for_usage: Callable[[Json], bool] = lambda _: False
     """Changes a request so that its answer has usage, where that has to be asked for. Returns True
     if that changed anything."""
+    ends_with_text: bool = False
+    """Clients expect nothing after the text of an answer without calls, reasoning included."""
     returns_signatures: bool = False
     """Clients return each piece of reasoning with its signature, verbatim, so that an envelope fits
     there without having been asked for."""

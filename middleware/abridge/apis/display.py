@@ -45,6 +45,8 @@ class Display:
     summary_field: FieldChoice = "auto"  # for summaries on Chat Completions
     raw_field: FieldChoice = "auto"  # for raw reasoning on Chat Completions
     add_details: bool = False  # adds `reasoning_details` on Chat Completions
+    carries_text_state: bool = False
+    """Opaque state that comes with a text goes to the client, in reasoning that follows it."""
     seal: SealEnvelope | None = None
     """Seals what is not shown, if that is to travel with the client."""
     envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions

@@ -6,6 +6,7 @@ Each content is a list of parts. A result names the function whose call it answe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from mimetypes import guess_type
 from urllib.parse import urlsplit
@@ -58,7 +59,7 @@ class ContentsBuilder:
         self._param = param
         self._instructions: list[str] = []
         self._names: dict[str, str] = {}  # of the functions called, by call id
-        for message in normalized(messages):
+        for message in normalized(map(_with_text_state_first, messages)):
             self._add(message)
         if not self.contents and self._instructions:  # Gemini requires a content
             self._append("user", [{"text": "\n\n".join(self._instructions)}])
@@ -90,16 +91,18 @@ class ContentsBuilder:
             self.contents.append({"role": role, "parts": parts})
 
     def _write_answer(self, parts: Sequence[MessagePart]) -> Iterator[Json]:
-        """Write what the assistant said. A signature goes to the call that it came with."""
+        """Write what the assistant said. A signature goes to the call that it came with, or to the
+        last text."""
         reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
         signatures = dict(filter(None, (read_state(part.state) for part in reasoning)))
         yield from self._write_reasoning(reasoning, is_own=bool(signatures))
-        calls = count()
+        calls, text = count(), next((p for p in reversed(parts) if isinstance(p, TextPart)), None)
         for part in parts:
             if isinstance(part, ToolCallPart):
-                signature = signatures.get(next(calls))
-                signed = {"thoughtSignature": signature} if signature else {}
+                signed = _write_signature(signatures.get(next(calls)))
                 yield {"functionCall": self._write_call(part), **signed}
+            elif part is text and text.text:
+                yield {"text": text.text, **_write_signature(signatures.get(None))}
             elif not isinstance(part, ReasoningPart):
                 yield from self._write(part)
 
@@ -145,6 +148,22 @@ class ContentsBuilder:
             result["parts"], media = media, []
         yield {"functionResponse": result}
         yield from media
+
+
+def _with_text_state_first(message: Message) -> Message:
+    """Return a message with the signature of its text before that. It came behind the text, where
+    nothing would be left of it: reasoning belongs to what is said next."""
+    parts = sorted(message.parts, key=lambda part: not _is_text_state(part))
+    return replace(message, parts=parts)
+
+
+def _is_text_state(part: MessagePart) -> bool:
+    state = read_state(part.state) if isinstance(part, ReasoningPart) else None
+    return state is not None and state[0] is None
+
+
+def _write_signature(signature: str | None) -> Json:
+    return {"thoughtSignature": signature} if signature else {}
 
 
 def _write_id(call_id: str) -> Json:

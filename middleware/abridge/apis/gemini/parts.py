@@ -53,6 +53,8 @@ class PartReader:
         self.call_ids: list[str] = []  # as clients have them
         self._salt = token_hex(8)  # for ids in an answer that has none itself
         self._hides_raw = display.hides_raw
+        self._carries_text_state = display.carries_text_state
+        self._text_signature = ""  # the last of the answer's texts
         self._drops = DropCount()
         self._left_out = 0  # parts that no other API has, and blocks of thinking
         self._filter = ThinkingFilter.for_answer(profile, limit) if display.hides_raw else None
@@ -119,6 +121,8 @@ class PartReader:
             return self._read_call_part(part, response_id)
         if isinstance(part.get("text"), str) and self._is_understood(part):
             self._keep_text(part, {})
+            signature = self.check(signature_of(part), opaque)
+            self._text_signature = signature or self._text_signature
             return self._read_text(part["text"])
         self._left_out += 1
         self._note_hosted_call(part)
@@ -137,9 +141,14 @@ class PartReader:
         return not self._hides_raw or part.keys() <= TEXT_KEYS
 
     def end(self, response_id: str, *, is_cut: bool) -> list[Event]:
-        """End the answer. If it was `cut`, so was a call that is open."""
+        """End the answer. If it was `cut`, so was a call that is open. The signature of an answer
+        without calls follows its text, where it can be carried so."""
         calling = self._end_call(response_id, is_cut=is_cut)
-        return [*calling, *self._end_item(), *self._end_text(abort=False)]
+        ending = [*calling, *self._end_item(), *self._end_text(abort=False)]
+        if not (self._text_signature and self._carries_text_state) or self.call_count:
+            return ending
+        state = self._write_signature(None, self._text_signature)
+        return [*ending, *state, *self._end_item()]
 
     def abort(self) -> list[Event]:
         """Break the answer off; what was held back may be thinking."""
@@ -226,7 +235,7 @@ class PartReader:
         given = self.check(call.get("id"), name)
         identity = given or _make_id(response_id or self._salt, number, call)
         self.call_ids.append(identity)
-        signing = self._read_signature(number, signature)
+        signing = self._write_signature(number, signature)
         delta = ToolCallDelta(
             LANE,
             None,
@@ -237,7 +246,7 @@ class PartReader:
         )
         return [*signing, *self._end_item(), *self._interrupt_text(), delta]
 
-    def _read_signature(self, call: int, signature: str) -> list[Event]:
+    def _write_signature(self, call: int | None, signature: str) -> list[Event]:
         if not signature:
             return []
         beginning = self._begin_item()

@@ -24,14 +24,16 @@ NO_SIGNATURE = "skip_thought_signature_validator"
 model's (ai.google.dev: gemini-api/docs/thought-signatures, FAQs)."""
 
 STATE_PREFIX = "gemini1."
-"""Begins the opaque state that holds a call's signature: then come the number of the call in its
-answer, a dot and the signature."""
+"""Begins the opaque state that holds a signature: then come the number of its call in the answer,
+or `text` for that of the answer's text, a dot and the signature."""
+
+OF_TEXT = "text"
 
 THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for the least effort."
 
 NO_THINKING = "This model does not think."
 
-_STATE = re.compile(rf"{re.escape(STATE_PREFIX)}(\d{{1,6}})\.(.+)", re.DOTALL)
+_STATE = re.compile(rf"{re.escape(STATE_PREFIX)}(\d{{1,6}}|{OF_TEXT})\.(.+)", re.DOTALL)
 
 
 def write_thinking(
@@ -110,15 +112,19 @@ def signature_of(part: Json) -> str:
     return "" if signature == NO_SIGNATURE else signature
 
 
-def write_state(call: int, signature: str) -> str:
-    """Return the opaque state that holds the signature of a call, by its number in the answer."""
-    return f"{STATE_PREFIX}{call}.{signature}"
+def write_state(call: int | None, signature: str) -> str:
+    """Return the opaque state that holds the signature of a call, by its number in the answer, or
+    that of the text."""
+    return f"{STATE_PREFIX}{OF_TEXT if call is None else call}.{signature}"
 
 
-def read_state(state: str) -> tuple[int, str] | None:
-    """Return the number of a call and its signature; None if the state is another API's."""
+def read_state(state: str) -> tuple[int | None, str] | None:
+    """Return the number of a call, or None for the text, and its signature; None if the state is
+    another API's."""
     match = _STATE.fullmatch(state)
-    return None if match is None else (int(match[1]), match[2])
+    if match is None:
+        return None
+    return None if match[1] == OF_TEXT else int(match[1]), match[2]
 
 
 def current_steps(contents: list[Json]) -> Iterator[Json]:

@@ -83,6 +83,7 @@ MESSAGES = Api(
     wish_needle=b'"thinking"',
     reasons_on_request=True,
     ask_to_think=ask_to_think,
+    ends_with_text=True,  # clients take the last block for the result
     returns_signatures=True,
     statuses={503: 529},
     request_id_header=b"request-id",
