@@ -294,9 +294,9 @@ class HistoryRewriter:
             self.changes.dropped["policy"] += 1
         if assistant.is_sent and assistant.has_raw and not assistant.from_envelope:
             self.changes.restored["client"] += 1
-        placement = (
-            "unchanged" if self._policy.translated else self.history.place_reasoning(turn, profile)
-        )
+        # a translation has placed it already, but for what was restored to items
+        is_placed = self._policy.translated and not profile.inline_on_responses
+        placement = "unchanged" if is_placed else self.history.place_reasoning(turn, profile)
         self.changes.moved += placement == "moved"
         if placement == "dropped":
             self.changes.dropped["spelling"] += 1

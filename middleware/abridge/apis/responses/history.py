@@ -30,6 +30,7 @@ from abridge.apis.responses.reasoning import (
     raw_text,
     summary_text,
 )
+from abridge.apis.responses.tagged import put_into_tags, takes_tags
 from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
@@ -169,9 +170,15 @@ class ResponsesHistory:
         turn.items[:] = remaining
         return dropped
 
-    def place_reasoning(self, _turn: Turn, _profile: Profile) -> Placement:
-        """Return "unchanged": there is only one place."""
-        return "unchanged"
+    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
+        """Put reasoning into messages, for servers that have it there: else there is one place."""
+        if not takes_tags(profile) or not any(map(is_reasoning, turn.items)):
+            return "unchanged"
+        placed = list(put_into_tags(turn.items, profile))
+        if placed == turn.items:
+            return "unchanged"
+        turn.items[:] = placed
+        return "moved"
 
     def next_place(self) -> bytes:
         _, place = self._places
