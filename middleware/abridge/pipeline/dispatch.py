@@ -246,11 +246,21 @@ class Dispatcher:
             or hides_raw(request.route)
             or upstream is not request.api.upstream
             or self._must_note_owner(request)
+            or self._must_store(request)
             or has_budget(request.scope)
             or _must_omit_reasoning(request)
             or (self._attributes_calls and not request.background)
             or self._memory.for_route(request.route).may_need_memory(request.decoded)
             or (self._memory.keyring.configured and bool(request.wants_opaque_state(request.body)))
+        )
+
+    def _must_store(self, request: ApiRequest) -> bool:
+        """Return whether the answer is to be stored here, since upstream forgets it."""
+        return (
+            PROFILES[request.route.upstream.profile].forgets_responses
+            and request.api.upstream.stores_responses
+            and request.body.get("store") in (None, True)
+            and self._memory.for_route(request.route).store is not None
         )
 
     def _must_note_owner(self, request: ApiRequest) -> bool:

@@ -182,15 +182,16 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
     )
     if not context.request.api.upstream.stores_responses:
         return draft
+    resolves_all = context.translates or context.profile.forgets_responses
     if repository is None:
         has_store = memory.route_memory.store is not None
-        refuse_unstored(draft.body, translates=context.translates, has_store=has_store)
-        if context.translates:
+        refuse_unstored(draft.body, resolves_all=resolves_all, has_store=has_store)
+        if resolves_all:
             return draft
     resolver = ReferenceResolver(
         repository,
         context.settings.name,
-        translates=context.translates,
+        resolves_all=resolves_all,
         shares_key=context.settings.shares_key,
     )
     references = await resolver.resolve(draft.body, context.admit, context.work)

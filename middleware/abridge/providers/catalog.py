@@ -154,6 +154,7 @@ _ROWS = (
         returns=ReasoningReturn(
             "reasoning_content", wanted=True, required_on_calls=True, required_even_empty=True
         ),
+        forgets_responses=True,  # guides/responses_api
         structured_outputs="none",  # it takes Claude's names: guides/anthropic_api
         thinking_off=_TYPE_OFF,
         apis=ALL_APIS,
@@ -221,6 +222,7 @@ _ROWS = (
         "llamacpp",
         reasoning_in=IN_REASONING_CONTENT,
         inline_on_responses=True,  # without its reasoning parser
+        forgets_responses=True,  # "does not support 'previous_response_id'": tools/server
         thinking_off=_TEMPLATE_OFF,
         apis=ALL_APIS,
         token_counters=("messages",),  # tools/server/server.cpp
@@ -350,6 +352,7 @@ _ROWS = (
         "transformers",
         reasoning_in=("tags", "reasoning_content"),  # depends on its version
         inline_on_responses=True,
+        forgets_responses=True,  # cli/serving: `UNUSED_RESPONSE_FIELDS`
         returns=ReasoningReturn("tags"),
         effort_field="",
         # cli/serving: `UNUSED_CHAT_COMPLETION_FIELDS`, `UNUSED_RESPONSE_FIELDS`

@@ -167,6 +167,9 @@ class Profile:
     """The prompt's template opens the first tag, so that only its closing tag appears."""
     inline_on_responses: bool = False
     """Its messages on Responses may begin with reasoning in tags."""
+    forgets_responses: bool = False
+    """Its Responses API stores nothing, so that no request can continue from an earlier response.
+    """
     parses_text: bool = False
     """Its text holds no reasoning that nothing opens: its servers parse what their models write.
     Any other may begin inside a block, as with `prefilled`, which only its end tells.

@@ -1,7 +1,8 @@
 """References in a request: to the previous response, and to items by their ids.
 
-For an upstream with another API than the client's, all references are resolved here: it has no
-stored responses. An upstream with the same API resolves its own, but cannot know Abridge's ids.
+For an upstream with another API than the client's, or one that forgets its responses, all
+references are resolved here: it has no stored responses. Any other resolves its own, but cannot
+know Abridge's ids.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ReferenceResolver:
 
     repository: ResponseRepository | None  # None if nothing is stored for the client
     upstream: str  # its name in the settings
-    translates: bool  # upstream has another API than the client
+    resolves_all: bool  # upstream stores no responses
     shares_key: bool = False  # upstream takes all clients for one
 
     async def resolve(self, body: Json, admit: AdmitItems, work: Work) -> ResolvedReferences:
@@ -54,13 +55,13 @@ class ReferenceResolver:
         missing ones.
         """
         store_wanted = body.get("store") in (None, True)
-        if self.shares_key and not self.translates:
+        if self.shares_key and not self.resolves_all:
             await self._check_owner(body, work)
         references = await work.run(
             _References,
             body,
-            resolve_all=self.translates,
-            include_returned=self.translates and store_wanted,
+            resolve_all=self.resolves_all,
+            include_returned=self.resolves_all and store_wanted,
         )
         await references.look_up(self.repository)
         if resolved := references.resolved:
@@ -102,7 +103,7 @@ class ReferenceResolver:
     def _storage_action(self, references: _References) -> StorageAction | None:
         if self.repository is None:
             return None
-        if not self.translates:
+        if not self.resolves_all:
             return NoteUpstream(self.repository, self.upstream, self.shares_key)
         input_items = references.add_to_input_items(self.repository.create_input_items())
         return StoreLocally(self.repository, self.upstream, input_items)
@@ -330,11 +331,11 @@ def remove_minted_ids(body: Json) -> int:
     return len(items)
 
 
-def refuse_unstored(body: Json, *, translates: bool, has_store: bool) -> None:
+def refuse_unstored(body: Json, *, resolves_all: bool, has_store: bool) -> None:
     """Raise RequestError for a request that continues a response of Abridge's, or of an upstream
     that has none, where nothing is stored for the client: the error names the setting."""
     previous = string(body.get(PREVIOUS_RESPONSE_ID))
-    if previous and (translates or is_minted(previous)):
+    if previous and (resolves_all or is_minted(previous)):
         reason = (
             "nothing is stored for clients without a credential (history.anonymous)"
             if has_store
