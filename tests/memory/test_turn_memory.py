@@ -327,6 +327,44 @@ class TestRenamedCalls:
     async def test_another_tenant_gets_none(self) -> None:
         assert await self.last_request(self.turn(0, call_id="fc_0"), key=OTHER) == [None]
 
+    async def test_a_random_id_is_another_turns(self) -> None:
+        """Whatever else is alike."""
+        another = self.turn(0, call_id="call_Zb3dEf6hIj9")
+        assert await self.last_request(another) == [None]
+        mixed = [another, self.turn(1, call_id="fc_1")]
+        assert await self.last_request(*mixed) == [None, None]
+
+    async def test_a_turn_that_did_not_think_gets_nothing_of_one_like_it(self) -> None:
+        thought, bare = {**self.turn(0)[0], "reasoning": THOUGHT}, self.turn(9)[0]
+        upstream = answers(thought, bare, {"content": "Done."}, {"content": "Done."})
+        app = make(upstream)
+        await say(app, [USER])
+        await say(app, [USER])
+        await say(app, [USER, *self.turn(0, call_id="fc_0")])
+        await say(app, [USER, *self.turn(9)])
+        for request in upstream.requests[2:]:
+            assert "reasoning" not in request.json["messages"][1]
+
+    async def test_of_two_turns_that_differ_in_their_ids_alone_none_is_taken(self) -> None:
+        one, other = ({**self.turn(n)[0], "reasoning": f"{THOUGHT} {n}"} for n in (1, 2))
+        upstream = answers(one, other, {"content": "Done."})
+        app = make(upstream)
+        await say(app, [USER])
+        await say(app, [USER])
+        await say(app, [USER, *self.turn(1, call_id="fc_0")])
+        assert "reasoning" not in upstream.requests[2].json["messages"][1]
+
+
+class TestTraces:
+    async def test_a_text_without_reasoning_gets_nothing_of_the_same_text_before(self) -> None:
+        thought, bare = {"content": "So.", "reasoning": THOUGHT}, {"content": "So."}
+        upstream = answers(thought, bare, {"content": "Done."})
+        app = make(upstream)
+        await say(app, [USER])
+        returned = await say(app, [USER])
+        await say(app, [USER, returned, USER])
+        assert "reasoning" not in upstream.requests[2].json["messages"][1]
+
 
 class TestPromise10TenantsNeverMeet:
     @pytest.mark.parametrize(
@@ -524,6 +562,20 @@ class TestResponses:
         calls = [item for item in final["output"] if item["type"] == "function_call"]
         await call(app, RESPONSES, {**body, "input": [USER, *calls, *results]}, KEY)
         assert upstream.requests[1].json["input"] == [USER, *output, *results]
+
+    @pytest.mark.parametrize("own", [{"encrypted_content": "gAAAA"}, {"id": "rs_own"}])
+    async def test_an_item_that_the_client_returned_is_not_replaced(self, own: Any) -> None:
+        """By that of another conversation that is alike: the call has no random id."""
+        upstream = Upstream(
+            Answer.json(response(list(self.OUTPUT))), Answer.json(response([message_item(0, "D")]))
+        )
+        app = make(upstream, reasoning={"expose": "none"})
+        await call(app, RESPONSES, {"model": "m", "input": [USER]}, KEY)
+        result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
+        item = {"type": "reasoning", "summary": [], **own}
+        sent = [USER, item, self.OUTPUT[1], result]
+        await call(app, RESPONSES, {"model": "m", "input": sent}, KEY)
+        assert upstream.requests[1].json["input"] == sent
 
     async def test_native_summaries_and_opaque_state_go_on_untouched(self) -> None:
         native = {

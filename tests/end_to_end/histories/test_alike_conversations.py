@@ -72,14 +72,19 @@ async def converse(clients: list[Client], order: list[int]) -> None:
                 going.remove(client)
 
 
-def assert_own(client: Client) -> None:
-    """Assert that each of its turns went upstream with all that was thought for it, and no more."""
+def assert_own(client: Client, *, kept: str) -> None:
+    """Assert that each of its turns went upstream with all that was thought for it, and no more.
+
+    No Messages client can carry the signature of a text: nothing may follow that.
+    """
     provider = client.provider
+    is_lost = (kept, provider.api, client.api) == ("keys", "gemini", "messages")
     assert not provider.refusals
     for sent in client.sent:
         for turn, serial in zip(provider.turns(sent.body), sent.serials, strict=True):
-            written = provider.ledger[serial].written
-            assert labels(str(provider.reasoning(turn))) == labels(str(provider.reasoning(written)))
+            entry = provider.ledger[serial]
+            due = [] if is_lost and not entry.script.calls else provider.reasoning(entry.written)
+            assert labels(str(provider.reasoning(turn))) == labels(str(due))
 
 
 @settings(max_examples=4, deadline=None)
@@ -96,4 +101,4 @@ async def test_each_gets_its_own_reasoning_back_and_none_of_anothers(
     clients = [Client(app, provider, api, keeps, stream) for _ in range(2)]
     await converse(clients, order)
     for client in clients:
-        assert_own(client)
+        assert_own(client, kept=kept)

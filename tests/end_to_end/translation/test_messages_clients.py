@@ -41,6 +41,26 @@ def shown(message: dict[str, Any]) -> list[str]:
     return [block["thinking"] for block in message["content"] if block["type"] == "thinking"]
 
 
+async def test_a_round_of_calls_keeps_its_effort() -> None:
+    """Though the summary that began it is taken out before the request is translated."""
+    played = Upstream(
+        answer("chat", stream=False, text="", calls=True), answer("chat", stream=False)
+    )
+    app = bridge(played, "chat")
+    asked = body(tools=TOOLS, **THINKS)
+    content = message_of(await call(app, PATH, asked, KEY), stream=False)["content"]
+    results = [
+        {"type": "tool_result", "tool_use_id": block["id"], "content": "None."}
+        for block in content
+        if block["type"] == "tool_use"
+    ]
+    turns = [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
+    await call(app, PATH, {**asked, "messages": [*asked["messages"], *turns]}, KEY)
+    first, second = (request.json for request in played.requests)
+    assert first["reasoning_effort"]
+    assert second["reasoning_effort"] == first["reasoning_effort"]
+
+
 class TestAnswers:
     @BOTH
     @EACH
