@@ -81,12 +81,18 @@ async def test_nothing_is_stored_that_is_not_to_be() -> None:
     assert answer.json["error"]["code"] == "previous_response_not_found"
 
 
-@pytest.mark.parametrize(("profile", "history"), [("vllm", {}), ("llamacpp", {"store": "none"})])
-async def test_elsewhere_upstream_answers_for_what_it_stores(
-    profile: str, history: dict[str, Any]
-) -> None:
+async def test_elsewhere_upstream_answers_for_what_it_stores() -> None:
     upstream = forgetful(stream=False)
-    app = make(upstream, profile, history=history)
+    app = make(upstream, "vllm")
     first = (await ask(app)).json
     await ask(app, previous_response_id=first["id"])
     assert upstream.requests[1].json["previous_response_id"] == first["id"]
+
+
+async def test_where_nothing_is_stored_the_error_names_the_setting() -> None:
+    """The server would answer as if nothing had been said before."""
+    app = make(forgetful(stream=False), "llamacpp", history={"store": "none"})
+    first = (await ask(app)).json
+    answer = await ask(app, previous_response_id=first["id"])
+    assert (answer.status, answer.json["error"]["code"]) == (400, "previous_response_not_found")
+    assert "history.store" in answer.json["error"]["message"]
