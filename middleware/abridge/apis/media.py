@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 PDF_TYPE = "application/pdf"
 
 PDF_BASE64_START = "JVBERi0"  # %PDF-
@@ -11,10 +9,13 @@ PDF_BASE64_START = "JVBERi0"  # %PDF-
 REMOTE = ("http://", "https://")
 """Beginnings of addresses from which an upstream may get a file itself."""
 
-_DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,", re.IGNORECASE)
+_SCHEME, _BASE64 = "data:", ";base64"
 
 
 def split_data_url(url: str) -> tuple[str, str]:
     """Split a data URL into media type and base64. For anything else the type is empty."""
-    match = _DATA_URL.match(url)
-    return (match[1].lower(), url[match.end() :]) if match is not None else ("", url)
+    head, comma, data = url.partition(",")
+    scheme, described = head[: len(_SCHEME)].lower(), head[len(_SCHEME) :].lower()
+    if not (comma and scheme == _SCHEME and described.endswith(_BASE64)):
+        return "", url
+    return described.partition(";")[0], data

@@ -27,7 +27,7 @@ _HARMONY_FINAL = (
     r"|<\|start\|>assistant<\|message\|>)"
 )
 
-_ELEMENT = re.compile(r"\\.|\[[^\]]*\]|.")
+_ELEMENT = re.compile(r"\\.|\[[^\[\]]*+\]|.")
 """An escape, a set, or a character of a pattern."""
 
 _ESCAPED = {

@@ -8,6 +8,8 @@ never closed is reasoning that was cut short.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from abridge.providers.profile import Tag
@@ -17,10 +19,19 @@ MAX_LEADING_BLANKS = 256
 
 BLANK_LINES = re.compile(r"\A\s*\n")
 
+_BLANKS = re.compile(r"\s*+")
+
 
 class TagPiece(NamedTuple):
     kind: Literal["raw", "text"]
     text: str
+
+
+def join_alike(pieces: Iterable[TagPiece]) -> list[TagPiece]:
+    """Join the pieces of one kind that follow each other, and leave out those without text: a text
+    may hold blocks without number, each of which would be an event."""
+    groups = groupby((piece for piece in pieces if piece.text), lambda piece: piece.kind)
+    return [TagPiece(kind, "".join(piece.text for piece in group)) for kind, group in groups]
 
 
 class TagSplitter:
@@ -34,6 +45,7 @@ class TagSplitter:
         self._tags = tags
         self._prefilled = prefilled
         self._buffer = ""
+        self._position = 0  # in the buffer: what is before it was read
         self._open_tag: Tag | None = None
         self._block_count = 0
         self._block_has_text = False
@@ -65,7 +77,8 @@ class TagSplitter:
         pieces: list[TagPiece] = []
         while (piece := self._next_piece()) is not None:
             pieces.append(piece)
-        return [piece for piece in pieces if piece.text]
+        self._buffer, self._position = self._buffer[self._position :], 0
+        return join_alike(pieces)
 
     def interrupt(self) -> list[TagPiece]:
         """Return the text that was held back, unless a block is open: another part of the answer
@@ -87,45 +100,56 @@ class TagSplitter:
         return self.end()
 
     def _next_piece(self) -> TagPiece | None:
-        if self.is_answering or not self._buffer:
+        if self.is_answering or self._position == len(self._buffer):
             return None
         return self._read_block(self._open_tag) if self._open_tag else self._read_start()
 
     def _read_start(self) -> TagPiece | None:
         """Read the beginning of a block, or of the answer; None while it might become either."""
-        start = self._buffer.lstrip()
-        if len(self._buffer) - len(start) <= MAX_LEADING_BLANKS:
+        start = self._after_blanks()
+        if start - self._position <= MAX_LEADING_BLANKS:
             for tag in self._tags:
-                if start.startswith(tag.opening):
-                    return self._open_block(tag, start[len(tag.opening) :])
-            if any(tag.opening.startswith(start) for tag in self._tags):
+                if self._buffer.startswith(tag.opening, start):
+                    return self._open_block(tag, start + len(tag.opening))
+            if any(self._may_become(tag.opening, start) for tag in self._tags):
                 return None
         if self._prefilled and not self._block_count:
             return self._open_block(self._tags[0], start)
         return self._start_answer()
 
+    def _after_blanks(self) -> int:
+        """Return where the white space ends that comes next."""
+        blanks = _BLANKS.match(self._buffer, self._position)
+        return self._position if blanks is None else blanks.end()
+
+    def _may_become(self, tag: str, start: int) -> bool:
+        """Return whether the rest of the buffer is the beginning of a tag."""
+        return len(self._buffer) - start < len(tag) and tag.startswith(self._buffer[start:])
+
     def _start_answer(self) -> TagPiece:
         """Begin the answer; blank lines after a block belong to the block."""
-        head, rest = self._buffer[: MAX_LEADING_BLANKS + 1], self._buffer[MAX_LEADING_BLANKS + 1 :]
-        self._buffer, self.is_answering = "", True
+        head_end = self._position + MAX_LEADING_BLANKS + 1
+        head, rest = self._buffer[self._position : head_end], self._buffer[head_end:]
+        self._position, self.is_answering = len(self._buffer), True
         return TagPiece("text", (BLANK_LINES.sub("", head) if self._block_count else head) + rest)
 
-    def _open_block(self, tag: Tag, rest: str) -> TagPiece:
-        self._open_tag, self._buffer, self._block_has_text = tag, rest, False
+    def _open_block(self, tag: Tag, start: int) -> TagPiece:
+        self._open_tag, self._position, self._block_has_text = tag, start, False
         self._block_count += 1
         return TagPiece("raw", "")
 
     def _read_block(self, tag: Tag) -> TagPiece | None:
         if not self._block_has_text:
-            self._buffer = self._buffer.lstrip()  # an empty block is no reasoning
-        text, closing, rest = self._buffer.partition(tag.closing)
-        if closing:
-            self._open_tag, self._buffer = None, rest
+            self._position = self._after_blanks()  # an empty block is no reasoning
+        start, end = self._position, self._buffer.find(tag.closing, self._position)
+        if end >= 0:
+            self._open_tag, self._position = None, end + len(tag.closing)
         else:
-            kept_back = _partial_tag_length(text, tag.closing)
-            text, self._buffer = text[: len(text) - kept_back], text[len(text) - kept_back :]
-            if not text:
+            end = len(self._buffer) - _partial_tag_length(self._buffer, tag.closing, start)
+            self._position = end
+            if start == end:
                 return None
+        text = self._buffer[start:end]
         if text and not self._block_has_text:
             text = tag.separator + text if self._has_reasoning else text
             self._block_has_text = self._has_reasoning = True
@@ -137,9 +161,9 @@ def may_have_tags(text: str) -> bool:
     return "<" in text or "◁" in text
 
 
-def _partial_tag_length(text: str, tag: str) -> int:
-    """Return the number of characters at the end of `text` that may be the beginning of `tag`."""
-    for size in range(min(len(tag) - 1, len(text)), 0, -1):
+def _partial_tag_length(text: str, tag: str, start: int) -> int:
+    """Return how many characters at the end of `text`, from `start` on, may begin `tag`."""
+    for size in range(min(len(tag) - 1, len(text) - start), 0, -1):
         if text.endswith(tag[:size]):
             return size
     return 0

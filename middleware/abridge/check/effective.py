@@ -22,8 +22,6 @@ MASK = "***"
 
 _SECRET_KEY = re.compile("key|token|secret|password|auth|credential", re.IGNORECASE)
 
-_LOGIN = re.compile(r"(?<=://).*(?=@)", re.DOTALL)
-
 
 def effective_toml(settings: Settings, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
     """Yield lines of TOML that give the same settings; unset keys are left out."""
@@ -75,7 +73,9 @@ def _has_text(value: Any) -> bool:
 
 
 def _mask_address(url: str) -> str:
-    address, mark, query = _LOGIN.sub(MASK, url).partition("?")
+    scheme, separator, rest = url.partition("://")
+    login, at, host = rest.rpartition("@")
+    address, mark, query = f"{scheme}{separator}{MASK if at else login}{at}{host}".partition("?")
     return f"{address}{mark}{'&'.join(map(_mask_option, query.split('&')))}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -32,8 +31,6 @@ MAX_LISTED_MODELS = 3
 
 MAX_RESPONSE_BYTES = 4 << 20
 """Bytes read of a response."""
-
-_BRACKETED_REASON = re.compile(r"\[(.+)\]$")
 
 
 @dataclass(slots=True, frozen=True)
@@ -121,10 +118,15 @@ def describe_error(error: httpx.TransportError) -> str:
     """Describe an error, with the operating system's message if there is one."""
     if isinstance(error, httpx.TimeoutException):
         return "does not answer in time"
-    bracketed = _BRACKETED_REASON.search(str(error))
-    reason = _os_error_text(error) or (bracketed[1] if bracketed else str(error))
+    reason = _os_error_text(error) or _bracketed_end(str(error))
     failure = "cannot be reached" if isinstance(error, httpx.ConnectError) else "breaks off"
     return f"{failure}: {reason}"
+
+
+def _bracketed_end(text: str) -> str:
+    """Return what stands in brackets at the end of a text, all of it if nothing does."""
+    inner = text.partition("[")[2] if text.endswith("]") else ""
+    return inner[:-1] or text
 
 
 def _os_error_text(error: BaseException | None) -> str | None:

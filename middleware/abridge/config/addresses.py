@@ -18,7 +18,7 @@ https://docs.perplexity.ai/api-reference)."""
 
 ANY_ADDRESS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 -- compared with, not listened on
 
-_VERSION = re.compile(r"/v\d+\w*(?=/|$)")
+_VERSION = re.compile(r"/v\d++\w*+(?=/|$)")
 
 
 def suggest_version(base_url: str, api: str = "same") -> str | None:

@@ -68,8 +68,8 @@ _NO_PROSE = re.compile(
     r"|^[^\S\n]*(?:>|\$ |#!|at |File \"|Traceback |npm ERR|SELECT |INSERT |UPDATE |CREATE ).*?$"
     r"|^[^\n]{0,40}\d\d:\d\d:\d\d.*?$"  # a line of a log
     r"|\b\w*(?:Error|Exception|Warning)\b:[^\n,;]*"
-    r"|(?<![\w.+~-])[\w.+~-]*(?:://|@|[\\/])\S*"  # an address, a path
-    r"|</?[\w-]+[^<>\n]*>"
+    r"|(?<![\w.+~-])[\w.+~-]*+(?:://|@|[\\/])\S*"  # an address, a path
+    r"|</?[\w-]++[^<>\n]*+>"
     r"|(?<!\w)(?:\"[^\"\n]*\"|'[^'\n]*'|„[^„“”\n]*[“”]|“[^“”\n]*”|«[^«»\n]*»|「[^「」\n]*」)(?!\w)"
     r"|\b\w+(?:[_.:=]+\w+)+",  # a name in code
     re.DOTALL | re.MULTILINE,

@@ -53,8 +53,8 @@ VARIANT_TAGS = frozenset(
 """Tags after a colon that say where or how a model runs, as OpenRouter and Ollama write them. Any
 other tag may be a size: `gpt-oss:20b`."""
 
-_TRAILING = re.compile(r"[\s/]+\Z")
-"""Slashes and white space at the end of a name."""
+_TRAILING = re.compile(r"(?<![\s/])[\s/]++\Z")
+"""Slashes and white space at the end of a name. Each run of them is looked at once."""
 
 _DATE_SUFFIX = re.compile(
     r"[-@](?!1024)(?:20\d\d-[01]\d-[0-3]\d|20\d\d[01]\d[0-3]\d|[01]\d-20\d\d"

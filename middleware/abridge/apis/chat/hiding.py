@@ -8,7 +8,6 @@ writer then keep reasoning out as they do wherever it is not shown.
 from __future__ import annotations
 
 import sys
-from itertools import groupby
 from typing import Any
 
 from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS
@@ -20,7 +19,7 @@ from abridge.apis.chat.shapes import COMPLETION
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import DropCount, rebuild
-from abridge.apis.tags import TagPiece
+from abridge.apis.tags import TagPiece, join_alike
 from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
@@ -171,7 +170,8 @@ class ChoiceTexts:
             return [append_held(raw, [*held, *rest], ending)]
         pieces += self._content.feed(string(content))
         pieces += self._release_content(is_last=is_last, interrupted=interrupted)
-        return _join_alike(pieces) or [("", content and None)]
+        split = [(text, None) if kind == "raw" else ("", text) for kind, text in join_alike(pieces)]
+        return split or [("", content and None)]
 
     def _split_part(self, part: Json, *, is_last: bool) -> Json:
         """Return a part of a list content; that of a refusal without thinking."""
@@ -260,13 +260,6 @@ def _call_index(call: Json, position: int) -> int:
     """Return the index of a call, or its position if it has none."""
     index = call.get("index")
     return index if isinstance(index, int) else position
-
-
-def _join_alike(pieces: list[TagPiece]) -> list[tuple[str, Any]]:
-    """Join pieces of one kind that follow each other."""
-    kinds = groupby(pieces, lambda piece: piece.kind)
-    joined = [(kind, "".join(piece.text for piece in group)) for kind, group in kinds]
-    return [(text, None) if kind == "raw" else ("", text) for kind, text in joined]
 
 
 def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:

@@ -20,7 +20,7 @@ from abridge.apis.display import Display
 from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.json import as_object, string
 from abridge.apis.messages.block_order import FramedEvent, ends_answer
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
+from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 from abridge.apis.thinking import ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
@@ -184,7 +184,7 @@ class InlineThinking:
         yield event, frame
 
     def _show(self, text: OpenText, pieces: Iterable[TagPiece]) -> Iterator[FramedEvent]:
-        for piece in pieces:
+        for piece in join_alike(pieces):
             if piece.kind == "text":
                 self._has_answered = self._has_answered or bool(piece.text.strip())
                 yield from text.add_text(piece.text)

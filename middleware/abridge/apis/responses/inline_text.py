@@ -27,7 +27,7 @@ from abridge.apis.responses.contents import (
     with_contents,
 )
 from abridge.apis.responses.reasoning import is_reasoning, raw_text, summary_text
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter
+from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
@@ -111,7 +111,7 @@ class ItemText:
 
     def sort(self, pieces: Iterable[TagPiece]) -> Iterator[TagPiece]:
         """Yield what becomes of the next pieces: thinking before the answer, or the answer."""
-        for kind, text in pieces:
+        for kind, text in join_alike(pieces):
             if kind == "text":
                 yield from self._sort_text(text)
             elif self.has_begun:

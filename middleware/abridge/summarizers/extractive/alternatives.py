@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-_MARK = re.compile(r"\\.|\[(?:\\.|[^\]\\])+\]|[()|]", re.DOTALL)
+_MARK = re.compile(r"\\.|\[(?:\\.|[^\[\]\\])++\]|[()|]", re.DOTALL)
 """A bracket or a bar; what a backslash escapes, and a class, within which they are none."""
 
 _OPENING = "(?:"

@@ -11,7 +11,7 @@ import re
 _BOXED = re.compile(r"\\boxed\{([^{}\n]{1,80})\}")
 
 _INLINE = re.compile(
-    r"[\\$](?:(?<=\\)\(\s*([^\n]{1,160}?)\s*\\\)"  # fast to find: starts with a character
+    r"[\\$](?:(?<=\\)\(\s*+(?=\S)([^\n]{1,160}?)\s*+\\\)"  # fast to find: starts with a character
     r"|(?<=\$)(?<![\\$]\$)(?=[^\s$])([^$\n]{1,160}?)(?<=[^\s\\])\$(?![\d$]))"
 )
 

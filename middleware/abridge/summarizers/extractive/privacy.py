@@ -45,7 +45,7 @@ RULES = (
     Rule(  # the policies by which a model is allowed to answer
         ("polic", "guideline", "disallow", "richtlinie"),
         re.compile(
-            r"(?:according to|under|per|against|violat\w+|openai|content|safety|usage|by|check"
+            r"(?:according to|under|per|against|violat\w{1,8}|openai|content|safety|usage|by|check"
             r"|follow)"
             r" (?:the |our |my )?(?:polic(?:y|ies)|guidelines?)\b|disallowed"
             r"|laut (?:den )?richtlinien"

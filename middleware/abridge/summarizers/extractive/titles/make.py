@@ -38,9 +38,9 @@ PROMPT_TALK_SCORE = 0.8
 
 _WORD = re.compile(r"\w+")
 
-_MAIL = re.compile(r"[^\s@]*@\S*")
+_MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 
-_NAME = re.compile(r"(?<=\w )[A-Z]\w+|\w*\d\w*")
+_NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
 
 
 def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequence[str]) -> str:
