@@ -58,6 +58,7 @@ from abridge.pipeline.renaming import rename_unread
 from abridge.pipeline.request import (
     SUMMARY_HEADER,
     ApiRequest,
+    check_model_name,
     decode_body,
     must_decode,
     read_model,
@@ -266,7 +267,7 @@ class AbridgeMiddleware:
         is_addressed = model is not None or response_path is not None
         if api is None and (is_addressed or not self._is_routed_by_body(scope)):
             check_path(scope, model, is_stored_response=response_path is not None)
-            self._choose_unread(scope, self._route_for(model))
+            self._choose_unread(scope, self._route_for(model if self._names_matter else None))
             await pass_on(self._unread_app, scope, receive, send)
             return
         with self._body_budget.reserving(client_of(scope)) as reserve:
@@ -365,7 +366,10 @@ class AbridgeMiddleware:
         return self._open_paths.include(scope["method"], *request_paths(scope))
 
     def _route_for(self, model: str | None) -> Route:
-        """Return the route to a model. Raises RequestError for a model that no upstream has."""
+        """Return the route to a model. Raises RequestError for a model that no upstream has, or
+        with a name that none can have."""
+        if model is not None:
+            check_model_name(model)
         route = self._routes[0] if len(self._routes) == 1 else self.settings.find_route(model)
         if route is None:
             raise RequestError(

@@ -20,6 +20,10 @@ MATCHED = "{}"
 KEY = b'"model'
 """Begins the key: `model`, or Gemini's `modelVersion`."""
 
+MAX_NAME_CHARS = 256
+"""The longest name of a model, in characters. It is compared with globs, repeated in every frame of
+a translated answer, and stands in paths."""
+
 MAX_KEYS_CHECKED = 16
 """Keys with the name in one JSON text, in any place, that are looked at."""
 

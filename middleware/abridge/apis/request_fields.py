@@ -8,7 +8,7 @@ to. The groups here are what servers add to either of OpenAI's APIs.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from abridge.apis.json import as_object, objects, string
@@ -81,19 +81,36 @@ def _begins_thinking(message: Any) -> bool:
 def _stop_sequence(stop: Any, drops: DropCount) -> Any:
     """A stop sequence that leaves thinking tags whole. Without its closing tag, thinking looks like
     the answer."""
-    cuts_tag = any(_overlap(string(stop), tag) for tag in TAG_TEXTS)
-    return drops.drop(stop) if cuts_tag else stop
+    return drops.drop(stop) if _may_cut_tag(string(stop).casefold()) else stop
 
 
-def _overlap(stop: str, tag: str) -> bool:
-    """Return whether `stop` may match a piece of `tag` with a character that marks tags. A piece of
-    its name may stop any text."""
-    stop, tag = stop.casefold(), tag.casefold()
-    sizes = range(1, min(len(stop), len(tag)) + 1)
-    pieces = [stop[-size:] for size in sizes if stop[-size:] == tag[:size]]
-    pieces += [stop[:size] for size in sizes if tag[-size:] == stop[:size]]
-    pieces += [piece for piece, whole in ((stop, tag), (tag, stop)) if piece in whole]
-    return any(map(_MARKS.search, pieces))
+def _marked(pieces: Iterable[str]) -> frozenset[str]:
+    """Return the pieces of tags that hold a character which marks tags. A piece of a tag's name may
+    stop any text."""
+    return frozenset(filter(_MARKS.search, pieces))
+
+
+_TAGS = tuple(tag.casefold() for tag in TAG_TEXTS)
+
+_BEGINNINGS = _marked(tag[:end] for tag in _TAGS for end in range(len(tag) + 1))
+
+_ENDS = _marked(tag[start:] for tag in _TAGS for start in range(len(tag)))
+
+_PIECES = _marked(end[:size] for end in _ENDS for size in range(len(end) + 1)) | _BEGINNINGS
+
+_LONGEST = max(map(len, _TAGS))
+
+
+def _may_cut_tag(stop: str) -> bool:
+    """Return whether a stop sequence may match a piece of a tag."""
+    if _MARKS.search(stop) is None:
+        return False
+    sizes = range(1, min(len(stop), _LONGEST) + 1)
+    return (
+        stop in _PIECES
+        or any(stop[-size:] in _BEGINNINGS or stop[:size] in _ENDS for size in sizes)
+        or any(tag in stop for tag in _TAGS)
+    )
 
 
 SAMPLING_FIELDS: Mapping[str, Shape] = {

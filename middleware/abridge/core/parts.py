@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
 from typing import TypeAlias
 
 from abridge.core.conversation import ItemKey
@@ -116,6 +118,7 @@ class ReasoningItem:
     is_arriving: bool = False  # its reasoning is still coming in
     stretches_emitted: int = 0  # stretches whose ReasoningStarted was emitted
     parts: list[SummaryPart] = field(default_factory=list)
+    closed_parts: int = 0  # parts at the beginning of the list that were closed when last looked at
     indexes_used: int = 0  # number of part indexes given out
     native_indexes: dict[int, int] = field(default_factory=dict)
     """From upstream's index of a native part to the item's index."""
@@ -194,9 +197,11 @@ class ReasoningItem:
 
     def due_parts(self) -> Iterator[SummaryPart]:
         """Yield the unclosed parts that are due by the end of the emitted stretch, lowest first."""
+        while self.closed_parts < len(self.parts) and self.parts[self.closed_parts].closed:
+            self.closed_parts += 1
         return (
             part
-            for part in self.parts
+            for part in islice(self.parts, self.closed_parts, None)
             if not part.closed and part.stretch <= self.stretches_emitted
         )
 
@@ -270,6 +275,7 @@ class Lane:
     open_item: ReasoningItem | None = None
     """The item between its ReasoningStarted and ReasoningEnded, as emitted."""
     held_since: float | None = None  # start of the present hold
+    due: float | None = None  # when waiting ends unless something comes in before; None: no hold
     held_seconds: float = 0.0  # seconds of all holds that are over
 
     def push(self, event: Event) -> None:
@@ -301,13 +307,14 @@ class Lane:
             if part.is_silent and now >= self._silence_began(part) + timeout
         ]
 
-    def wait_deadlines(self, first_token_timeout: float) -> Iterator[float]:
-        """Yield the times at which waiting ends: for the hold, and for each part without text."""
-        if self.held_since is not None:
-            yield self.held_since + self.grace_left
-            for part in self.blocking_parts():
-                if part.is_silent:
-                    yield self._silence_began(part) + first_token_timeout
+    def note_due(self, first_token_timeout: float) -> None:
+        """Note when waiting ends: for the hold, or for a part without text."""
+        if self.held_since is None:
+            self.due = None
+            return
+        silent = (part for part in self.blocking_parts() if part.is_silent)
+        first_texts = (self._silence_began(part) + first_token_timeout for part in silent)
+        self.due = min(chain((self.held_since + self.grace_left,), first_texts))
 
     def _silence_began(self, part: SummaryPart) -> float:
         return max(self.held_since or 0.0, part.requested_at or 0.0)
@@ -316,7 +323,34 @@ class Lane:
         """End the hold, which has lasted for `seconds`."""
         self.held_seconds += seconds
         self.grace_left -= seconds
-        self.held_since = None
+        self.held_since = self.due = None
+
+
+class Lanes(defaultdict[int | None, Lane]):
+    """The lanes of a response by number, each made when it is first asked for."""
+
+    def __init__(self, grace: float) -> None:
+        super().__init__(partial(Lane, grace))
+
+    @property
+    def all_items(self) -> Iterator[ReasoningItem]:
+        return (item for lane in self.values() for item in lane.items.values())
+
+    @property
+    def first_error(self) -> ErrorDetail | None:
+        """The first error of a summary."""
+        return next((item.error for item in self.all_items if item.error is not None), None)
+
+    @property
+    def deadline(self) -> float | None:
+        """The first time at which waiting ends in a lane; None if none waits."""
+        return min((lane.due for lane in self.values() if lane.due is not None), default=None)
+
+    def of(self, item: ReasoningItem) -> Lane | None:
+        """Return an item's lane; None if its key does not tell."""
+        number, key = item.key
+        lane = self.get(number)
+        return lane if lane is not None and lane.items.get(key) is item else None
 
 
 ItemCut: TypeAlias = tuple[ReasoningItem, Cut]

@@ -35,11 +35,9 @@ Times are in seconds, on a clock that stands still while the client is not readi
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
-from itertools import chain, groupby
+from itertools import groupby
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -69,6 +67,7 @@ from abridge.core.parts import (
     GIVEN_UP_AT_ONCE,
     ItemCut,
     Lane,
+    Lanes,
     PartIds,
     ReasoningItem,
     SummaryPart,
@@ -85,7 +84,7 @@ class Sequencer:
     def __init__(self, plan: SummaryPlan) -> None:
         self._plan = plan
         self._continuing = frozenset() if plan.native == "copied" else CONTINUING_EVENTS
-        self._lanes: defaultdict[int | None, Lane] = defaultdict(partial(Lane, plan.grace))
+        self._lanes = Lanes(plan.grace)
         self._shared_queue: list[Event] = []
         self._requested: dict[int, tuple[ReasoningItem, SummaryPart]] = {}
         self._part_ids = PartIds()
@@ -118,9 +117,7 @@ class Sequencer:
     @property
     def deadline(self) -> float | None:
         """Time at which `tick` is due if nothing else comes in before; None if nothing waits."""
-        lanes, timeout = self._lanes.values(), self._plan.first_token_timeout
-        deadlines = chain.from_iterable(lane.wait_deadlines(timeout) for lane in lanes)
-        return min(deadlines, default=None) if self.holding else None
+        return self._lanes.deadline if self.holding else None
 
     # Input
 
@@ -188,24 +185,29 @@ class Sequencer:
 
     def summary_delta(self, part_id: int, text: str, now: float) -> list[Effect]:
         """Take a piece of a part's text from its summarizer."""
+        lane = None
         if part_id in self._requested:
-            self._requested[part_id][1].unsent.append(text)
+            item, requested = self._requested[part_id]
+            lane = self._lanes.of(item)
+            requested.unsent.append(text)
             self._budget.add_call_text(part_id, text)
-        return self._emit_ready(now)
+        return self._emit_ready(now, lane)
 
     def summary_done(
         self, part_id: int, now: float, spent: Tokens | None = None, model: str | None = None
     ) -> list[Effect]:
         """Take the end of a part's text, with the usage if the summarizer reported it."""
+        lane = None
         if part_id in self._requested:
             item, requested = self._requested.pop(part_id)
+            lane = self._lanes.of(item)
             self._record_usage(part_id, spent, model)
             if requested.is_silent:
                 self._give_up_part(item, requested, EMPTY_SUMMARY)
             else:
                 requested.end(complete=True)
             self._request_queued(item, now)
-        return self._emit_ready(now)
+        return self._emit_ready(now, lane)
 
     def summary_failed(
         self,
@@ -322,7 +324,7 @@ class Sequencer:
 
     def _cancel_all(self) -> None:
         """Upstream has failed: cancel all parts; the one being emitted closes as it stands."""
-        for item in self._all_items():
+        for item in self._lanes.all_items:
             item.is_arriving = False
             for part in [part for part in item.parts if not part.ended]:
                 self._cancel_part(part)
@@ -332,7 +334,7 @@ class Sequencer:
     def _stop_summaries(self, error: ErrorDetail) -> None:
         """End the parts that are not announced yet, written or not, and have no more written."""
         self._stopped_by = error
-        for item in self._all_items():
+        for item in self._lanes.all_items:
             for part in item.parts:
                 if part.index is None and not part.closed:
                     self._cancel_part(part)
@@ -376,15 +378,19 @@ class Sequencer:
             blocking_parts = lane.blocking_parts()
             if not blocking_parts:
                 self._emit_head(lane)
-            elif self._give_up_overdue(lane, blocking_parts, now):
-                self._emit_summary(lane)
-                if any(not part.ended for part in blocking_parts):
-                    return
-            else:
+            elif self._waits(lane, blocking_parts, now):
+                lane.note_due(self._plan.first_token_timeout)
                 return
         if lane.held_since is not None:
             lane.end_hold(now - lane.held_since)
             self.holding -= 1
+
+    def _waits(self, lane: Lane, blocking_parts: list[SummaryPart], now: float) -> bool:
+        """Return whether a lane waits for parts; give up those that were waited for too long."""
+        if not self._give_up_overdue(lane, blocking_parts, now):
+            return True
+        self._emit_summary(lane)
+        return any(not part.ended for part in blocking_parts)
 
     def _emit_head(self, lane: Lane) -> None:
         event = lane.pop()
@@ -414,21 +420,14 @@ class Sequencer:
             self._shared_queue.pop(0)
             self.held_bytes -= held_size(event)
             if isinstance(event, UsageReported | ResponseEnded):
-                error = event.error or self._fatal_error()
+                fatal = self._lanes.first_error if self._plan.fail_response else None
+                error = event.error or fatal
                 event = replace(event, share=self._ledger.build_share(), error=error)
             if isinstance(event, ResponseEnded):
-                summaries = {item.key: item.build_summary() for item in self._all_items()}
+                summaries = {item.key: item.build_summary() for item in self._lanes.all_items}
                 event = replace(event, summaries=summaries)
                 self.done = True
             self._effects.append(event)
-
-    def _all_items(self) -> Iterator[ReasoningItem]:
-        return (item for lane in self._lanes.values() for item in lane.items.values())
-
-    def _fatal_error(self) -> ErrorDetail | None:
-        """Return the first error of a summary if the plan is that one fails the response."""
-        errors = (item.error for item in self._all_items() if item.error is not None)
-        return next(errors, None) if self._plan.fail_response else None
 
     def _give_up_overdue(self, lane: Lane, blocking_parts: list[SummaryPart], now: float) -> bool:
         """Give up the parts that were waited for too long; return True if there were any."""

@@ -226,8 +226,10 @@ class SummaryTracker:
             case NativeSummary() if event.text:
                 self._lane(event).add_text(event.item, event.index, event.text)
             case ResponseEnded():
+                raws = self._raws_by_lane()
                 for number, lane in self._lanes.items():
-                    self._register_lane(number, PART_SEPARATOR.join(map("".join, lane.parts)))
+                    text = PART_SEPARATOR.join(map("".join, lane.parts))
+                    self._register_lane(raws[number], text)
 
     def client_left(self) -> None:
         """Register every prefix the client may have received: it left after an unknown delta."""
@@ -235,10 +237,11 @@ class SummaryTracker:
             before = _as_prefix(item.done_parts)
             for text in accumulate(item.deltas):
                 self._register(item, text, before + text)
+        raws = self._raws_by_lane()
         for number, lane in self._lanes.items():
             before = _as_prefix(map("".join, lane.parts[:-1]))
             for text in accumulate(lane.parts[-1]):
-                self._register_lane(number, before + text)
+                self._register_lane(raws[number], before + text)
 
     def _item(self, event: ReasoningDelta | SummaryTextDelta | SummaryPartDone) -> _ShownItem:
         return self._items[event.lane or 0, event.item]
@@ -250,9 +253,15 @@ class SummaryTracker:
         raw = item.raw and item.raw.strip()
         self._summaries.add((text for text in texts if text.strip() != raw), self._owner)
 
-    def _register_lane(self, number: int, text: str) -> None:
+    def _raws_by_lane(self) -> defaultdict[int, list[str | None]]:
+        """Return the reasoning of each lane's items, None where it is not known."""
+        raws = defaultdict[int, list[str | None]](list)
+        for (lane, _), item in self._items.items():
+            raws[lane].append(item.raw)
+        return raws
+
+    def _register_lane(self, raws: list[str | None], text: str) -> None:
         """Register everything a lane shows, as one text."""
-        raws = [item.raw for (lane, _), item in self._items.items() if lane == number]
         known = [raw.strip() for raw in raws if raw is not None]
         if len(known) < len(raws) or text.strip() != PART_SEPARATOR.join(known):
             self._summaries.add([text], self._owner)

@@ -19,6 +19,7 @@ from abridge.apis.json import (
     string,
     without_integers,
 )
+from abridge.apis.model_names import MAX_NAME_CHARS
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.opaque_state import STATE_OR_ENVELOPE
 from abridge.apis.registry import counts_tokens
@@ -108,6 +109,7 @@ class ApiRequest:
             return None
         check_item_count(body, api.conversation_field, limits.items)
         model = string(body.get("model"))
+        _check_fallback_names(body)
         route = choose_route(model or None)
         scope[ROUTE] = route
         return cls(
@@ -299,6 +301,24 @@ def check_item_count(body: Json, field: str, limit: int) -> None:
             param=field,
             code="array_above_max_length",
         )
+
+
+def check_model_name(name: str, param: str = "model") -> None:
+    """Raise RequestError for a name that no model has. One that is passed on unread may be any."""
+    if len(name) > MAX_NAME_CHARS:
+        raise RequestError(
+            f"Invalid '{param}': string too long. Expected a string with maximum length "
+            f"{MAX_NAME_CHARS}, but got a string with length {len(name)} instead.",
+            param=param,
+            code="string_above_max_length",
+        )
+
+
+def _check_fallback_names(body: Json) -> None:
+    """Check the names of OpenRouter's fallbacks, which are renamed as `model` is."""
+    models = body.get("models")
+    for number, name in enumerate(models if isinstance(models, list) else ()):
+        check_model_name(string(name), f"models[{number}]")
 
 
 async def read_model(
