@@ -7,10 +7,10 @@ while it handles another.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from abridge.core.effects import DEADLINE_PASSED, CancelPart, Effect, RequestPart
 from abridge.core.events import ErrorDetail, Event
@@ -82,6 +82,7 @@ class SummaryRunner:
         self._held_bytes = 0  # as last noted
         self.is_full = False  # no more of upstream should be read
         self._room = Flag(is_set=True)  # cleared while it is full
+        self._reading: asyncio.Task[None] | None = None  # what reads events that take long
         self._calls: dict[int, _Call] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due: float | None = None
@@ -103,6 +104,22 @@ class SummaryRunner:
         for effects in steps:
             self._perform(effects)
 
+    def read_in_turns(self, reading: Coroutine[Any, Any, None]) -> None:
+        """Run what reads from upstream, and feeds, so much that others need their turn in between.
+        Until it is done no more of upstream should be read."""
+        self._reading = self._tasks.create_task(reading)
+        self._reading.add_done_callback(self._end_reading)
+        self._note_room()
+
+    async def wait_for_reading(self) -> None:
+        """Wait until what was read in turns is fed."""
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+
+    def _end_reading(self, _: asyncio.Task[None]) -> None:
+        self._reading = None
+        self._note_room()
+
     def stop_waiting(self) -> None:
         """Give up the parts that are being written, as at their deadline."""
         while self._calls:
@@ -118,6 +135,8 @@ class SummaryRunner:
         """Cancel everything that runs, start nothing more and emit nothing."""
         self._stopped = True
         self._emit = _discard
+        if self._reading is not None:
+            self._reading.cancel()
         self.is_full = False
         self._room.set()
         for part, call in self._calls.items():
@@ -188,7 +207,11 @@ class SummaryRunner:
     def _note_held(self) -> None:
         self._held_bytes = self.sequencer.held_bytes
         self._observer.note_held(self._held_bytes)
-        self.is_full = self.sequencer.is_full and not self._stopped
+        self._note_room()
+
+    def _note_room(self) -> None:
+        is_busy = self._reading is not None or self.sequencer.is_full
+        self.is_full = is_busy and not self._stopped
         if self.is_full:
             self._room.clear()
         else:

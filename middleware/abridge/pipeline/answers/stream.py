@@ -13,6 +13,7 @@ from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.errors import EventTooLarge
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import AnswerContext
+from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
 
@@ -21,6 +22,9 @@ KEEP_ALIVES_PER_EVENT = 3
 
 FAILED = ResponseEnded(None, None, ok=False, error=UNREADABLE)
 """The end of a response of which nothing can be told but that it failed."""
+
+LARGE_FRAME = 32 << 10
+"""Bytes beyond which a frame is read in the thread for work that takes long."""
 
 _log = logging.getLogger(__name__)
 
@@ -57,12 +61,15 @@ class StreamAnswer:
                 ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
             )
             return
-        if delta is None:
-            self._read_frames(frames)
-        else:
+        if delta is not None:
             self._runner.feed([delta])
+        elif any(len(frame) > LARGE_FRAME for frame in frames):
+            self._runner.read_in_turns(self._read_in_turns(frames))
+        else:
+            self._read_frames(frames)
 
     async def end(self, error: ErrorDetail | None = None) -> None:
+        await self._runner.wait_for_reading()
         self._end(error)
 
     def _end(self, error: ErrorDetail | None) -> None:
@@ -121,22 +128,37 @@ class StreamAnswer:
         If nothing of what upstream sends reaches the client, a keep-alive is due in its place.
         """
         events: list[Event] = []
-        read = self._context.reader.read
         for frame in frames:
             if self._ended:
                 break
             if frame.startswith(b":") and sse.frame_data(frame) is None:
                 events = self._pass_comment(frame, events)
-                continue
-            try:
-                events += read(frame)
-            except Exception as error:  # noqa: BLE001 -- upstream may send anything
-                # The frame that could not be read may have held a part of the answer.
-                _log.warning("a frame could not be read: %s", type(error).__name__)
-                self._ended = True
-                events += self._last_events(UNREADABLE) or [FAILED]
+            else:
+                events += self._read_frame(frame)
         self._wrote_nothing = self._wrote_nothing or not events
         self._runner.feed(events)
+
+    async def _read_in_turns(self, frames: list[bytes]) -> None:
+        """Read frames of which one is large: it may hold as many events as a whole stream. It is
+        read in the thread for such work, and its events are fed in turns."""
+        for frame in frames:
+            if self._ended:
+                break
+            if len(frame) <= LARGE_FRAME:
+                self._read_frames([frame])
+                continue
+            events = await Work(heavy=True).run(self._read_frame, frame)
+            async for batch in in_turns(events):
+                self._runner.feed(batch)
+
+    def _read_frame(self, frame: bytes) -> list[Event]:
+        try:
+            return self._context.reader.read(frame)
+        except Exception as error:  # noqa: BLE001 -- upstream may send anything
+            # The frame that could not be read may have held a part of the answer.
+            _log.warning("a frame could not be read: %s", type(error).__name__)
+            self._ended = True
+            return self._last_events(UNREADABLE) or [FAILED]
 
     def _pass_comment(self, frame: bytes, before: list[Event]) -> list[Event]:
         """Pass a comment on, after the events before it; return those that still wait."""
