@@ -407,7 +407,8 @@ class ContentRepair:
         """
         kind = part.kind
         is_final = stage != "added" and event_text(event, kind) is not None and not self._is_share
-        text = {} if part.truncated or is_final else {kind.text_field: part.text}
+        known = "" if stage == "delta" else part.text  # not joined anew for each delta
+        text = {} if part.truncated or is_final else {kind.text_field: known}
 
         def correct(event: Json) -> Json:
             if stage == "delta":
@@ -418,7 +419,7 @@ class ContentRepair:
 
         if correct(event) == event:
             return frame
-        whole = kind.build_event(stage, part.text)[1] | kind.extra_fields(stage, self._added)
+        whole = kind.build_event(stage, known)[1] | kind.extra_fields(stage, self._added)
         return change_frame(frame, lambda event: _fill_missing(whole, correct(event)))
 
 
