@@ -95,6 +95,13 @@ class EventTooLarge(AbridgeError):
         super().__init__(f"An event from upstream is larger than {limit} bytes.")
 
 
+class MemoryShort(AbridgeError):
+    """What waits of an answer to be whole is more than `limits.bodies` has room for."""
+
+    def __init__(self) -> None:
+        super().__init__("Too much of other requests and answers is waiting to be read.")
+
+
 class NestedTooDeep(AbridgeError, RecursionError):
     """JSON is nested too deep to be written.
 

@@ -51,7 +51,7 @@ from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
 from abridge.observability.record import RECORD, TRACE, Record, Sink, new_request_id
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.answers.error_writer import ErrorWriter
-from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
+from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, Room, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.model_lists import ModelLists, wants_anthropics_shape
 from abridge.pipeline.renaming import rename_unread
@@ -331,7 +331,13 @@ class AbridgeMiddleware:
         self._choose_unread(scope, route)
         if body is not None and model and route.renames:
             app, scope, renamed = await work.run(
-                rename_unread, app, scope, body, model, int(limits.event)
+                rename_unread,
+                app,
+                scope,
+                body,
+                model,
+                limit=int(limits.event),
+                room=Room(buffered.reserve),
             )
             buffered = buffered if renamed is body else buffered.with_body(renamed)
         if api is None or body is None:

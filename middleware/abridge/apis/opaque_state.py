@@ -44,7 +44,8 @@ STATE_REFUSED_CODE = "invalid_encrypted_content"
 
 _STATE_REFUSED = re.compile(
     r"Invalid `(?:signature|data)` in\s+`(?:redacted_)?thinking`\s+block"  # Anthropic
-    r"|encrypted content .{1,1000}? could not be (?:verified|decrypted)"  # OpenAI, via gateways
+    r"|encrypted content (?:(?!encrypted content ).){1,1000}? could not be"
+    r" (?:verified|decrypted)"  # OpenAI, via gateways
     r"|thought[ _]signature is not valid|(?:corrupted|invalid) thought signature",  # Gemini
     re.IGNORECASE | re.DOTALL,
 )

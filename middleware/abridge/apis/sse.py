@@ -36,6 +36,11 @@ class FrameDecoder:
         self._scanned = 0
         self._started = False
 
+    @property
+    def waiting(self) -> int:
+        """The bytes of a frame that is not complete."""
+        return len(self._buffer)
+
     def may_be_frame(self, data: bytes) -> bool:
         """Return whether `data`, which comes next, begins and ends where a frame may. If it is one,
         it need not be fed."""

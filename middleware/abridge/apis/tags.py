@@ -8,7 +8,7 @@ never closed is reasoning that was cut short.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -73,12 +73,18 @@ class TagSplitter:
     def feed(self, text: str) -> list[TagPiece]:
         if self.is_answering:
             return [TagPiece("text", text)]
-        self._buffer += text
-        pieces: list[TagPiece] = []
-        while (piece := self._next_piece()) is not None:
-            pieces.append(piece)
+        pieces = join_alike(self._split(text))
         self._buffer, self._position = self._buffer[self._position :], 0
-        return join_alike(pieces)
+        return pieces
+
+    def has_reasoning(self, text: str) -> bool:
+        """Return whether a whole text begins with reasoning; it is read no further than that."""
+        return any(map(_is_reasoning, self._split(text))) or any(map(_is_reasoning, self.end()))
+
+    def _split(self, text: str) -> Iterator[TagPiece]:
+        self._buffer += text
+        while (piece := self._next_piece()) is not None:
+            yield piece
 
     def interrupt(self) -> list[TagPiece]:
         """Return the text that was held back, unless a block is open: another part of the answer
@@ -90,7 +96,7 @@ class TagSplitter:
 
     def end(self) -> list[TagPiece]:
         """End the text; return what was held back."""
-        rest, self._buffer = self._buffer, ""
+        rest, self._buffer, self._position = self._buffer[self._position :], "", 0
         if not rest or (self._block_count and not rest.strip()):
             return []
         return [TagPiece("raw" if self._open_tag else "text", rest)]
@@ -154,6 +160,10 @@ class TagSplitter:
             text = tag.separator + text if self._has_reasoning else text
             self._block_has_text = self._has_reasoning = True
         return TagPiece("raw", text)
+
+
+def _is_reasoning(piece: TagPiece) -> bool:
+    return piece.kind == "raw" and bool(piece.text.strip())
 
 
 def may_have_tags(text: str) -> bool:

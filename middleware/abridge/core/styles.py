@@ -17,7 +17,7 @@ SummaryStyle = Literal["auto", "concise", "detailed", "title"]
 NativeStyle = Literal["auto", "concise", "detailed"]
 """The styles that OpenAI's models know (openai-openapi, `Reasoning.summary`)."""
 
-TITLE = re.compile(r"\s*\*\*(.+?)\*\*")
+TITLE = re.compile(r"(?<!\s)\s*+\*\*(.+?)\*\*")
 """The title of a part, at its beginning."""
 
 

@@ -72,10 +72,15 @@ class AnswerMemory:
         self._metrics_sink.set_store_size(self._memory.size)
 
     async def store(
-        self, storage: StorageAction, response: Json, ended: ResponseEnded, display: Display
+        self,
+        storage: StorageAction,
+        response: Json,
+        ended: ResponseEnded,
+        display: Display,
+        work: Work,
     ) -> None:
         try:
-            await storage.save(response, ended, display)
+            await storage.save(response, ended, display, work)
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
             _log.warning("an answer could not be stored: %s", type(error).__name__)
         self._metrics_sink.set_store_size(self._memory.size)
@@ -100,4 +105,4 @@ class _AnswerToRemember:
             return
         response = await work.run(lambda: self.writer.final_response)
         if response is not None:
-            await self.answers.store(self.storage, response, ended, self.display)
+            await self.answers.store(self.storage, response, ended, self.display, work)

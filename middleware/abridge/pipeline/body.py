@@ -58,6 +58,29 @@ class Reservation:
         self._shares.give_back(self._client, self._reserved)
 
 
+UNCOUNTED_BYTES = 64 << 10
+"""Bytes of an answer that may wait without being counted: no event of most answers is longer."""
+
+
+class Room:
+    """Memory for what of one answer waits until it is whole, an event or a JSON body. Those of all
+    answers share it with the bodies of requests."""
+
+    def __init__(self, reserve: ReserveMemory) -> None:
+        self._reserve = reserve
+        self._size = UNCOUNTED_BYTES
+
+    def holds(self, size: int) -> bool:
+        """Return whether so many bytes may wait. What is taken is kept until the request ends."""
+        if size > self._size:
+            try:
+                self._reserve(size - self._size)
+            except RequestError:
+                return False
+            self._size = size
+        return True
+
+
 class BufferedBody:
     """Messages taken off `receive`, to be read, and replayed as a `receive` itself.
 

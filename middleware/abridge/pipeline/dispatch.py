@@ -29,7 +29,7 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory
-from abridge.pipeline.body import BufferedBody
+from abridge.pipeline.body import BufferedBody, Room
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
@@ -226,7 +226,12 @@ class Dispatcher:
         what was lowered in the request."""
         app, send = endpoints.app, endpoints.send
         if prepared.renamed:
-            app = RenamingApp(app, prepared.renamed, self._event_limit)
+            app = RenamingApp(
+                app,
+                prepared.renamed,
+                self._event_limit,
+                Room(prepared.request.buffered.reserve),
+            )
         if headers := _lowered_headers(prepared.lowered):
             send = adding_headers(headers, send)
         return Endpoints(app, endpoints.receive, send)

@@ -17,6 +17,7 @@ from abridge.observability.metrics_sink import MetricsSink, summary_call_scope
 from abridge.observability.record import TRACE, Record
 from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.answer_memory import AnswerMemory
+from abridge.pipeline.body import Room
 from abridge.pipeline.exchange import Exchange
 from abridge.pipeline.exchange_plan import ExchangePlan, ExchangePlanner
 from abridge.pipeline.prepare import PreparedRequest
@@ -115,7 +116,9 @@ class Engagement:
         if prepared.translated:
             app, scope, model = self._outer_app, request.scope, request.model
         elif prepared.renamed:
-            app = RenamingApp(app, prepared.renamed, self._event_limit)
+            app = RenamingApp(
+                app, prepared.renamed, self._event_limit, Room(request.buffered.reserve)
+            )
         return self._summarizers.for_request(
             app, summary_call_scope(scope), model, request.api, prepared.profile
         )

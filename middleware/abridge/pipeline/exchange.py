@@ -167,6 +167,7 @@ class Exchange:
             hides_raw=self._plan.hides_raw,
             errors=self._plan.errors,
             limit=self._plan.event_limit,
+            room=self._plan.room,
             summarizer=self._plan.summarizer.name,
             summary_language=self._plan.summary_plan.language,
         )

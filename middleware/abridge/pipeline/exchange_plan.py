@@ -18,6 +18,7 @@ from abridge.memory.summaries import SummaryTracker
 from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
 from abridge.pipeline.answers.error_writer import ErrorWriter
+from abridge.pipeline.body import Room
 from abridge.pipeline.native_reasoning import find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.summarizers.guard import Guard
@@ -49,6 +50,7 @@ class ExchangePlan:
     summary_tracker: SummaryTracker  # follows what the client is shown
     remember: RememberTurn  # called with the last event
     event_limit: int  # bytes of one event, or of a whole JSON body
+    room: Room  # for what waits of either
 
 
 class ExchangePlanner:
@@ -110,6 +112,7 @@ class ExchangePlanner:
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),
+            room=Room(prepared.request.buffered.reserve),
         )
 
     def _display(self, prepared: PreparedRequest, style: SummaryStyle | None) -> Display:

@@ -6,7 +6,7 @@ client's name, so that it makes no difference whether Abridge engages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,6 +24,7 @@ from abridge.http.asgi import (
     with_header_list,
     without_trailers,
 )
+from abridge.pipeline.body import Room
 from abridge.work import Work
 
 
@@ -48,7 +49,7 @@ def rename_models(body: Json, renames: ModelRenames) -> dict[str, str]:
 
 
 def rename_unread(
-    app: ASGIApp, scope: Scope, body: bytes, model: str, limit: int
+    app: ASGIApp, scope: Scope, body: bytes, model: str, *, limit: int, room: Room
 ) -> tuple[ASGIApp, Scope, bytes]:
     """Return the application, scope and body for a request that is passed on unread but for its
     model: with upstream's name of that, and with the client's in the answer."""
@@ -58,20 +59,23 @@ def rename_unread(
         return app, scope, body
     body = AnsweredNames({model: name}).replace_in_text(body)
     scope = scope_of_read_answer(scope_for_body(scope, body))
-    return RenamingApp(app, {name: model}, limit), scope, body
+    return RenamingApp(app, {name: model}, limit, room), scope, body
 
 
 class RenamingApp:
     """Calls an application, and puts clients' names in the place of upstream's in its answer.
 
     `names` are clients' names by upstream's. An event or a body of more than `limit` bytes passes
-    as it is, and so does one that is encoded.
+    as it is, and so does one for which there is no `room`, and one that is encoded.
     """
 
-    def __init__(self, app: ASGIApp, names: Mapping[str, str], limit: int) -> None:
+    def __init__(
+        self, app: ASGIApp, names: Mapping[str, str], limit: int, room: Room | None = None
+    ) -> None:
         self._app = app
         self._names = AnsweredNames(names)
         self._limit = limit
+        self._room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         rewriter: _Rewriter | None = None
@@ -98,10 +102,14 @@ class RenamingApp:
             return None
         content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
         if content_type == b"text/event-stream":
-            return _Lines(self._names, self._limit)
+            return _Lines(self._names, self._fits)
         if content_type == b"application/json" or content_type.endswith(b"+json"):
-            return _WholeText(self._names, self._limit)
+            return _WholeText(self._names, self._fits)
         return None
+
+    def _fits(self, size: int) -> bool:
+        """Return whether so many bytes may wait."""
+        return size <= self._limit and (self._room is None or self._room.holds(size))
 
 
 class _Rewriter(Protocol):
@@ -112,15 +120,15 @@ class _Rewriter(Protocol):
 class _Lines:
     """The lines of a stream of events: an incomplete one waits for its end."""
 
-    def __init__(self, names: AnsweredNames, limit: int) -> None:
+    def __init__(self, names: AnsweredNames, fits: Callable[[int], bool]) -> None:
         self._names = names
-        self._limit = limit
+        self._fits = fits
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
 
     async def feed(self, data: bytes, *, last: bool) -> bytes:
         end = len(data) if last else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        is_too_long = self._waiting_bytes + len(data) > self._limit
+        is_too_long = not self._fits(self._waiting_bytes + len(data))
         if not (end or last or is_too_long):
             self._waiting.append(data)
             self._waiting_bytes += len(data)
@@ -136,9 +144,9 @@ class _Lines:
 class _WholeText:
     """One JSON text, which waits for its end."""
 
-    def __init__(self, names: AnsweredNames, limit: int) -> None:
+    def __init__(self, names: AnsweredNames, fits: Callable[[int], bool]) -> None:
         self._names = names
-        self._limit = limit
+        self._fits = fits
         self._text = bytearray()
         self._passes = False
 
@@ -146,7 +154,7 @@ class _WholeText:
         if self._passes:
             return data
         self._text += data
-        self._passes = len(self._text) > self._limit
+        self._passes = not self._fits(len(self._text))
         if not (last or self._passes):
             return b""
         text, self._text = bytes(self._text), bytearray()

@@ -17,6 +17,7 @@ from abridge.stored_responses.repository import (
     UpstreamResponse,
 )
 from abridge.stored_responses.views import find_summaries
+from abridge.work import Work
 
 CHANGED_RESPONSE_FIELDS = ("reasoning", "usage", "reasoning_summary_usage")
 """Fields of a response that differ where a summary was made. What a response repeats of its request
@@ -26,8 +27,10 @@ is noted where raw reasoning is hidden, since upstream's own account of that is 
 class StorageAction(Protocol):
     """Stores what is needed of one answer."""
 
-    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
-        """Store a finished response, as it was shown."""
+    async def save(
+        self, response: Json, ended: ResponseEnded, display: Display, work: Work
+    ) -> None:
+        """Store a finished response, as it was shown; the work is that on the answer."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -38,8 +41,14 @@ class StoreLocally:
     upstream: str
     input_items: InputItems  # items the answer is made from
 
-    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:  # noqa: ARG002
-        output = {string(item.get("id")): packed(item) for item in objects(response.get("output"))}
+    async def save(
+        self,
+        response: Json,
+        ended: ResponseEnded,  # noqa: ARG002
+        display: Display,  # noqa: ARG002
+        work: Work,
+    ) -> None:
+        output = await work.run(_pack_output, response)
         without_output = {**response, "output": []}
         local = LocalResponse(self.upstream, without_output, self.input_items.ids, list(output))
         response_id = string(response.get("id"))
@@ -55,7 +64,13 @@ class NoteUpstream:
     upstream: str
     shares_key: bool = False
 
-    async def save(self, response: Json, ended: ResponseEnded, display: Display) -> None:
+    async def save(
+        self,
+        response: Json,
+        ended: ResponseEnded,
+        display: Display,
+        work: Work,  # noqa: ARG002
+    ) -> None:
         summaries = ended.summaries.values()
         has_summary = any(summary.parts or summary.error is not None for summary in summaries)
         response_id = string(response.get("id"))
@@ -72,3 +87,8 @@ class NoteUpstream:
         await self.repository.save_upstream(
             response_id, UpstreamResponse(self.upstream, display.show_raw, fields, item_summaries)
         )
+
+
+def _pack_output(response: Json) -> dict[str, bytes]:
+    """Return the items of a response by id, as they are stored."""
+    return {string(item.get("id")): packed(item) for item in objects(response.get("output"))}

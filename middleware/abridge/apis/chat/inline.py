@@ -109,9 +109,14 @@ def observe(message: Json, profile: Profile) -> Observation:
     place, text = find_reasoning_place(message), string(message.get("content"))
     if place is not None or not text:
         return Observation(place)
-    if split_inline(text, profile, no_field=True)[0].strip():
+    if begins_with_reasoning(text, profile):
         return Observation("tags")
     return Observation(unopened_tags=int(has_unopened_block(text, profile)))
+
+
+def begins_with_reasoning(text: str, profile: Profile) -> bool:
+    """Return whether `split_inline` would find reasoning in a text, without any in a field."""
+    return TagSplitter(profile.tags, prefilled=profile.prefilled).has_reasoning(text)
 
 
 def has_unopened_block(text: str, profile: Profile) -> bool:

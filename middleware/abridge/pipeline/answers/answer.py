@@ -8,6 +8,7 @@ from typing import Protocol
 from abridge.apis.api import Reader, Writer
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.pipeline.answers.error_writer import ErrorWriter
+from abridge.pipeline.body import Room
 from abridge.pipeline.client import Client
 from abridge.pipeline.summary_runner import SummaryRunner
 
@@ -50,5 +51,6 @@ class AnswerContext:
     hides_raw: bool  # raw reasoning must not get through, nor any text that may quote it
     errors: ErrorWriter
     limit: int  # bytes of one event, or of a whole body
+    room: Room  # for what waits of either
     summarizer: str  # its name
     summary_language: str | None  # a tag; None: the reasoning's own

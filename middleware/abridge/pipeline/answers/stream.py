@@ -10,7 +10,7 @@ from starlette.types import Message
 from abridge.apis import sse
 from abridge.apis.errors import UNREADABLE
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
-from abridge.errors import EventTooLarge
+from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import AnswerContext
 from abridge.work import Work, in_turns
@@ -54,7 +54,10 @@ class StreamAnswer:
         try:
             data = self._inflate(data)
             delta = self._read_delta(data)
-            frames = self._decoder.feed(data) if delta is None else []
+            frames = self._take_frames(data) if delta is None else []
+        except MemoryShort as error:
+            self._end(ErrorDetail("overloaded", str(error)))
+            return
         except (ValueError, EventTooLarge) as error:
             _log.warning("what upstream sent could not be read: %s", str(error))
             self._end(
@@ -121,6 +124,14 @@ class StreamAnswer:
             return self._context.reader.read_delta(data)
         except Exception:  # noqa: BLE001 -- then it is read, and its error told, as any frame
             return None
+
+    def _take_frames(self, data: bytes) -> list[bytes]:
+        """Return the frames that are complete. Raises MemoryShort where there is no room for one
+        that is not."""
+        frames = self._decoder.feed(data)
+        if not self._context.room.holds(self._decoder.waiting):
+            raise MemoryShort
+        return frames
 
     def _read_frames(self, frames: list[bytes]) -> None:
         """Read the frames that came together, and have their events sequenced.

@@ -53,7 +53,8 @@ class TranslatedError:
         self.passed_ok = False
 
     def feed(self, data: bytes) -> None:
-        if len(self._buffer) <= self._context.limit:
+        size = len(self._buffer)
+        if size <= self._context.limit and self._context.room.holds(size + len(data)):
             self._buffer += data
 
     async def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has

@@ -38,7 +38,8 @@ class WholeAnswer:
             self._replacement.feed(data)
             return
         self._buffer += data
-        if len(self._buffer) > self._context.limit:
+        size = len(self._buffer)
+        if size > self._context.limit or not self._context.room.holds(size):
             self._pass_or_refuse()
 
     async def end(self, error: ErrorDetail | None = None) -> None:

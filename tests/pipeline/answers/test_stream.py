@@ -1,0 +1,96 @@
+"""Answers that stream."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from abridge.middleware import AbridgeMiddleware
+from tests.support.asgi import Call, begin
+from tests.support.deployments import settings_for
+from tests.support.loop_turns import MANY_CALLS, counting_calls
+from tests.support.streams import frame
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Answer, Upstream
+
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [], "input": "Hi"}
+HIDDEN: dict[str, Any] = {"reasoning": {"expose": "none"}, "summary": {"default": "off"}}
+MANY_BLOCKS = 20_000
+MANY_CHOICES = 1_000
+DONE = b"data: [DONE]\n\n"
+
+
+def chunk(*choices: dict[str, Any]) -> bytes:
+    header = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return frame({**header, "choices": list(choices)})
+
+
+def choice(delta: dict[str, Any], index: int = 0, finish: str | None = None) -> dict[str, Any]:
+    return {"index": index, "delta": delta, "finish_reason": finish}
+
+
+def begin_call(path: str, stream: bytes, **tables: Any) -> Call:
+    app = AbridgeMiddleware(
+        Upstream(Answer([stream])),
+        settings_for(upstreams=[{"api": "chat"}], **tables),
+        summarizer=Scripted("Said."),
+        registry=CollectorRegistry(),
+    )
+    return begin(app, path, BODY)
+
+
+async def longest_turn(path: str, stream: bytes, **tables: Any) -> int:
+    """Return the calls in the longest turn of the event loop while a stream is read."""
+    with counting_calls() as turns:
+        received = await begin_call(path, stream, **tables).finish()
+    assert received.status == 200
+    return max(turns)
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("tables", [{}, HIDDEN], ids=["shown", "hidden"])
+@pytest.mark.parametrize("text", ["<think>x</think>", "<think>x</think>y"])
+async def test_no_turn_of_the_event_loop_is_long_for_a_frame_of_many_blocks(
+    path: str, tables: dict[str, Any], text: str
+) -> None:
+    content = chunk(choice({"role": "assistant", "content": text * MANY_BLOCKS}))
+    stream = content + chunk(choice({}, finish="stop")) + DONE
+    assert await longest_turn(path, stream, **tables) < MANY_CALLS
+
+
+async def test_no_turn_of_the_event_loop_is_long_for_many_choices() -> None:
+    numbers = range(MANY_CHOICES)
+    stream = (
+        chunk(*(choice({"role": "assistant", "reasoning_content": "Hm."}, n) for n in numbers))
+        + chunk(*(choice({"content": "A"}, n) for n in numbers))
+        + chunk(*(choice({}, n, "stop") for n in numbers))
+        + DONE
+    )
+    assert await longest_turn(CHAT, stream) < 2 * MANY_CALLS
+
+
+async def test_what_comes_after_a_large_frame_stays_after_it() -> None:
+    words = [f"{number} " for number in range(100)]
+    large = "a" * (64 << 10)
+    texts = [*words[:50], large, *words[50:]]
+    stream = b"".join(chunk(choice({"content": text})) for text in texts)
+    received = await begin_call(CHAT, stream + chunk(choice({}, finish="stop")) + DONE).finish()
+    shown = [
+        json.loads(line.removeprefix(b"data: "))["choices"][0]["delta"].get("content") or ""
+        for line in received.data.splitlines()
+        if line.startswith(b"data: {")
+    ]
+    assert "".join(shown) == "".join(texts)
+
+
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+async def test_an_event_without_an_end_shares_the_memory_for_bodies(path: str) -> None:
+    limits = {"body": 1 << 16, "bodies": 1 << 18, "client_share": 1}
+    stream = chunk(choice({"content": "Hi"})) + b"data: " + b"a" * (1 << 19)
+    tables = {"limits": limits, "summary": {"default": "auto"}}
+    received = await begin_call(path, stream, **tables).finish()
+    assert b"waiting to be read" in received.data

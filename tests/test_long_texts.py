@@ -1,0 +1,116 @@
+"""Nothing takes time out of proportion to a text.
+
+Every regular expression of the package is fed with repeated beginnings of itself, and so is every
+function on text, with the tags of thinking besides. It is the one test that measures time: CPU time
+only, and how that grows, so that it does not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from abridge.providers.profile import TAGS
+from tests.support.growth import Text, grows_too_much
+from tests.support.package import TextFunction, UsedPattern, find_functions, find_patterns
+from tests.support.pattern_texts import texts_for
+
+_LINES = "lines of at most MAX_LINE_CHARS"
+_SENTENCES = "sentences of at most MAX_SENTENCE_CHARS"
+_TITLES = "titles, and words of the MAX_READ_CHARS of a sentence that are read"
+_CLASSES = "the classes of at most MAX_READ_WORDS words"
+_OWN = "what the package itself has written"
+_SETTINGS = "what the settings say, once at the start"
+_EXTRACTIVE = "abridge.summarizers.extractive"
+
+BOUNDED = {
+    "abridge.apis.api.UpstreamApi.endpoint": _OWN,
+    "abridge.config.warnings._ONE_OF_SEVERAL": _SETTINGS,
+    "abridge.providers.profile._nest": _OWN,
+    "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",
+    "abridge.summarizers.model.languages.language_name": "a tag of a language, which is short",
+    "abridge.summarizers.voice._beginnings": _OWN,
+    f"{_EXTRACTIVE}.blocks._CODE": _LINES,
+    f"{_EXTRACTIVE}.blocks._CODE_END": _LINES,
+    f"{_EXTRACTIVE}.privacy.Privacy.covers": _SENTENCES,
+    f"{_EXTRACTIVE}.privacy.RULES": _SENTENCES,
+    f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
+    f"{_EXTRACTIVE}.titles.drafts._SECRET": _TITLES,
+    f"{_EXTRACTIVE}.titles.drafts.hides_secret": _TITLES,
+    f"{_EXTRACTIVE}.titles.english._OBJECT": _CLASSES,
+    f"{_EXTRACTIVE}.titles.english._PREDICATE": _CLASSES,
+    f"{_EXTRACTIVE}.titles.english._TOPIC": _CLASSES,
+    f"{_EXTRACTIVE}.titles.english._question_of": _CLASSES,
+    f"{_EXTRACTIVE}.titles.european.draft_by_infinitive": _OWN,
+    f"{_EXTRACTIVE}.titles.phrases._FORMULA": _TITLES,
+    f"{_EXTRACTIVE}.titles.phrases._classify": _TITLES,
+    f"{_EXTRACTIVE}.titles.phrases._classify_sign": _TITLES,
+    f"{_EXTRACTIVE}.titles.wide._KOREAN_INTENT": _TITLES,
+    "abridge.summarizers.form._BOLD": "a text that grows by characters until it is decided",
+}
+"""What is given nothing longer than this."""
+
+PLAIN_PIECES = "a", "a ", "A. ", "\n", " ", '"', "\\", "{", "[", "<", "`", "\r", "1,", "data: a\n\n"
+"""Pieces of any text: words, sentences, lines, and what begins something in JSON, in code and in a
+stream of events."""
+
+
+BLOCKS = tuple(
+    text for tag in TAGS for text in (tag.opening, tag.closing, f"{tag.opening}x{tag.closing}y")
+)
+"""Blocks of thinking, and halves of them."""
+
+
+@pytest.fixture(autouse=True)
+def _no_garbage_is_collected() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+PATTERNS = [each for each in find_patterns() if each.name not in BOUNDED]
+
+FUNCTIONS = [each for each in find_functions() if each.name not in BOUNDED]
+
+
+@pytest.mark.parametrize("used", PATTERNS, ids=lambda used: used.name)
+def test_a_regular_expression_takes_time_in_proportion_to_its_text(used: UsedPattern) -> None:
+    slow = {
+        (method, text)
+        for method in used.methods
+        for text in texts_for(used.pattern)
+        if grows_too_much(_calling(used.pattern, method), text)
+    }
+    assert not slow
+
+
+def _calling(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
+    def call(text: str) -> object:
+        given = text.encode() if isinstance(pattern.pattern, bytes) else text
+        found = getattr(pattern, method)(given)
+        return deque(found, maxlen=0) if method == "finditer" else found
+
+    return call
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
+def test_a_function_takes_time_in_proportion_to_its_text(function: TextFunction) -> None:
+    slow = {text for text in _texts_of(function) if grows_too_much(function.call, text)}
+    assert not slow
+
+
+def test_nothing_is_left_out_that_is_not_there() -> None:
+    names = {each.name for each in (*find_patterns(), *find_functions())}
+    assert names >= BOUNDED.keys()
+
+
+def _texts_of(function: TextFunction) -> Iterator[Text]:
+    for piece in dict.fromkeys([*PLAIN_PIECES, *BLOCKS, *function.constants]):
+        yield Text("", piece)
+    for pattern in function.patterns:
+        yield from texts_for(pattern)
