@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from abridge.providers.profile import TAGS
+from abridge.apis.tags import TagSplitter
+from abridge.providers.profile import TAGS, Tag
 from tests.support.growth import Text, grows_too_much
 from tests.support.package import TextFunction, UsedPattern, find_functions, find_patterns
 from tests.support.pattern_texts import texts_for
@@ -102,6 +103,17 @@ def _calling(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
 def test_a_function_takes_time_in_proportion_to_its_text(function: TextFunction) -> None:
     slow = {text for text in _texts_of(function) if grows_too_much(function.call, text)}
     assert not slow
+
+
+@pytest.mark.parametrize("tag", TAGS, ids=lambda tag: tag.opening)
+def test_nor_does_a_text_of_many_blocks_once_it_is_long(tag: Tag) -> None:
+    """To copy the rest of a text for each block shows in long texts only."""
+
+    def split(text: str) -> object:
+        return TagSplitter((tag,)).feed(text)
+
+    text = Text("", f"{tag.opening}x{tag.closing}")
+    assert not grows_too_much(split, text, (256 << 10, 1 << 20))
 
 
 def test_nothing_is_left_out_that_is_not_there() -> None:

@@ -21,6 +21,11 @@ def split(text: str, cuts: list[int] | None = None, *, prefilled: bool = False) 
     return raw, "".join(piece.text for piece in pieces if piece.kind == "text")
 
 
+def test_blocks_that_follow_each_other_are_one_piece() -> None:
+    pieces = TagSplitter(TAGS).feed("<think>a</think><think>b</think>so")
+    assert pieces == [TagPiece("raw", "a\nb"), TagPiece("text", "so")]
+
+
 CASES = [
     pytest.param("<think>why</think>so", ("why", "so"), id="plain"),
     pytest.param("\n <think>\nwhy\n</think>\n\nso", ("why\n", "so"), id="with line breaks"),

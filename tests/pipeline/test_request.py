@@ -16,7 +16,12 @@ from tests.support.loop_turns import MANY_CALLS, counting_calls
 from tests.support.streams import chat_stream, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, Upstream
 
-CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+LONG_NAME = "m" * 257
+TWO_UPSTREAMS = [
+    {"name": "one", "base_url": "https://one.test/v1", "models": ["m*"]},
+    {"name": "two", "base_url": "https://two.test/v1"},
+]
 FIELDS = {CHAT: "messages", RESPONSES: "input"}
 STREAMS = {
     CHAT: chat_stream("Thought.", "Hello."),
@@ -139,3 +144,35 @@ async def test_no_turn_of_the_event_loop_is_long_for_a_long_conversation(
     path: str, tables: dict[str, Any]
 ) -> None:
     assert await count_calls(path, 8_000, **tables) < MANY_CALLS
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("length", [256, 257])
+async def test_a_longer_name_of_a_model_is_an_error_in_the_shape_of_the_api(
+    path: str, length: int
+) -> None:
+    body = {"messages": [], "input": "Hi", "max_tokens": 9, "model": "m" * length, "stream": True}
+    request, upstream = await ask(path, body)
+    assert bool(upstream.requests) is (length == 256)
+    if length > 256:
+        error = request.json["error"]
+        assert request.status == 400
+        assert "'model'" in error["message"]
+        assert error["type"] == "invalid_request_error"
+        assert error.get("param") == (None if path == MESSAGES else "model")
+
+
+async def test_so_is_that_of_a_fallback() -> None:
+    request, upstream = await ask(CHAT, body_with(CHAT, [ITEM], models=["m", LONG_NAME]))
+    assert (request.status, request.json["error"]["param"]) == (400, "models[1]")
+    assert not upstream.requests
+
+
+@pytest.mark.parametrize(
+    ("tables", "is_read"), [({}, False), ({"upstreams": TWO_UPSTREAMS}, True)], ids=["one", "two"]
+)
+async def test_a_name_that_is_not_read_may_be_any(tables: dict[str, Any], is_read: bool) -> None:  # noqa: FBT001 -- a column of the table
+    tables = {"summary": {"default": "off"}, **tables}
+    for path in ("/v1/embeddings", CHAT):
+        request, upstream = await ask(path, {"model": LONG_NAME, "input": "Hi"}, **tables)
+        assert (request.status == 400, not upstream.requests) == (is_read, is_read)

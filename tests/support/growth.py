@@ -33,10 +33,12 @@ class Text(NamedTuple):
         return self.head + self.piece * (room // len(self.piece)) + self.tail
 
 
-def grows_too_much(function: Callable[[str], object], text: Text) -> bool:
+def grows_too_much(
+    function: Callable[[str], object], text: Text, lengths: tuple[int, int] = LENGTHS
+) -> bool:
     """Return whether a function takes much longer for a longer text, each time it is measured. Most
     are found to be linear by one look at them."""
-    short, long = map(text.of_length, LENGTHS)
+    short, long = map(text.of_length, lengths)
     before = min(_glance(function, short), _glance(function, short))
     if before > HOPELESS_SECONDS:
         return True

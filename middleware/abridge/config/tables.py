@@ -292,7 +292,9 @@ class LimitSettings(Table):
     413 where the settings require that all are read."""
     bodies: Size = 512 * MiB
     """The size of all buffered request bodies together, as far as they have come, each until its
-    application returns; beyond it, 503."""
+    application returns; beyond it, 503. What of an answer waits to be whole shares it, an event of
+    a stream or a JSON body, beyond the first 64 KiB: where there is no room for it, a stream ends
+    with an error, and a body passes as it came, or is an error where reasoning is hidden."""
     items: PositiveInt = 20_000
     """The number of messages or input items of one request; beyond it, 400."""
     values: PositiveInt = 200_000

@@ -116,6 +116,10 @@ class SummaryRunner:
         if self._reading is not None:
             await asyncio.wait([self._reading])
 
+    def stop_reading(self) -> bool:
+        """Cancel what is read in turns; return whether anything was."""
+        return self._reading is not None and self._reading.cancel()
+
     def _end_reading(self, _: asyncio.Task[None]) -> None:
         self._reading = None
         self._note_room()
@@ -135,8 +139,7 @@ class SummaryRunner:
         """Cancel everything that runs, start nothing more and emit nothing."""
         self._stopped = True
         self._emit = _discard
-        if self._reading is not None:
-            self._reading.cancel()
+        self.stop_reading()
         self.is_full = False
         self._room.set()
         for part, call in self._calls.items():

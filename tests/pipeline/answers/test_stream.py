@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from abridge.apis.chat.reader import ChatReader
+from abridge.core.events import Event
 from abridge.middleware import AbridgeMiddleware
+from abridge.observability.record import SHUTTING_DOWN
 from tests.support.asgi import Call, begin
 from tests.support.deployments import settings_for
 from tests.support.loop_turns import MANY_CALLS, counting_calls
-from tests.support.streams import frame
+from tests.support.streams import completion, frame
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [], "input": "Hi"}
 HIDDEN: dict[str, Any] = {"reasoning": {"expose": "none"}, "summary": {"default": "off"}}
-MANY_BLOCKS = 20_000
+MANY_BLOCKS = 6_000
 MANY_CHOICES = 1_000
 DONE = b"data: [DONE]\n\n"
 
@@ -87,6 +92,29 @@ async def test_what_comes_after_a_large_frame_stays_after_it() -> None:
     assert "".join(shown) == "".join(texts)
 
 
+async def test_a_request_that_is_cancelled_while_a_large_frame_is_read_does_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, finish = threading.Event(), threading.Event()
+
+    def read(_: ChatReader, __: bytes) -> list[Event]:
+        started.set()
+        assert finish.wait(20)
+        return []
+
+    monkeypatch.setattr(ChatReader, "read", read)
+    request = begin_call(RESPONSES, chunk(choice({"content": "a" * (64 << 10)})))
+    try:
+        assert await asyncio.to_thread(started.wait, 20)
+        assert request.task is not None
+        request.task.cancel(SHUTTING_DOWN)
+        with pytest.raises(asyncio.CancelledError):
+            await request.task
+    finally:
+        finish.set()
+    assert b"shutting down" in request.data
+
+
 @pytest.mark.parametrize("path", [CHAT, MESSAGES])
 async def test_an_event_without_an_end_shares_the_memory_for_bodies(path: str) -> None:
     limits = {"body": 1 << 16, "bodies": 1 << 18, "client_share": 1}
@@ -94,3 +122,15 @@ async def test_an_event_without_an_end_shares_the_memory_for_bodies(path: str) -
     tables = {"limits": limits, "summary": {"default": "auto"}}
     received = await begin_call(path, stream, **tables).finish()
     assert b"waiting to be read" in received.data
+
+
+async def test_a_body_for_which_there_is_no_room_passes_as_it_came() -> None:
+    limits = {"body": 1 << 16, "bodies": 1 << 18, "client_share": 1}
+    body = completion({"role": "assistant", "reasoning_content": "Hm.", "content": "a" * (1 << 19)})
+    app = AbridgeMiddleware(
+        Upstream(Answer.json(body)),
+        settings_for(summary={"default": "auto"}, limits=limits),
+        registry=CollectorRegistry(),
+    )
+    received = await begin(app, CHAT, {**BODY, "stream": False}).finish()
+    assert received.json == body

@@ -72,6 +72,11 @@ class StreamAnswer:
             self._read_frames(frames)
 
     async def end(self, error: ErrorDetail | None = None) -> None:
+        if error is not None and self._runner.stop_reading():
+            self._ended = True  # the thread may still use the reader
+            self._runner.feed([ResponseEnded(None, None, ok=False, error=error)])
+            self._close_when_done()
+            return
         await self._runner.wait_for_reading()
         self._end(error)
 
