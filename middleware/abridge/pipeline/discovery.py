@@ -23,7 +23,7 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.errors import respell_error
 from abridge.apis.json import parse_object, string
 from abridge.apis.registry import UPSTREAM_APIS, fallbacks
-from abridge.caches import MODELS, is_short
+from abridge.caches import MODELS
 from abridge.config.settings import Route
 from abridge.errors import EndpointMissing
 from abridge.pipeline.trial import Trial
@@ -84,8 +84,7 @@ class ApiDiscovery:
         if found is api.upstream:
             return
         self._translated.add(api.name)
-        if is_short(model):
-            self._found[name, api.name, model] = found
+        self._found[name, api.name, model] = found
         if (name, api.name, found.name) not in self._said:
             self._said.add((name, api.name, found.name))
             _log.info(

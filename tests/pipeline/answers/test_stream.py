@@ -24,7 +24,7 @@ from tests.support.upstream import Answer, Upstream
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [], "input": "Hi"}
 HIDDEN: dict[str, Any] = {"reasoning": {"expose": "none"}, "summary": {"default": "off"}}
-MANY_BLOCKS = 6_000
+MANY_BLOCKS = 16_500
 MANY_CHOICES = 1_000
 DONE = b"data: [DONE]\n\n"
 
