@@ -75,7 +75,7 @@ API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "hi
 """The modules that each API has; one that clients speak has a `writer` as well."""
 
 BUDGETS = {"abridge.": 61_500, "abridge.apis.": 25_500}
-"""Lines of all modules of a folder together: a feature pays with lines that it makes unnecessary."""
+"""Lines of all modules of a folder: a feature pays with lines that it makes unnecessary."""
 
 
 class Import(NamedTuple):
