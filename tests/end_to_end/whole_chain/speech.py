@@ -62,6 +62,21 @@ class Speech:
     def calls(self) -> list[tuple[str, object]]:
         return [(part.name, json.loads(part.text)) for part in self.parts if part.kind == "call"]
 
+    def as_far_as_it_came(self) -> Speech:
+        """Return what was said before the cut, as if it were all: calls only if they are whole."""
+        pieces = self.pieces[: self.cut]
+        whole = {piece.part for piece in pieces if piece.last}
+        heard = [
+            number
+            for number, part in enumerate(self.parts)
+            if part.kind != "call" or number in whole
+        ]
+        said = [piece for piece in pieces if piece.part in heard]
+        texts = {number: [each.text for each in said if each.part == number] for number in heard}
+        parts = (replace(self.parts[number], pieces=tuple(texts[number])) for number in heard)
+        kept = (replace(piece, part=heard.index(piece.part)) for piece in said)
+        return replace(self, parts=tuple(parts), pieces=tuple(kept), cut=None)
+
     def returns_to(self, kind: Kind) -> bool:
         """Return whether a part of this kind goes on after another part was heard.
 

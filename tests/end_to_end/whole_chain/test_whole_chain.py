@@ -107,6 +107,8 @@ def test_an_answer_without_an_end_invents_none(
     if heard.failed:
         assert not (speech.ends and upstream in TELLS_ENDS and in_order(speech))
         return
+    if upstream == "gemini":  # whose streams have no end but the connection's
+        speech = speech.as_far_as_it_came()
     assert speech.cut is None
     assert_whole(heard, upstream, speech)
 
