@@ -31,13 +31,18 @@ _EXTRACTIVE = "abridge.summarizers.extractive"
 
 BOUNDED = {
     "abridge.apis.api.UpstreamApi.endpoint": _OWN,
+    "abridge.apis.tag_forms._form": _OWN,
     "abridge.config.warnings._ONE_OF_SEVERAL": _SETTINGS,
     "abridge.providers.profile._nest": _OWN,
+    "abridge.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,
     "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",
     "abridge.summarizers.model.languages.language_name": "a tag of a language, which is short",
     "abridge.summarizers.voice._beginnings": _OWN,
     f"{_EXTRACTIVE}.blocks._CODE": _LINES,
     f"{_EXTRACTIVE}.blocks._CODE_END": _LINES,
+    f"{_EXTRACTIVE}.cues._PLACE": _SENTENCES,
+    f"{_EXTRACTIVE}.cues.find_cues": _SENTENCES,
+    f"{_EXTRACTIVE}.doubts.score_doubts": _SENTENCES,
     f"{_EXTRACTIVE}.privacy.Privacy.covers": _SENTENCES,
     f"{_EXTRACTIVE}.privacy.RULES": _SENTENCES,
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
