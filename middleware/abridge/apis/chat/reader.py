@@ -166,7 +166,8 @@ class ChatReader:
             self._early_usage = chunk, carried
             return events
         events += self._read_chunk(chunk, carried, originals)
-        return [*events, *self._release_usage()] if self._is_last([]) else events
+        is_released = self._early_usage is not None and self._is_last([])
+        return [*events, *self._release_usage()] if is_released else events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
