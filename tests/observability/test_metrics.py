@@ -336,7 +336,7 @@ class TestModels:
         assert counted.value("requests_total", model="known") == 1
         assert counted.value("requests_total", model="other") == 1
 
-    @pytest.mark.parametrize("name", ["m" * 1_000_000, "half a \ud83d"], ids=["long", "half"])
+    @pytest.mark.parametrize("name", ["m" * 256, "half a \ud83d"], ids=["long", "half"])
     async def test_what_no_model_is_called(self, counted: Counted, name: str) -> None:
         app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
         await self.send(counted, app, name)

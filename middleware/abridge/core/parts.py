@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, islice
 from typing import TypeAlias
 
@@ -326,11 +325,16 @@ class Lane:
         self.held_since = self.due = None
 
 
-class Lanes(defaultdict[int | None, Lane]):
+class Lanes(dict[int | None, Lane]):
     """The lanes of a response by number, each made when it is first asked for."""
 
     def __init__(self, grace: float) -> None:
-        super().__init__(partial(Lane, grace))
+        super().__init__()
+        self._grace = grace
+
+    def __missing__(self, number: int | None) -> Lane:
+        lane = self[number] = Lane(self._grace)
+        return lane
 
     @property
     def all_items(self) -> Iterator[ReasoningItem]:
