@@ -152,7 +152,7 @@ class ChatHistory:
     def next_place(self) -> None:
         return None
 
-    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002
+    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002 -- Messages needs it
         return self._body
 
     @cached_property

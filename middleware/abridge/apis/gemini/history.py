@@ -101,7 +101,7 @@ class GeminiHistory:
     def next_place(self) -> None:
         return None
 
-    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002
+    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002 -- Messages needs it
         for content in objects(self._body.get("contents")):
             parts = objects(content.get("parts"))
             if any(map(_has_made_id, parts)):

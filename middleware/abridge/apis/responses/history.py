@@ -184,7 +184,7 @@ class ResponsesHistory:
         _, place = self._places
         return place
 
-    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002
+    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002 -- Messages needs it
         if self._input_turns:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
         return self._body
