@@ -56,7 +56,7 @@ MAY_ONLY_IMPORT = {
     "apis": {"errors", "caches", "core", "providers"},
     "attribution": {"errors", "core", "providers", "apis"},
     "config": {"errors", "http", "core", "providers", "apis"},
-    "page": {"http", "core", "apis", "observability", "client_keys"},
+    "page": {"http", "core", "apis", "observability", "config"},
 }
 """Folders that may import only some of those before them."""
 

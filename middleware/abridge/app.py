@@ -11,8 +11,8 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from abridge.apis.responses.api import RESPONSES
-from abridge.client_keys.client_key import CLIENT_KEY, key_name
 from abridge.client_keys.door import ClientKeys, open_keys
+from abridge.config.client_key import CLIENT_KEY, key_name
 from abridge.config.settings import Settings, check_settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import decoded_path, run_lifespan
@@ -78,6 +78,8 @@ class Abridge:
             ),
             keys=keys,
         )
+        if server.websockets is not False:
+            self._middleware.load_sessions()
         exposed = exposed_registry(registry)
         self.admin = AdminEndpoints("", self.health, exposed)
         routes = [

@@ -22,19 +22,12 @@ from abridge.apis.paths import OVERRIDING_HEADERS, model_in_path
 from abridge.apis.registry import counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
-from abridge.client_keys.client_key import CLIENT_KEY
-from abridge.client_keys.models import (
-    check_body,
-    check_endpoint,
-    check_path,
-    check_unread,
-    chooses_models,
-    must_read,
-)
+from abridge.config.client_key import CLIENT_KEY
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import (
+    CLOSING,
     NO_WEBSOCKET,
     answering_upgrade,
     decoded_path,
@@ -43,13 +36,21 @@ from abridge.http.asgi import (
     request_paths,
     run_lifespan,
 )
-from abridge.http.client_shares import ClientShares, client_of
+from abridge.http.client_shares import client_of
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
 from abridge.observability.record import RECORD, TRACE, Record, Sink, new_request_id
 from abridge.observability.tracing import create_tracing
+from abridge.pipeline.allowed_models import (
+    check_body,
+    check_endpoint,
+    check_path,
+    check_unread,
+    chooses_models,
+    must_read,
+)
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, Room, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
@@ -66,14 +67,13 @@ from abridge.pipeline.request import (
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, api_of_preflight
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
-from abridge.websocket.session import CLOSING, Session
-from abridge.websocket.turns import REMEMBERED_BYTES
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from abridge.client_keys.door import ClientKeys
+    from abridge.websocket.session import Sessions
 
 CLOSED_PATH = (
     "This path is closed: reasoning is hidden here, and its answers are not read. The setting "
@@ -127,8 +127,9 @@ class AbridgeMiddleware:
             )
         self._routes = self.settings.routes
         self._body_budget = MemoryBudget(self.settings.limits)
-        share = int(REMEMBERED_BYTES * self.settings.limits.client_share)
-        self._remembered = ClientShares(REMEMBERED_BYTES, share)
+        self._sessions: Sessions | None = None
+        if self.settings.server.websockets:
+            self.load_sessions()
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
         self._metrics_sink = MetricsSink(
@@ -188,15 +189,7 @@ class AbridgeMiddleware:
             ):
                 return
             with self._metrics_sink.metrics.websockets_open.track_inprogress():
-                await Session(
-                    self,
-                    scope,
-                    receive,
-                    send,
-                    limits=self.settings.limits,
-                    budget=self._body_budget,
-                    remembered=self._remembered,
-                ).run()
+                await self.load_sessions().serve(scope, receive, send)
         elif self._hides_raw and not self._open_paths.include_socket(*request_paths(scope)):
             await receive()
             error = RequestError(NO_WEBSOCKET, status=426, code="no_websocket")
@@ -211,6 +204,15 @@ class AbridgeMiddleware:
         wanted = self.settings.server.websockets
         is_served = CLOSING in scope if wanted is None else wanted
         return is_served and find_api(*request_paths(scope)) is RESPONSES
+
+    def load_sessions(self) -> Sessions:
+        """Return what serves WebSockets. It is loaded where the settings ask for it, or in the
+        sidecar, and then before any traffic: streams would wait for it."""
+        if self._sessions is None:
+            from abridge.websocket.session import Sessions  # noqa: PLC0415 -- mounted, seldom used
+
+            self._sessions = Sessions(self, self.settings.limits, self._body_budget)
+        return self._sessions
 
     async def _admits_socket(
         self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send

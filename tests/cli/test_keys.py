@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from abridge.cli.commands import main
 from abridge.cli.serving import startup_lines
-from abridge.client_keys.client_key import digest
 from abridge.client_keys.file import load_keys
+from abridge.config.client_key import digest
 from abridge.config.settings import Settings
 
 

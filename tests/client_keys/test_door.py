@@ -16,16 +16,16 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
 from abridge.client_keys import door
-from abridge.client_keys.client_key import (
+from abridge.client_keys.door import ClientKeys, open_keys
+from abridge.client_keys.file import Loaded, add_key, revoke_key
+from abridge.client_keys.limits import DAY
+from abridge.config.client_key import (
     MAX_KEYS,
     ClientKey,
     digest,
     key_name,
     new_key,
 )
-from abridge.client_keys.door import ClientKeys, open_keys
-from abridge.client_keys.file import Loaded, add_key, revoke_key
-from abridge.client_keys.limits import DAY
 from abridge.config.settings import Settings
 from abridge.core.usage import Tokens
 from abridge.errors import RequestError, SettingsError

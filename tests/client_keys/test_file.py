@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from abridge.client_keys.client_key import ClientKey, digest
 from abridge.client_keys.file import (
     MAX_FILE_BYTES,
     add_key,
@@ -18,6 +17,7 @@ from abridge.client_keys.file import (
     load_keys,
     revoke_key,
 )
+from abridge.config.client_key import ClientKey, digest
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 

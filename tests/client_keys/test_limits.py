@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from abridge.client_keys.client_key import ClientKey
 from abridge.client_keys.limits import DAY, Allowance, tokens_of
+from abridge.config.client_key import ClientKey
 from abridge.core.usage import Tokens
 from abridge.observability.record import Record
 

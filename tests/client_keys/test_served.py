@@ -21,12 +21,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from abridge.app import Abridge, create_app
-from abridge.client_keys.client_key import ClientKey, digest, new_key
 from abridge.client_keys.file import add_key, revoke_key
-from abridge.client_keys.models import MAX_ALTERNATIVES
+from abridge.config.client_key import ClientKey, digest, new_key
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
+from abridge.pipeline.allowed_models import MAX_ALTERNATIVES
 from tests.apis.messages import scripts
 from tests.support.servers import serve, until
 from tests.support.streams import (

@@ -10,14 +10,14 @@ import click
 from pydantic import ValidationError
 
 from abridge.cli.options import InvalidInput, Overview
-from abridge.client_keys.client_key import (
+from abridge.client_keys.file import add_key, load_keys, revoke_key
+from abridge.config.client_key import (
     ClientKey,
     digest,
     explain_key,
     new_key,
     parse_expiry,
 )
-from abridge.client_keys.file import add_key, load_keys, revoke_key
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
 

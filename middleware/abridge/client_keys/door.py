@@ -20,16 +20,16 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
 from abridge.apis.credentials import Header
-from abridge.client_keys.client_key import (
+from abridge.client_keys.file import KEYS_FILE_SETTING, Loaded, Stamp, current_stamp, load_keys
+from abridge.client_keys.limits import DAY, Allowance, tokens_of
+from abridge.client_keys.spent import SUFFIX, add_spent
+from abridge.config.client_key import (
     CLIENT_KEY,
     KEY_PREFIX,
     MAX_KEYS,
     ClientKey,
     digest,
 )
-from abridge.client_keys.file import KEYS_FILE_SETTING, Loaded, Stamp, current_stamp, load_keys
-from abridge.client_keys.limits import DAY, Allowance, tokens_of
-from abridge.client_keys.spent import SUFFIX, add_spent
 from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
 from abridge.observability.metrics import Metrics, metrics_for

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple, TypeAlias
 
-from abridge.client_keys.client_key import ClientKey, KeyTable, key_lines, parse_keys
+from abridge.config.client_key import ClientKey, KeyTable, key_lines, parse_keys
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from abridge.client_keys.client_key import ClientKey
+from abridge.config.client_key import ClientKey
 from abridge.core.usage import Tokens
 from abridge.observability.record import Record
 

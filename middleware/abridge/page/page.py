@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from abridge.apis.json import dumps
-from abridge.client_keys.client_key import key_name
+from abridge.config.client_key import key_name
 from abridge.http.asgi import get_header
 from abridge.http.hosts import is_allowed_host
 from abridge.page.journal import Journal

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort_limits import LoweredEffort
-from abridge.client_keys.client_key import has_budget
+from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.language import REASONING

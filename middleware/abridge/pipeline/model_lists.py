@@ -19,7 +19,7 @@ from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import objects, string
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import MODELS_PATH, model_in_path
-from abridge.client_keys.client_key import ClientKey, client_key
+from abridge.config.client_key import ClientKey, client_key
 from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
 from abridge.http.asgi import decoded_path, drop_headers, get_header

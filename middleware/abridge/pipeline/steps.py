@@ -32,7 +32,7 @@ from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
 from abridge.apis.user_text import last_user_text
-from abridge.client_keys.client_key import has_budget
+from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.tables import LimitSettings
 from abridge.config.upstreams import UpstreamSettings

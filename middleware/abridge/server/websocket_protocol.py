@@ -18,10 +18,10 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import CloseCode, Frame
 
 from abridge.config.tables import LimitSettings
+from abridge.http.asgi import CLOSING
 from abridge.http.client_shares import ClientShares, client_name
 from abridge.server.http_protocol import DISCARD_SECONDS, CountRefusal, reset
 from abridge.server.refusals import error_response, invalid
-from abridge.websocket.session import CLOSING
 
 MAX_FRAMES = 4096
 """Frames that a message may consist of."""

@@ -25,6 +25,7 @@ from abridge.apis.openai import mint_id
 from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
+from abridge.http.asgi import CLOSING
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.pipeline.body import MemoryBudget
 from abridge.pipeline.request import admit_values
@@ -38,12 +39,15 @@ from abridge.websocket.events import (
     warm_up_events,
     with_stream_id,
 )
-from abridge.websocket.turns import Turn, Turns, begin_turn, end_turn, write_body
+from abridge.websocket.turns import (
+    REMEMBERED_BYTES,
+    Turn,
+    Turns,
+    begin_turn,
+    end_turn,
+    write_body,
+)
 from abridge.work import CLIENT, LIGHT_BYTES, Work
-
-CLOSING = "abridge.closing"
-"""Scope key of an `asyncio.Event` that a server sets when it is about to close its connections.
-Without it, the server's own close is taken for the client's."""
 
 MAX_SECONDS = 3600.0
 """Seconds for which a connection is served, as at OpenAI."""
@@ -74,6 +78,32 @@ class Stream:
 
     waiting: deque[tuple[Create, ExitStack]] = field(default_factory=deque)
     task: asyncio.Task[None] | None = None
+
+
+class Sessions:
+    """Serves the connections of one application, which remember within a common limit.
+
+    `app` answers HTTP requests; `budget` holds what waits.
+    """
+
+    def __init__(self, app: ASGIApp, limits: LimitSettings, budget: MemoryBudget) -> None:
+        self._app = app
+        self._limits = limits
+        self._budget = budget
+        share = int(REMEMBERED_BYTES * limits.client_share)
+        self._remembered = ClientShares(REMEMBERED_BYTES, share)
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a connection until it is closed."""
+        await Session(
+            self._app,
+            scope,
+            receive,
+            send,
+            limits=self._limits,
+            budget=self._budget,
+            remembered=self._remembered,
+        ).run()
 
 
 class Session:

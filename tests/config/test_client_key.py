@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from abridge.client_keys.client_key import (
+from abridge.config.client_key import (
     MAX_KEYS,
     MAX_MODEL_CHARS,
     ClientKey,

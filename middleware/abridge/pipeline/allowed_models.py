@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from abridge.apis.json import as_object, parse_object, string
 from abridge.apis.paths import OpenPaths, all_read_alike
-from abridge.client_keys.client_key import ClientKey, client_key, has_budget
+from abridge.config.client_key import ClientKey, client_key, has_budget
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.http.asgi import request_paths
