@@ -14,9 +14,11 @@ EXTRAS = frozenset({"cryptography", "opentelemetry", "redis"})
 EXTRACTS = "abridge.summarizers.extractive.extract"
 
 LATER = frozenset({*EXTRAS, "aiohttp", EXTRACTS, "uvicorn", "uvloop", "httptools"}) | {
-    f"abridge.{folder}" for folder in ("server", "check", "demo")
+    f"abridge.sidecar.{folder}" for folder in ("server", "check", "demo")
 }
 """What an import of the package leaves for when it is used."""
+
+SIDECAR = "abridge.sidecar"
 
 MODEL = (
     "from abridge import AbridgeMiddleware, Settings; "
@@ -78,14 +80,39 @@ def words_printed(code: str) -> set[str]:
     return set(ran.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["abridge", "abridge.app", "abridge.cli.commands"])
+@pytest.mark.parametrize(
+    "module", ["abridge", "abridge.sidecar.app", "abridge.sidecar.cli.commands"]
+)
 def test_an_import_leaves_what_is_not_used_by_all(module: str) -> None:
     assert modules_after(f"import {module}") & LATER == set()
 
 
+@pytest.mark.parametrize(
+    ("server", "loaded"), [({}, set()), ({"websockets": True}, {SIDECAR, f"{SIDECAR}.websocket"})]
+)
+def test_what_is_mounted_loads_nothing_of_the_sidecar(
+    server: dict[str, bool], loaded: set[str]
+) -> None:
+    """But for what a setting asks for."""
+    modules = modules_after(
+        "from abridge import AbridgeMiddleware, Settings; "
+        f"AbridgeMiddleware(print, Settings(server={server}))"
+    )
+    folders = {".".join(name.split(".")[:3]) for name in modules if name.startswith(SIDECAR)}
+    assert folders == loaded
+
+
+def test_the_sidecar_has_all_loaded_before_any_traffic() -> None:
+    upstreams = [{"base_url": "http://127.0.0.1:1/v1"}]
+    modules = modules_after(
+        f"from abridge import create_app, Settings; create_app(Settings(upstreams={upstreams}))"
+    )
+    assert f"{SIDECAR}.websocket.session" in modules
+
+
 def test_the_server_imports_no_extras() -> None:
-    modules = modules_after("import abridge.cli.serving")
-    assert modules & {*EXTRAS, "abridge.check", "abridge.demo"} == set()
+    modules = modules_after("import abridge.sidecar.cli.serving")
+    assert modules & {*EXTRAS, "abridge.sidecar.check", "abridge.sidecar.demo"} == set()
 
 
 def test_nothing_is_imported_in_the_middle_of_traffic() -> None:

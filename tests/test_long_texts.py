@@ -34,7 +34,7 @@ BOUNDED = {
     "abridge.apis.tag_forms._form": _OWN,
     "abridge.config.warnings._ONE_OF_SEVERAL": _SETTINGS,
     "abridge.providers.profile._nest": _OWN,
-    "abridge.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,
+    "abridge.sidecar.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,
     "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",
     "abridge.summarizers.model.languages.language_name": "a tag of a language, which is short",
     "abridge.summarizers.voice._beginnings": _OWN,

@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from abridge.apis import sse
-from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
+from abridge.sidecar.app import create_app
 from abridge.summarizers.summarizer import Summarizer
 from tests.support.asgi import Call, begin, call, scope_for
 from tests.support.attribution import attribution_texts, without_attributions

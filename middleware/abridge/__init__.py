@@ -3,6 +3,12 @@
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abridge.sidecar.app import create_app
+    from abridge.sidecar.proxy.proxy import Proxy
 
 
 @contextmanager
@@ -22,7 +28,6 @@ def _without_collecting() -> Iterator[None]:
 
 
 with _without_collecting():
-    from abridge.app import create_app
     from abridge.attribution import attribute
     from abridge.config.review import ReviewSettings
     from abridge.config.settings import Settings
@@ -49,7 +54,6 @@ with _without_collecting():
         UpstreamBroken,
     )
     from abridge.middleware import AbridgeMiddleware
-    from abridge.proxy.proxy import Proxy
 
 __all__ = [
     "AbridgeError",
@@ -79,3 +83,16 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+_OF_SIDECAR = {"create_app": "abridge.sidecar.app", "Proxy": "abridge.sidecar.proxy.proxy"}
+"""Names for which a module is loaded once they are asked for: an application that only mounts the
+middleware does not carry a sidecar."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_SIDECAR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with _without_collecting():
+        found = globals()[name] = getattr(import_module(_OF_SIDECAR[name]), name)
+    return found

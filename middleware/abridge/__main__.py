@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abridge.cli.commands import main
+from abridge.sidecar.cli.commands import main
 
 if __name__ == "__main__":  # worker processes import this module, too
     main()

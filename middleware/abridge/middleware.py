@@ -72,8 +72,8 @@ from abridge.work import CLIENT, LIGHT_BYTES, Work
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from abridge.client_keys.door import ClientKeys
-    from abridge.websocket.session import Sessions
+    from abridge.sidecar.client_keys.door import ClientKeys
+    from abridge.sidecar.websocket.session import Sessions
 
 CLOSED_PATH = (
     "This path is closed: reasoning is hidden here, and its answers are not read. The setting "
@@ -209,7 +209,7 @@ class AbridgeMiddleware:
         """Return what serves WebSockets. It is loaded where the settings ask for it, or in the
         sidecar, and then before any traffic: streams would wait for it."""
         if self._sessions is None:
-            from abridge.websocket.session import Sessions  # noqa: PLC0415 -- mounted, seldom used
+            from abridge.sidecar.websocket.session import Sessions  # noqa: PLC0415 -- mounted, seldom used
 
             self._sessions = Sessions(self, self.settings.limits, self._body_budget)
         return self._sessions

@@ -13,8 +13,8 @@ import httpx
 import orjson
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
 from abridge.config.settings import Settings
+from abridge.sidecar.app import create_app
 from tests.benchmarks import contenders
 from tests.benchmarks.load import Job
 from tests.benchmarks.options import Options

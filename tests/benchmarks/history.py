@@ -16,9 +16,9 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.memory.opened_blobs import OpenedBlobs
+from abridge.sidecar.app import create_app
 from tests.apis.messages.scripts import message
 from tests.benchmarks.options import Options
 from tests.benchmarks.results import Finding, Row, middle

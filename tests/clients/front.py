@@ -9,7 +9,7 @@ from typing import Any
 from openai import AsyncOpenAI
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
+from abridge.sidecar.app import create_app
 from tests.support.deployments import settings_for
 from tests.support.servers import serve
 from tests.support.summarizers import Scripted

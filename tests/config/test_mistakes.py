@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from abridge.cli.commands import main
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
+from abridge.sidecar.cli.commands import main
 
 FILE = "abridge.toml"
 
@@ -43,7 +43,7 @@ def refused(
 @pytest.fixture(autouse=True)
 def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have what is not refused fail, rather than be served."""
-    monkeypatch.delattr("abridge.cli.serving.create_app")
+    monkeypatch.delattr("abridge.sidecar.cli.serving.create_app")
 
 
 @pytest.mark.parametrize(

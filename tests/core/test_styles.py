@@ -46,7 +46,7 @@ def test_parts_are_made_live_in_some_styles(style: SummaryStyle) -> None:
 
 
 def test_the_page_offers_every_style() -> None:
-    page = files("abridge.page").joinpath("files/page.html").read_text()
+    page = files("abridge.sidecar.page").joinpath("files/page.html").read_text()
     (select,) = re.findall(r'<select id="style">(.*?)</select>', page, re.DOTALL)
     assert re.findall(r"<option>(\w+)</option>", select) == list(STYLES)
 

@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from abridge.demo.model import scripted_model
+from abridge.sidecar.demo.model import scripted_model
 from tests.deploy.rule import RUNBOOKS, rules
 from tests.grafana.prometheus import Prometheus, prometheus
 from tests.support.redis_server import free_port

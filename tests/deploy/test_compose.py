@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from abridge.cli.options import nest_options
 from abridge.config.loading import load_settings
 from abridge.config.settings import Settings
-from abridge.demo.model import scripted_model
 from abridge.http.hosts import is_allowed_host
-from abridge.server.serve import CANCEL_SECONDS
+from abridge.sidecar.cli.options import nest_options
+from abridge.sidecar.demo.model import scripted_model
+from abridge.sidecar.server.serve import CANCEL_SECONDS
 from tests.deploy.dockerfile import ROOT, environment
 
 DEPLOY = ROOT / "deploy"

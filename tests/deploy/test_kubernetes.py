@@ -16,10 +16,10 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.config.warnings import settings_warnings
-from abridge.server.serve import CANCEL_SECONDS
+from abridge.sidecar.app import create_app
+from abridge.sidecar.server.serve import CANCEL_SECONDS
 from tests.deploy.dockerfile import ROOT, image
 from tests.deploy.manifests import (
     FORMS,

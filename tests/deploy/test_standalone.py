@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from abridge.demo.model import scripted_model
+from abridge.sidecar.demo.model import scripted_model
 from tests.deploy.manifests import Object, abridges, built, containers, one, pod, variables
 from tests.support.redis_server import Server
 from tests.support.servers import serve

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from abridge.config.settings import Settings
-from abridge.server.serve import CANCEL_SECONDS
+from abridge.sidecar.server.serve import CANCEL_SECONDS
 from tests.deploy.dockerfile import ROOT
 
 UNIT = ROOT / "deploy" / "systemd" / "abridge.service"

@@ -13,11 +13,11 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ByteSize
 from pydantic.fields import FieldInfo
 
-from abridge.cli.commands import serve
 from abridge.config.field_docs import unit_of
 from abridge.config.setting_types import BYTES, Table
 from abridge.config.settings import Settings
 from abridge.config.upstreams import UpstreamSettings
+from abridge.sidecar.cli.commands import serve
 
 FOLDER = Path(__file__).parent
 

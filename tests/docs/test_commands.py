@@ -42,11 +42,11 @@ import click
 import pytest
 import yaml
 
-from abridge.cli.commands import main, serve
-from abridge.cli.options import nest_options
-from abridge.cli.serving import startup_lines
 from abridge.config.loading import load_settings
 from abridge.errors import AbridgeError, SettingsError
+from abridge.sidecar.cli.commands import main, serve
+from abridge.sidecar.cli.options import nest_options
+from abridge.sidecar.cli.serving import startup_lines
 from tests.docs.pages import (
     ADDRESS,
     PAGES,

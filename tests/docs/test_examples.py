@@ -24,10 +24,10 @@ from typing import Any
 import httpx
 import pytest
 
-from abridge.demo.model import scripted_model
-from abridge.demo.script import ANSWER, LATER_ANSWER, NOTE
+from abridge.sidecar.demo.model import scripted_model
+from abridge.sidecar.demo.script import ANSWER, LATER_ANSWER, NOTE
 from tests.docs.pages import ROOT, Block, assert_printed, blocks_of, with_readers_own
-from tests.page.chromium import Tab, chromium, new_tab
+from tests.sidecar.page.chromium import Tab, chromium, new_tab
 from tests.support.servers import HANG, serve, unused_address
 from tests.support.sidecar import environment, sidecar
 from tests.support.streams import message_item, reasoning_item, responses_stream

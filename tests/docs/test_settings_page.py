@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from abridge.cli.commands import serve
 from abridge.config.settings import Settings
+from abridge.sidecar.cli.commands import serve
 from tests.docs.settings import Section, sections_of, settings_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
+from abridge.sidecar.app import create_app
 from tests.end_to_end.chat_ways import ROLE, SECRET, STOP, THOUGHT
 from tests.end_to_end.translation.turn import PATHS, request_body
 from tests.support.asgi import Call, call

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
+from abridge.sidecar.app import create_app
 from tests.apis.messages import scripts as messages
 from tests.support.asgi import begin, call
 from tests.support.deployments import settings_for

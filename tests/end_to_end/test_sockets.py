@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
+from abridge.sidecar.app import create_app
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import settings_for
 from tests.support.servers import Peer, Script, chunk, connect, listen, serve, soon, stalled, until

@@ -1,6 +1,6 @@
 """Test a request that moves on to another upstream, with another API, and a conversation that does.
 
-`tests/proxy/test_failover.py` has the failures themselves, on real sockets.
+`tests/sidecar/proxy/test_failover.py` has the failures themselves, on real sockets.
 """
 
 from __future__ import annotations

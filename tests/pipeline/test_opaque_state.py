@@ -10,9 +10,9 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.pipeline.trial import MAX_ERROR_BYTES
+from abridge.sidecar.app import create_app
 from tests.pipeline.test_renaming import PATHS, answer_of
 from tests.support.asgi import call
 from tests.support.deployments import build_app

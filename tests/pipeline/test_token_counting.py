@@ -9,7 +9,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
+from abridge.sidecar.app import create_app
 from tests.support.asgi import Call, begin
 from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app, settings_for
 from tests.support.messages_checker import check_error

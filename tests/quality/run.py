@@ -11,8 +11,8 @@ from typing import Any, cast
 from openai import AsyncOpenAI
 from prometheus_client import CollectorRegistry
 
-from abridge.app import create_app
 from abridge.config.settings import Settings
+from abridge.sidecar.app import create_app
 from tests.quality.corpus import Reasoning
 from tests.quality.upstream import Thinker
 from tests.support.servers import serve

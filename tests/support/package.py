@@ -28,11 +28,11 @@ MAX_DEPTH = 6
 
 NOT_CALLED = {
     "abridge.__main__": "runs the command",
-    "abridge.cli": "reads what its user types",
-    "abridge.demo": "shows what it was written to show",
-    "abridge.check": "reads the settings, and what the operator's own servers answer",
+    "abridge.sidecar.cli": "reads what its user types",
+    "abridge.sidecar.demo": "shows what it was written to show",
+    "abridge.sidecar.check": "reads the settings, and what the operator's own servers answer",
     "abridge.config": "reads the settings",
-    "abridge.server": "reads heads, which are bounded, and starts processes",
+    "abridge.sidecar.server": "reads heads, which are bounded, and starts processes",
 }
 """Folders of which no function is called here, and why."""
 

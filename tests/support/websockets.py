@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 from websockets.asyncio.client import ClientConnection, connect
 
-from abridge.app import create_app
 from abridge.config.settings import Settings
-from abridge.server.browser_guard import BrowserGuard
-from abridge.server.serve import HttpServer, listen, listener_url
+from abridge.sidecar.app import create_app
+from abridge.sidecar.server.browser_guard import BrowserGuard
+from abridge.sidecar.server.serve import HttpServer, listen, listener_url
 from tests.support.checker import ResponsesStream, check_responses
 from tests.support.deployments import settings_for
 from tests.support.servers import serve, soon

@@ -21,7 +21,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from abridge.config.tables import LimitSettings
-from abridge.server.http_protocol import protocol_factory
+from abridge.sidecar.server.http_protocol import protocol_factory
 from tests.campaigns.fuzz.case import Case, Json, latin
 from tests.campaigns.fuzz.mutations import cut, harm_bytes
 from tests.campaigns.fuzz.run import Watch

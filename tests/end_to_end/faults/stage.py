@@ -20,12 +20,12 @@ from weakref import WeakSet
 from prometheus_client import CollectorRegistry
 from prometheus_client.samples import Sample
 
-from abridge.app import create_app
 from abridge.core.sequencer import Sequencer
 from abridge.pipeline.client import Clock
 from abridge.pipeline.exchange import Exchange
 from abridge.pipeline.exchange_plan import FIRST_SHARE
-from abridge.proxy.calls import log_in_one_line
+from abridge.sidecar.app import create_app
+from abridge.sidecar.proxy.calls import log_in_one_line
 from tests.end_to_end.faults.dialects import Dialect
 from tests.end_to_end.faults.players import Player, serve_player
 from tests.end_to_end.faults.replies import Reply, reply

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from starlette.types import Receive, Scope, Send
 
-from abridge.cli.commands import main
 from abridge.observability.tracing.export import RepeatFilter
+from abridge.sidecar.cli.commands import main
 from tests.support.servers import HANG, serve, unused_address
 from tests.support.sidecar import sidecar
 from tests.support.spans import TRACE, TRACEPARENT

@@ -20,11 +20,11 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.exposition import generate_latest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from abridge.app import create_app
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError, SummarizerError
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.tracing import create_tracing
+from abridge.sidecar.app import create_app
 from tests.support.asgi import begin, call
 from tests.support.deployments import Form, build_app, transport_to
 from tests.support.servers import until
@@ -675,7 +675,7 @@ class TestWithout:
 OFF = """
 import asyncio, sys
 sys.modules["opentelemetry"] = None
-import abridge.cli
+import abridge.sidecar.cli
 from abridge import AbridgeMiddleware, Settings
 
 async def app(scope, receive, send):

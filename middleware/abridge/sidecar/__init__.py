@@ -1,0 +1,1 @@
+"""The sidecar: all that only `abridge serve` and the other commands need."""

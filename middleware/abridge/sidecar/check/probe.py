@@ -1,0 +1,248 @@
+"""Probe an upstream's API with one tiny request for answer, streaming, reasoning and usage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+
+import httpx
+
+from abridge.apis import sse
+from abridge.apis.api import Reader, UpstreamApi
+from abridge.apis.chat.reasoning import find_reasoning_fields
+from abridge.apis.defaults import RequestDefaults
+from abridge.apis.display import Display
+from abridge.apis.json import objects, parse_object
+from abridge.apis.registry import APIS
+from abridge.apis.tags import TagSplitter
+from abridge.core.conversation import Json
+from abridge.core.events import (
+    ContentDelta,
+    ErrorReported,
+    Event,
+    NativeSummary,
+    ReasoningDelta,
+    ResponseEnded,
+    UsageReported,
+)
+from abridge.providers.profile import ApiName, Profile
+from abridge.sidecar.check.reach import CheckTarget, Finding, describe_error, read_chunks
+
+QUESTION = "Which is larger, 9.11 or 9.9? Answer in one word."
+
+MAX_TOKENS = 512
+"""Enough for reasoning to begin, and for most models to finish."""
+
+MAX_TEXT_CHARS = 16 << 10
+"""Characters of the answer in which thinking is looked for."""
+
+REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
+    "chat": lambda profile: {
+        "messages": [{"role": "user", "content": QUESTION}],
+        profile.max_tokens_field: MAX_TOKENS,
+        "stream_options": {"include_usage": True},
+    },
+    "responses": lambda _: {
+        "input": QUESTION,
+        "max_output_tokens": MAX_TOKENS,
+        "store": False,
+    },
+    "messages": lambda _: {
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": MAX_TOKENS,
+    },
+    "gemini": lambda _: {
+        "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
+        "generationConfig": {"maxOutputTokens": MAX_TOKENS},
+    },
+}
+
+API_NAMES: Mapping[str, str] = {
+    "chat": "Chat Completions",
+    "responses": "Responses",
+    "messages": "Messages",
+    "gemini": "Gemini",
+}
+
+
+@dataclass(slots=True)
+class _ProbeResult:
+    """The observations made on one response."""
+
+    started: float
+    first_text_after: float | None = None  # seconds to the first text
+    has_raw: bool = False
+    has_native: bool = False
+    text: str = ""  # of the answer, up to `MAX_TEXT_CHARS`
+    is_inline: bool = False  # messages on Responses have reasoning in them
+    is_broken: bool = False
+    is_missing: bool = False  # upstream does not have the API
+    has_usage: bool = False
+    reasoning_fields: set[str] = field(default_factory=set)
+
+    def observe(self, event: Event) -> None:
+        has_text = isinstance(event, ReasoningDelta | NativeSummary | ContentDelta) and bool(
+            event.text
+        )
+        if has_text and self.first_text_after is None:
+            self.first_text_after = monotonic() - self.started
+        if isinstance(event, ContentDelta):
+            self.text += event.text[: MAX_TEXT_CHARS - len(self.text)]
+        self.has_raw |= isinstance(event, ReasoningDelta) and has_text
+        self.has_native |= isinstance(event, NativeSummary) and has_text
+        self.is_broken |= isinstance(event, ErrorReported) or (
+            isinstance(event, ResponseEnded) and not event.ok
+        )
+        self.has_usage |= (
+            isinstance(event, UsageReported | ResponseEnded) and event.usage is not None
+        )
+
+
+@dataclass(slots=True, frozen=True)
+class ProbeReport:
+    """What is to be said of one API, and how well its clients see the model's reasoning."""
+
+    api: ApiName
+    finding: Finding
+    shows_reasoning: bool = False  # apart from the answer
+    is_inline: bool = False  # it stands in the answer
+    is_missing: bool = False  # upstream does not have the API
+
+
+@dataclass(slots=True, frozen=True)
+class Probe:
+    """Asks the APIs of one upstream."""
+
+    target: CheckTarget
+    model: str
+    profile: Profile
+    defaults: RequestDefaults  # the upstream's
+    subject: str
+
+    async def ask(self, api: UpstreamApi) -> ProbeReport:
+        """Send one streaming request. A 404 or 405 is a note, not a fault: there is no such API."""
+        addressed = {} if api.names_model_in_path else {"model": self.model, "stream": True}
+        body = {**addressed, **REQUEST_BODIES[api.name](self.profile)}
+        for client_api in [row for row in APIS if row.upstream is api]:
+            self.defaults.fill(body, client_api, self.profile)
+        self.profile.drop_rejected(body, self.model)
+        result = _ProbeResult(monotonic())
+        finding = await self._send(api, body, result)
+        shows_reasoning = finding.grade == "ok" and (result.has_raw or result.has_native)
+        return ProbeReport(api.name, finding, shows_reasoning, result.is_inline, result.is_missing)
+
+    async def _send(self, api: UpstreamApi, body: Json, result: _ProbeResult) -> Finding:
+        subject = f"{self.subject}, {API_NAMES[api.name]}"
+        reader = api.translating_reader(self.profile, Display(), MAX_TOKENS * 64)
+        path = api.endpoint(self.model, stream=True)
+        try:
+            async with self.target.send_request(path, body, api.headers) as response:
+                content_type = response.headers.get("content-type", "")
+                streams = content_type.startswith("text/event-stream")
+                if response.status_code == 200:
+                    await (_read_stream if streams else _read_whole)(response, reader, result)
+        except httpx.TransportError as error:
+            return Finding(subject, describe_error(error), "fault")
+        if api.name == "responses":
+            observed = reader.observed().inline_on_responses
+            result.is_inline = observed or _has_thinking(result.text, self.profile)
+        if response.status_code in (404, 405):
+            result.is_missing = True
+            return Finding(subject, f"is not available ({response.status_code})", "note")
+        if response.status_code != 200:
+            return Finding(subject, f"answers with status {response.status_code}", "fault")
+        if result.is_broken:
+            return Finding(subject, "sends what cannot be read, or broke off", "fault")
+        return Finding(subject, _describe(result, streams=streams), "ok" if streams else "note")
+
+
+def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None:
+    """Return a note if clients of Responses would be served better over Chat Completions, where the
+    server keeps apart what it does not on Responses."""
+    by_api = {report.api: report for report in reports}
+    chat, responses = by_api.get("chat"), by_api.get("responses")
+    if chat is None or responses is None or not chat.shows_reasoning or responses.is_missing:
+        return None
+    if responses.finding.grade == "ok" and responses.shows_reasoning:
+        return None
+    reason = "stands inside its messages" if responses.is_inline else "does not show"
+    text = f'api = "chat" would serve clients better: on Responses the reasoning {reason}'
+    return Finding(subject, text, "note")
+
+
+def describe_discovery(
+    reports: Iterable[ProbeReport], subject: str, *, finds_out: bool
+) -> Finding | None:
+    """Return what becomes of clients whose API upstream lacks, if it has one to fall back to:
+    where `finds_out`, they are served over that."""
+    by_api = {report.api: report for report in reports}
+    served = {name for name, report in by_api.items() if report.finding.grade == "ok"}
+    missing = [
+        API_NAMES[row.name]
+        for row in APIS
+        if row.name in by_api and by_api[row.name].is_missing and served & {*row.fallbacks}
+    ]
+    if not missing:
+        return None
+    clients = f"clients of {' and '.join(missing)}"
+    if finds_out:
+        return Finding(subject, f"{clients} are served over an API that it has")
+    return Finding(subject, f'api = "auto" would serve {clients}, too', "note")
+
+
+def _has_thinking(text: str, profile: Profile) -> bool:
+    """Return whether a text begins with thinking, closed or cut off, or has the end of some that
+    the model's template opened."""
+    pieces = TagSplitter(profile.tags).feed(text)
+    return any(piece.kind == "raw" for piece in pieces) or any(
+        tag.closing in text for tag in profile.tags
+    )
+
+
+async def _read_stream(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:
+    decoder = sse.FrameDecoder(1 << 20)
+    async for chunk in read_chunks(response):
+        for frame in decoder.feed(chunk):
+            result.reasoning_fields |= _reasoning_fields(sse.frame_data(frame) or b"")
+            for event in reader.read(frame):
+                result.observe(event)
+    for event in reader.end():
+        result.observe(event)
+
+
+async def _read_whole(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:
+    body = b"".join([chunk async for chunk in read_chunks(response)])
+    result.reasoning_fields |= _reasoning_fields(body)
+    for event in reader.read_whole(body):
+        result.observe(event)
+
+
+def _reasoning_fields(data: bytes) -> set[str]:
+    """Return the names of the Chat Completions fields that carry reasoning."""
+    choices = objects((parse_object(data) or {}).get("choices"))
+    messages = [choice.get("delta") or choice.get("message") or {} for choice in choices]
+    return {
+        name
+        for message in messages
+        if isinstance(message, dict)
+        for name in find_reasoning_fields(message)
+    }
+
+
+def _describe(result: _ProbeResult, *, streams: bool) -> str:
+    parts = ["streams" if streams else "answers, but does not stream"]
+    fields = " and ".join(sorted(result.reasoning_fields))
+    if result.is_inline:
+        parts.append("reasoning in tags inside its messages")
+    elif result.has_raw:
+        parts.append(f"reasoning in {fields or 'items of its own or in tags'}")
+    if result.has_native:
+        parts.append("summaries of its own")
+    if not (result.has_raw or result.has_native or result.is_inline):
+        parts.append("no reasoning seen")
+    if result.first_text_after is not None:
+        parts.append(f"first word after {result.first_text_after:.2f} s")
+    if not result.has_usage:
+        parts.append("no usage reported")
+    return "; ".join(parts)

@@ -1,0 +1,5 @@
+"""The `abridge` command."""
+
+from abridge.sidecar.cli.commands import main
+
+__all__ = ["main"]

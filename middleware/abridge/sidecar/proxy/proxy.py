@@ -1,0 +1,365 @@
+"""An ASGI app that forwards each request to an upstream, unaware of reasoning.
+
+Theory of operation. The middleware around it, if there is one, has chosen the upstream and left its
+choice in the scope. Once the response's headers are in, the body is forwarded chunk by chunk, each
+sent before the next is read, so that a slow client slows down its own upstream. Where `send` offers
+to write without awaiting, that happens as a chunk comes, and no task is woken. When the client
+leaves, this ends as at a timeout: what is awaited is cancelled, and the response closed.
+Abridge's own server calls when a client leaves; with others, or while a request's body is still
+coming, a task waits for it.
+
+A failure before the headers becomes an error response in the API's error shape. After them it is
+too late for one: `UpstreamBroken` is raised, and the server breaks the client's connection as
+upstream broke its own. Likewise a request that a stopping server cancels gets an error response
+only before the headers; one that is cancelled otherwise is left to whoever cancelled it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any, cast
+
+import httpx
+from prometheus_client import CollectorRegistry
+from starlette.types import Receive, Scope, Send
+
+from abridge.config.settings import FAILS_OVER, ROUTE, Settings, check_settings
+from abridge.http.asgi import (
+    NO_WEBSOCKET,
+    answering_upgrade,
+    call_on_leave,
+    find_write_at_once,
+    get_header,
+)
+from abridge.http.client_shares import ClientShares, client_of
+from abridge.http.flag import Flag
+from abridge.http.transport import Response, Transport
+from abridge.observability.metrics import metrics_for
+from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
+from abridge.sidecar.proxy.calls import (
+    TRANSPORT_ERRORS,
+    UpstreamCaller,
+    classify_failure,
+    log_failure,
+    upstream_broken_error,
+)
+from abridge.sidecar.proxy.errors import error_response, retry_later_response
+from abridge.sidecar.proxy.models import is_models_request, join_models
+from abridge.sidecar.proxy.response_heads import ResponseHeads
+from abridge.sidecar.proxy.targets import UpstreamTarget, make_instance
+
+NOTICE_SECONDS = 1.0
+"""Seconds for a request that a stopping server cancels to send its error response."""
+
+KEPT_FOR_OTHERS = 0.1
+"""Share of the requests at once that a client who has all the others does not get, unless a client
+may have all of everything."""
+
+READ_AHEAD = 256 << 10
+"""Bytes of a request body that are read before upstream takes them."""
+
+
+class Proxy:
+    """Forwards to the upstreams of `settings`, each of which needs a `base_url`.
+
+    An upstream with an `api_key_env` is called with that key, which is read once, here; mount
+    `AbridgeMiddleware` before it, which decides what clients that share a key may reach. Any other
+    gets the client's credential only if its settings say so. Requests go out by `transport` if it
+    is given, and are counted on `registry`, or on the default one. Raises SettingsError.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        transport: httpx.AsyncBaseTransport | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        check_settings(settings)
+        limits = settings.limits
+        self._metrics = metrics_for(registry)
+        self._metrics.requests_in_flight_limit.inc(limits.in_flight)
+        instance = make_instance()
+        self._targets = {
+            route.upstream.name: UpstreamTarget.from_route(route, instance)
+            for route in settings.routes
+        }
+        self._default = settings.routes[0]
+        transport = transport or Transport(
+            connect=limits.connect, headers=limits.headers, idle=limits.idle
+        )
+        heads = ResponseHeads(settings.server.allowed_origins)
+        self._caller = UpstreamCaller(transport, self._metrics, heads)
+        self._list_limit = limits.body
+        kept = int(limits.in_flight * min(KEPT_FOR_OTHERS, 1 - limits.client_share))
+        self._slots = ClientShares(limits.in_flight, limits.in_flight - kept)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._admit(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await _send_response(_no_websocket(scope), answering_upgrade(scope, send))
+        elif scope["type"] == "lifespan":
+            await self._run_lifespan(receive, send)
+
+    async def aclose(self) -> None:
+        """Close the connections to upstream; a later request opens new ones."""
+        await self._caller.aclose()
+
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if get_header(scope["headers"], b"upgrade").lower() == b"websocket":
+            await _send_response(_no_websocket(scope), send)
+            return
+        client = _ClientStream(receive)
+        if (body := await client.read_body()) is None:
+            return
+        name = client_of(scope)
+        if not self._slots.take(name, 1):  # once the body has begun: idle clients take no slot
+            self._metrics.refusals.labels("overloaded").inc()
+            _update_record(scope, status=503, code="overloaded")
+            await _send_response(
+                retry_later_response(scope, "overloaded", "Too many requests are under way."), send
+            )
+            return
+        target = self._targets[scope.get(ROUTE, self._default).upstream.name]
+        in_flight = self._metrics.requests_in_flight.labels(target.name)
+        in_flight.inc()
+        try:
+            await self._forward(target, scope, client, body, send)
+        finally:
+            in_flight.dec()
+            self._slots.give_back(name, 1)
+
+    async def _forward(
+        self,
+        target: UpstreamTarget,
+        scope: Scope,
+        client: _ClientStream,
+        body: bytes | _ClientStream,
+        send: Send,
+    ) -> None:
+        response = None
+        try:
+            with client.watch():
+                response = await self._call_upstream(target, scope, body)
+                _update_record(scope, status=response.status)
+                with suppress(OSError):  # how a server reports that the client has left
+                    await _send_response(response, send)
+        except asyncio.CancelledError as error:
+            if not client.disconnected:
+                cause = cancellation_cause(error)
+                unanswered = cause == SHUTTING_DOWN and response is None
+                _update_record(scope, status=503 if unanswered else None, code=cause)
+                if unanswered:
+                    await _send_shutdown_notice(scope, send)
+            raise
+        except OSError:
+            if not client.disconnected:
+                raise
+        except httpx.TransportError as error:
+            if not client.disconnected:
+                failure = classify_failure(error)
+                self._caller.count_failure(target, failure)
+                _update_record(scope, code=failure.code)
+                raise upstream_broken_error(failure, target) from error
+        finally:
+            try:
+                if response is not None:
+                    await response.aclose()
+            finally:
+                await client.stop_watching()  # raises what `receive` raised meanwhile
+
+    async def _call_upstream(
+        self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
+    ) -> Response:
+        if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
+            return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
+        try:
+            if scope.get(FAILS_OVER) and isinstance(body, bytes):
+                return await self._caller.call_or_fail_over(target, scope, body)
+            return await self._caller.call(target, scope, body)
+        except TRANSPORT_ERRORS as error:
+            log_failure(error, target)
+            failure = classify_failure(error)
+            _update_record(scope, code=failure.code)
+            return error_response(scope, failure.status, failure.code, failure.message)
+
+
+class _ClientStream(httpx.AsyncByteStream):
+    """Reads the client's `receive`: first the request body, then the disconnect.
+
+    While the client is watched, that alone reads, at most `READ_AHEAD` bytes ahead of upstream: so
+    it is noticed that the client has left even if upstream does not read the body.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._chunks: list[bytes] = []
+        self._unread_bytes = 0
+        self._more_body = True
+        self._changed = Flag()  # set by each message received, and each chunk taken
+        self._watch = _Watch()
+        self._watcher: asyncio.Task[None] | None = None
+        self.disconnected = False
+
+    async def read_body(self) -> bytes | _ClientStream | None:
+        """Return the body if it came whole, else a stream of it; None if the client has left."""
+        await self._receive_message()
+        if self.disconnected:
+            return None
+        return self if self._more_body else self._take_chunks()
+
+    def __aiter__(self) -> _ClientStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._more_body and not self._chunks:
+            self._changed.clear()
+            await self._changed.wait()
+        if self.disconnected:
+            raise OSError("the client has left")
+        if not self._chunks:
+            raise StopAsyncIteration
+        return self._take_chunks()
+
+    def watch(self) -> _Watch:
+        """Return a context in which what is awaited is cancelled once the client leaves.
+
+        The server tells that by a call if it can, and nothing of the body is to come. Otherwise
+        a task waits for it.
+        """
+        if self._more_body or not call_on_leave(self._receive, self._leave):
+            self._watcher = asyncio.create_task(self._wait_until_it_leaves())
+        return self._watch
+
+    async def stop_watching(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            await _cancel_task(watcher)
+
+    async def _wait_until_it_leaves(self) -> None:
+        try:
+            while not self.disconnected:
+                await self._wait_for_room()
+                await self._receive_message()
+        finally:
+            self._watch.end()
+
+    def _leave(self) -> None:
+        self.disconnected = True
+        self._watch.end()
+
+    async def _wait_for_room(self) -> None:
+        while self._unread_bytes >= READ_AHEAD:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _receive_message(self) -> None:
+        message = await self._receive()
+        self.disconnected = message["type"] == "http.disconnect"
+        self._chunks.append(message.get("body", b""))
+        self._unread_bytes += len(self._chunks[-1])
+        self._more_body = message.get("more_body", False)
+        self._changed.set()
+
+    def _take_chunks(self) -> bytes:
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._unread_bytes = 0
+        self._changed.set()
+        return data
+
+
+class _Watch:
+    """A context that ends early: what its task awaits is cancelled, and the cancellation taken back
+    where it comes out, like that of `asyncio.timeout`, which takes three times as long."""
+
+    __slots__ = ("_cancelled", "_cancelled_before", "_ended", "_task")
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None  # while it is in the context
+        self._ended = self._cancelled = False
+
+    def __enter__(self) -> None:
+        self._task = task = cast(asyncio.Task[Any], asyncio.current_task())
+        self._cancelled_before = task.cancelling()
+        if self._ended:
+            asyncio.get_running_loop().call_soon(self._cancel)
+
+    def end(self) -> None:
+        """End the context. If its task is running it is cancelled once it waits: the cancellation
+        would else come out of what it awaits after the context."""
+        if not self._ended and self._task is not None:
+            if self._task is asyncio.current_task():
+                asyncio.get_running_loop().call_soon(self._cancel)
+            else:
+                self._cancel()
+        self._ended = True
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._cancelled = True
+            self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        """Return whether the exception is the cancellation that was asked for here, and no other
+        one besides."""
+        task, self._task = self._task, None
+        if task is None or not self._cancelled:
+            return False
+        return task.uncancel() <= self._cancelled_before and kind is asyncio.CancelledError
+
+
+def _update_record(scope: Scope, *, status: int | None = None, code: str | None = None) -> None:
+    """Update the request's record, if the middleware keeps one."""
+    record: Record | None = scope.get(RECORD)
+    if record is not None:
+        record.status = status or record.status
+        record.note_error(code)
+
+
+def _no_websocket(scope: Scope) -> Response:
+    """Return what clients fall back to HTTP after."""
+    return error_response(scope, 426, "no_websocket", NO_WEBSOCKET)
+
+
+async def _send_response(response: Response, send: Send) -> None:
+    headers = response.headers
+    if response.status in (204, 304):  # it is not the length of this body, which is empty
+        headers = [header for header in headers if header[0] != b"content-length"]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if (write_at_once := find_write_at_once(send)) is not None:
+        response.write_to(write_at_once)
+    has_length = bool(get_header(response.headers, b"content-length"))
+    async for chunk in response.body:
+        if has_length and response.is_read:
+            await send({"type": "http.response.body", "body": chunk, "more_body": False})
+            return
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        del chunk  # or it stays while the next one is awaited
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _send_shutdown_notice(scope: Scope, send: Send) -> None:
+    """Tell the client that the server is stopping, within `NOTICE_SECONDS`."""
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(NOTICE_SECONDS):
+            await _send_response(
+                retry_later_response(scope, SHUTTING_DOWN, "The server is shutting down."), send
+            )
+
+
+async def _cancel_task(task: asyncio.Task[None]) -> None:
+    """Cancel a task; raise what it raised before."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()

@@ -1,0 +1,149 @@
+"""Keep other web sites out, which may have a visitor's browser send requests to a local server.
+
+A browser does so for any site: it sends forms and plain text unasked, and for the rest asks the
+server first, which model servers commonly allow to all. So refused are requests that address
+another host than this one, that another site had sent, and that bring no JSON to an endpoint that
+takes nothing else. Clients that are no browsers notice none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Mapping
+from fnmatch import translate
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from abridge.apis.registry import find_api
+from abridge.apis.responses.api import RESPONSES
+from abridge.caches import CONTENT_TYPES, cached
+from abridge.config.tables import ServerSettings
+from abridge.errors import RequestError
+from abridge.http.asgi import answering_upgrade, request_paths
+from abridge.http.hosts import is_allowed_host
+from abridge.middleware import send_error
+from abridge.observability.record import new_request_id
+from abridge.pipeline.answers.error_writer import ErrorWriter
+from abridge.sidecar.server.http_protocol import CountRefusal
+
+WRONG_HOST = RequestError(
+    "This server is not known by the name in the Host header. The setting server.allowed_hosts "
+    "lists its names.",
+    status=421,
+    param="host",
+    code="misdirected_request",
+)
+
+OTHER_SITE = RequestError(
+    "Requests from other web sites are not served here. The setting server.allowed_origins lists "
+    "those that are.",
+    status=403,
+    param="origin",
+    code="cross_site_request",
+)
+
+NO_JSON = RequestError(
+    "The request body must be JSON, and the header Content-Type say application/json.",
+    status=415,
+    param="content-type",
+    code="unsupported_content_type",
+)
+
+
+class BrowserGuard:
+    """Refuse what browsers send for other sites, and pass all else on to `app`.
+
+    Pages of `server.allowed_origins` may send requests and read the answers. `count_refusal` is
+    called with the error code of what is refused.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        count_refusal: CountRefusal = lambda _: None,
+    ) -> None:
+        self._hosts = settings.served_hosts
+        self._origins = re.compile("|".join(map(translate, settings.allowed_origins)) or r"(?!)")
+        self._count_refusal = count_refusal
+        self._app = app
+        if settings.allowed_origins:
+            self._app = CORSMiddleware(
+                app,
+                allow_origin_regex=self._origins.pattern,
+                allow_methods=["*"],
+                allow_headers=["*"],
+                expose_headers=["*"],
+            )
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        refusal = None if scope["type"] == "lifespan" else self._find_refusal(scope)
+        if refusal is None:
+            return self._app(scope, receive, send)
+        return self._refuse(refusal, scope, receive, send)
+
+    async def _refuse(
+        self, refusal: RequestError, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self._count_refusal(refusal.code or "")
+        if scope["type"] == "websocket":
+            await receive()
+            send = answering_upgrade(scope, send)
+        api = find_api(*request_paths(scope)) or RESPONSES
+        await send_error(refusal, send, ErrorWriter(api, new_request_id()))
+
+    def _find_refusal(self, scope: Scope) -> RequestError | None:
+        headers = dict(scope["headers"])
+        host = headers.get(b"host")  # every browser sends it; HTTP/1.0, as of some probes, has none
+        if host is not None and not is_allowed_host(host, self._hosts):
+            return WRONG_HOST
+        if scope["type"] == "websocket":
+            return OTHER_SITE if self._is_from_other_origin(headers) else None
+        is_from_browser = b"origin" in headers or b"sec-fetch-site" in headers
+        if is_from_browser and self._is_from_other_site(scope["method"], headers):
+            return OTHER_SITE
+        if scope["method"] == "POST" and not _is_json(headers.get(b"content-type", b"")):
+            return NO_JSON if find_api(*request_paths(scope)) else None
+        return None
+
+    def _is_from_other_site(self, method: str, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether another site's page sent a request.
+
+        Browsers say so, but not to a plain http address that is not local; there the origin that
+        they name with each request that could do harm is not the server's own. A link to the page
+        is no such request.
+        """
+        site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin", b"").decode("latin-1")
+        if origin and self._origins.fullmatch(origin):
+            return False
+        if site:
+            return site == b"cross-site" and not (method == "GET" and _is_link(headers))
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        return bool(origin) and origin.partition("://")[2].lower() != host
+
+    def _is_from_other_origin(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a page that is not of this server's own origin opens a WebSocket.
+
+        A browser asks nobody before it does, and lets the page read what comes: of the same site is
+        not enough, since every server on this machine is of that.
+        """
+        origin = headers.get(b"origin", b"").decode("latin-1").lower()
+        if not origin or self._origins.fullmatch(origin):
+            return False
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        return origin.partition("://")[2] != host
+
+
+def _is_link(headers: Mapping[bytes, bytes]) -> bool:
+    """Return whether a browser shows the answer by itself, and to nobody else."""
+    mode, destination = headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")
+    return (mode, destination) == (b"navigate", b"document")
+
+
+@cached(CONTENT_TYPES)
+def _is_json(content_type: bytes) -> bool:
+    kind = content_type.split(b";")[0].strip().lower()
+    return kind == b"application/json" or (
+        kind.startswith(b"application/") and kind.endswith(b"+json")
+    )

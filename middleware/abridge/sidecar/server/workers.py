@@ -1,0 +1,327 @@
+"""Run the sidecar in several processes.
+
+Theory of operation. The first process, the supervisor, opens the sockets and serves nothing but the
+admin port. The others, its workers, are uvicorn's: spawned, each with an app and an event loop of
+its own, they accept on the one socket they share, and drain as a single process does. The
+supervisor forwards each signal to the workers once; therefore workers ignore those from the
+terminal, and exit by themselves if the supervisor is gone. A worker that dies is replaced; if one
+exits before it serves, all are stopped. Workers keep their metrics in a shared folder, from which
+any process exports the metrics of all. The folder outlives each worker, and the supervisor stays
+until the last metrics have been scraped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import wait
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import cast
+
+import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
+
+from abridge.config.settings import Settings
+from abridge.errors import SettingsError
+from abridge.observability.logs import set_up_logging
+from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, exposed_registry
+from abridge.sidecar.admin import AdminEndpoints, Health
+from abridge.sidecar.app import create_app
+from abridge.sidecar.server.browser_guard import BrowserGuard
+from abridge.sidecar.server.metrics_files import write_files_before_mapping
+from abridge.sidecar.server.serve import (
+    HttpServer,
+    run,
+    serve,
+    wait_for_last_scrape,
+)
+from abridge.sidecar.server.signals import SignalQueue, block_terminal_signals, catch_signals
+
+START_TIMEOUT = 60.0
+"""Seconds within which a worker must start."""
+
+PING_TIMEOUT = 30.0
+"""Seconds after which a worker that does not answer a ping is killed. It must be long: a worker on
+a busy machine may be slow to answer, and killing it breaks its streams."""
+
+FROZEN_TIMEOUT = 5.0
+"""Seconds after which a worker is killed that has neither answered a ping nor used a processor, nor
+waits for one."""
+
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def shared_metrics(workers: int) -> Iterator[None]:
+    """Provide the metrics folder to the processes started within the block.
+
+    Several workers get a temporary folder, unless the user names one in `PROMETHEUS_MULTIPROC_DIR`;
+    that is used for any number of workers, and old metrics in it are deleted. Raises SettingsError.
+    """
+    if configured := os.environ.get(MULTIPROCESS_DIR_VARIABLE):
+        _delete_metrics(Path(configured))
+    write_files_before_mapping()
+    if configured or workers == 1:
+        yield
+        return
+    with TemporaryDirectory(prefix="abridge-", ignore_cleanup_errors=True) as temporary:
+        os.environ[MULTIPROCESS_DIR_VARIABLE] = temporary
+        try:
+            yield
+        finally:
+            del os.environ[MULTIPROCESS_DIR_VARIABLE]
+
+
+def _delete_metrics(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in folder.glob("*.db"):
+            file.unlink()
+    except OSError as error:
+        raise SettingsError(
+            f"{MULTIPROCESS_DIR_VARIABLE}: cannot use this folder: {error.strerror}"
+        ) from None
+
+
+def delete_gauges(pid: int | None) -> None:
+    """Delete the gauges of a process that has ended or serves nothing; its counters stay."""
+    mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
+class WorkerServer(uvicorn.Server):
+    """Stands in for uvicorn's server in a worker: builds the app and serves it."""
+
+    def __init__(self, config: uvicorn.Config, settings: Settings, number: int) -> None:
+        super().__init__(config)
+        self._settings = settings
+        self._number = number
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        (listener,) = sockets or []
+        set_up_logging(self._settings.log, self._number)
+        write_files_before_mapping()
+        try:
+            app = create_app(self._settings)
+        except SettingsError as error:
+            _log.critical("%s", error)
+            sys.exit(STARTUP_FAILURE)
+        run(serve(app, self._settings, listener, None, self._mark_started))
+
+    def _mark_started(self) -> None:
+        self.started = True
+
+
+class WorkerProcess(Process):
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        sockets: list[socket.socket],
+        settings: Settings,
+        number: int,
+    ) -> None:
+        super().__init__(config, sockets)
+        self.number = number
+        self._server = WorkerServer(config, settings, number)
+
+    def always_pong(self) -> None:
+        """Answer pings, in the worker; stop the worker when the supervisor is gone.
+
+        The worker closes its copy of the supervisor's end of the pipe, so as to notice that.
+        """
+        self.parent_conn.close()
+        with suppress(EOFError, OSError):
+            super().always_pong()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def is_alive(self, timeout: float = PING_TIMEOUT) -> bool:
+        """Return False if the worker has ended, is frozen, or does not answer in `timeout`."""
+        ended = self.process.sentinel
+        try:
+            self.parent_conn.send(b"ping")
+            for _ in range(max(1, round(timeout / FROZEN_TIMEOUT))):
+                used = processor_use(self.pid)
+                if heard := wait([self.parent_conn, ended], FROZEN_TIMEOUT):
+                    if ended in heard:
+                        return False
+                    self.parent_conn.recv()
+                    return True
+                if used is not None and processor_use(self.pid) == used:
+                    return False
+        except (OSError, EOFError):  # the worker has closed its end
+            pass
+        return False
+
+    def terminate(self) -> None:
+        """Send SIGTERM. Unlike uvicorn's, it may be called again and keeps the pipe open."""
+        self.process.terminate()
+
+
+def processor_use(pid: int | None) -> int | None:
+    """Return the time for which a process's threads have run and have waited for a processor, in
+    nanoseconds; None if one of them runs or waits now, or the system does not tell."""
+    total = 0
+    try:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            if (thread / "stat").read_bytes().rpartition(b") ")[2].startswith(b"R"):
+                return None
+            ran, waited, _ = (thread / "schedstat").read_bytes().split()
+            total += int(ran) + int(waited)
+    except OSError:
+        return None
+    return total
+
+
+class WorkerSupervisor(Multiprocess):
+    """uvicorn's supervisor, run in a thread: the main thread handles the signals.
+
+    `on_ready` is called once all workers serve; `exit_code` is the process's.
+    """
+
+    def __init__(
+        self, settings: Settings, listener: socket.socket, on_ready: Callable[[], None]
+    ) -> None:
+        previous = {number: signal.getsignal(number) for number in SIGNALS}
+        config = uvicorn.Config("", workers=settings.server.workers, log_config=None)
+        super().__init__(config, [listener])
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        self._settings = settings
+        self._on_ready = on_ready
+        self._lock = Lock()
+        self.exit_code = 0
+
+    def run(self) -> None:
+        resource_tracker.ensure_running()  # starting it later would unblock SIGINT
+        block_terminal_signals()
+        super().run()
+
+    def stop_workers(self) -> None:
+        """Stop the workers; each further call ends their current shutdown step early."""
+        with self._lock:
+            self.should_exit.set()
+            for listener in self.sockets:
+                listener.close()
+            for worker in self.processes:
+                worker.terminate()
+
+    def init_processes(self) -> None:
+        for worker in [self._start_worker(1 + index) for index in range(self.processes_num)]:
+            self._wait_until_ready(worker)
+        with self._lock:
+            if not self.should_exit.is_set():
+                self._on_ready()
+
+    def keep_subprocess_alive(self) -> None:
+        for worker in list(self.processes):
+            if self.should_exit.is_set() or worker.is_alive(PING_TIMEOUT):
+                continue
+            worker.kill()
+            self._remove_worker(worker)
+            replacement = self._start_worker(cast(WorkerProcess, worker).number)
+            if self._wait_until_ready(replacement):
+                _log.error("worker %s died; %s is in its place", worker.pid, replacement.pid)
+
+    def terminate_all(self) -> None:
+        """Do nothing: `stop_workers` has terminated them already."""
+
+    def join_all(self) -> None:
+        while self.processes:
+            ended = wait([worker.process.sentinel for worker in self.processes])
+            for worker in list(self.processes):
+                if worker.process.sentinel in ended:
+                    self._remove_worker(worker)
+                    if worker.exitcode not in (0, -signal.SIGTERM):
+                        _log.error("worker %s ended with %s", worker.pid, worker.exitcode)
+                        self.exit_code = self.exit_code or 1
+
+    def _start_worker(self, number: int) -> WorkerProcess:
+        """Start a worker; one that replaces another has its number."""
+        worker = WorkerProcess(self.config, self.sockets, self._settings, number)
+        with self._lock:
+            if not self.should_exit.is_set():
+                worker.start()
+                self.processes.append(worker)
+        return worker
+
+    def _wait_until_ready(self, worker: WorkerProcess) -> bool:
+        """Return True once the worker serves.
+
+        If it fails to start, stop all workers: a replacement would fail as well. A worker that a
+        signal ended, for example the kernel's when memory ran out, is replaced like any that died.
+        """
+        if worker.wait_until_ready(START_TIMEOUT, self.should_exit):
+            return True
+        if not self.should_exit.is_set():
+            self._on_not_ready(worker)
+        return False
+
+    def _on_not_ready(self, worker: WorkerProcess) -> None:
+        if worker.exitcode is not None and worker.exitcode < 0:  # the number of a signal
+            _log.error("worker %s died as it started: signal %s", worker.pid, -worker.exitcode)
+            return
+        _log.critical("worker %s did not start", worker.pid)
+        self.exit_code = STARTUP_FAILURE
+        self.stop_workers()
+
+    def _remove_worker(self, worker: Process) -> None:
+        worker.join()
+        with self._lock:
+            self.processes.remove(worker)
+        delete_gauges(worker.pid)
+
+
+async def supervise(
+    settings: Settings,
+    listener: socket.socket,
+    admin_listener: socket.socket | None,
+    announce: Callable[[], None],
+) -> int:
+    """Serve in workers until a signal comes and all are drained; return the exit code.
+
+    `announce` is called once all workers serve.
+    """
+    delete_gauges(os.getpid())  # those of the app that was made only to validate the settings
+    health = Health(ready=False)
+    endpoints = AdminEndpoints("", health, exposed_registry())
+
+    def on_ready() -> None:
+        health.ready = True
+        announce()
+
+    supervisor = WorkerSupervisor(settings, listener, on_ready)
+    guarded = BrowserGuard(endpoints, settings.server)
+    admin = HttpServer(guarded, shutdown_timeout=1, limits=settings.limits)
+    with catch_signals() as signals:
+        async with asyncio.TaskGroup() as tasks:
+            if admin_listener is not None:
+                tasks.create_task(admin.serve([admin_listener]))
+            forward_task = tasks.create_task(_forward_signals(supervisor, health, signals))
+            try:
+                await asyncio.to_thread(supervisor.run)
+            finally:
+                supervisor.stop_workers()
+            forward_task.cancel()
+            if admin_listener is not None:
+                await wait_for_last_scrape(endpoints, settings.server, signals)
+            admin.should_exit = True
+    return supervisor.exit_code
+
+
+async def _forward_signals(
+    supervisor: WorkerSupervisor, health: Health, signals: SignalQueue
+) -> None:
+    while True:
+        await signals.get()
+        supervisor.stop_workers()
+        health.ready = False

@@ -1,0 +1,237 @@
+"""One request of a WebSocket, sent to the application as the HTTP request it stands for."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from starlette.types import Message, Scope
+
+from abridge.apis.json import loads_exact, objects, parse_object, string
+from abridge.apis.sse import DONE, FrameDecoder, frame_data
+from abridge.core.conversation import Json
+from abridge.errors import RequestError
+from abridge.http.asgi import get_header
+from abridge.observability.record import WEBSOCKET
+from abridge.sidecar.websocket.events import (
+    TERMINAL_EVENTS,
+    error_event,
+    http_error_event,
+    with_error,
+)
+from abridge.work import Work
+
+SendEvent: TypeAlias = Callable[[bytes], Awaitable[None]]
+"""Sends one event, a JSON object, to the client. Raises OSError if it has left."""
+
+RememberResponse: TypeAlias = Callable[[Json], Awaitable[None]]
+"""Remembers a complete response, so that it can be continued."""
+
+CONNECTION_HEADERS = (
+    *(b"connection", b"upgrade", b"sec-websocket-key", b"sec-websocket-version"),
+    *(b"sec-websocket-extensions", b"sec-websocket-protocol", b"content-length"),
+    *(b"transfer-encoding", b"content-type", b"content-encoding", b"accept", b"accept-encoding"),
+    b"expect",
+)
+"""Headers of the request to upgrade that its requests do not have, or have by themselves."""
+
+OPENAI_BETA = b"openai-beta"
+
+WEBSOCKET_BETA = b"responses_websockets"
+"""How the beta begins that clients name for WebSockets, such as `responses_websockets=2026-02-06`;
+an upstream that is asked over HTTP may not know it."""
+
+LINGER_SECONDS = 5.0
+"""Seconds after the last event within which the application must end an answer. The requests that
+wait for it are not to wait for an upstream that keeps its connection open."""
+
+ITEM_DONE = "response.output_item.done"
+
+_EVENT_NAME = re.compile(rb"event: ?([^\r\n]*)")
+
+_NOTED = frozenset(name.encode() for name in (*TERMINAL_EVENTS, ITEM_DONE))
+
+_NOTED_TYPE = re.compile(rb'"type"\s*:\s*"(?:%b)"' % b"|".join(map(re.escape, _NOTED)))
+
+
+def http_scope(scope: Scope, length: int) -> Scope:
+    """Return the scope of a request on a WebSocket, with a body of so many bytes."""
+    headers = [
+        header
+        for header in map(_without_beta, scope["headers"])
+        if header is not None and header[0] not in CONNECTION_HEADERS
+    ]
+    own = [
+        (b"accept", b"text/event-stream"),
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % length),
+    ]
+    scheme = "https" if scope.get("scheme") == "wss" else "http"
+    left_out = ("subprotocols", "extensions")
+    kept = {name: value for name, value in scope.items() if name not in left_out}
+    return {
+        **kept,
+        "type": "http",
+        "method": "POST",
+        "scheme": scheme,
+        "headers": [*headers, *own],
+        WEBSOCKET: True,
+    }
+
+
+def _without_beta(header: tuple[bytes, bytes]) -> tuple[bytes, bytes] | None:
+    name, value = header[0].lower(), header[1]
+    if name != OPENAI_BETA:
+        return name, value
+    betas = [beta.strip() for beta in value.split(b",")]
+    kept = b", ".join(beta for beta in betas if not beta.startswith(WEBSOCKET_BETA))
+    return (name, kept) if kept else None
+
+
+class Call:
+    """The client's end of one request: gives it to the application, and sends its answer as events.
+
+    `remember` is given the complete response, before the client is. An event, or an answer that is
+    no stream, has at most `limit` bytes.
+    """
+
+    def __init__(
+        self, body: bytes, limit: int, send_event: SendEvent, remember: RememberResponse
+    ) -> None:
+        self._response: Json | None = None  # once it is complete
+        self._remember = remember
+        self._body: bytes | None = body
+        self._send_event = send_event
+        self._limit = limit
+        self._decoder = FrameDecoder(limit)
+        self._over = asyncio.Event()
+        self._linger_timer: asyncio.TimerHandle | None = None
+        self._left = False
+        self._start: Message | None = None
+        self._is_stream = False
+        self._whole = bytearray()
+        self._items: list[Json] = []  # that are done
+        self._ended = False
+
+    def leave(self) -> None:
+        """Tell the application that the client has left."""
+        self._left = True
+        self._over.set()
+
+    async def receive(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._over.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the answer. Raises OSError if the client has left."""
+        if self._left:
+            raise OSError("the client has left")
+        if message["type"] == "http.response.start":
+            self._start = message
+            kind = get_header(message.get("headers") or (), b"content-type")
+            self._is_stream = message["status"] == 200 and b"event-stream" in kind
+        elif message["type"] == "http.response.body":
+            await self._take(message.get("body", b""), more=message.get("more_body", False))
+
+    async def _take(self, data: bytes, *, more: bool) -> None:
+        if not self._is_stream:
+            self._whole += data[: self._limit - len(self._whole)]
+            if not more:
+                await self._send_whole()
+        else:
+            for frame in self._decoder.feed(data) if data else ():
+                await self._send_frame(frame)
+            if not more:
+                for frame in self._decoder.end():
+                    await self._send_frame(frame)
+        if not more:
+            self._over.set()
+
+    async def finish(self, error: RequestError | None = None) -> None:
+        """Send an error if the answer has no end of its own."""
+        if not self._ended:
+            self._ended = True
+            await self._send_event(error_event(error or _broken()))
+
+    def close(self) -> None:
+        """Note that the application has ended."""
+        if self._linger_timer is not None:
+            self._linger_timer.cancel()
+
+    async def _send_frame(self, frame: bytes) -> None:
+        payload = frame_data(frame)
+        if payload is None or payload.startswith(DONE) or self._ended:
+            return
+        if not _may_be_noted(frame, payload):
+            await self._send_event(payload)
+            return
+        payload = await Work.on(payload).run(self._note, payload)
+        if self._response is not None:
+            await self._remember(self._response)
+        await self._send_event(payload)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Give the application some time once the last event was sent."""
+        if self._ended:
+            loop = asyncio.get_running_loop()
+            self._linger_timer = loop.call_later(LINGER_SECONDS, self.leave)
+
+    def _note(self, payload: bytes) -> bytes:
+        """Note an event that ends an item or the response; return it as it is sent."""
+        event = parse_object(payload, loads_exact) or {}
+        kind, response = string(event.get("type")), event.get("response")
+        if kind == ITEM_DONE and isinstance(item := event.get("item"), dict):
+            self._items.append(item)
+        elif kind in TERMINAL_EVENTS:
+            self._ended = True
+            if kind == "error":
+                return payload if "error" in event else with_error(event)
+            if isinstance(response, dict) and kind != "response.failed":
+                self._note_response(response)
+        return payload
+
+    def _note_response(self, response: Json) -> None:
+        """Note the complete response. Some upstreams leave the output out at the end."""
+        output = objects(response.get("output")) or self._items
+        self._response = {**response, "output": output}
+
+    async def _send_whole(self) -> None:
+        """Send an answer that is no stream: an error, or a whole response."""
+        start, body = self._start or {}, bytes(self._whole)
+        if (code := start.get("status", 500)) != 200:
+            event = http_error_event(code, start.get("headers") or (), body)
+            self._ended = True
+            await self._send_event(event)
+            return
+        response = await Work.on(body).run(parse_object, body, loads_exact) or {}
+        status = string(response.get("status"))
+        if f"response.{status}" not in TERMINAL_EVENTS:
+            return
+        self._ended = True
+        if status != "failed":
+            await self._remember(response)
+        await self._send_event(
+            b'{"type":"response.%b","sequence_number":0,"response":%b}' % (status.encode(), body)
+        )
+
+
+def _broken() -> RequestError:
+    return RequestError(
+        "The response ended before it was complete.",
+        status=502,
+        kind="server_error",
+        code="upstream_broken",
+    )
+
+
+def _may_be_noted(frame: bytes, payload: bytes) -> bool:
+    """Return whether an event may be one to note: by its name, or if it has none by its text."""
+    if named := _EVENT_NAME.match(frame):
+        return named[1].strip() in _NOTED
+    return _NOTED_TYPE.search(payload) is not None

@@ -1,0 +1,382 @@
+"""One WebSocket of the Responses API: its requests, each answered by the application as over HTTP.
+
+Theory of operation. One task reads what the client sends, and does so all the time, so that it
+notices when the client leaves. Each stream that has a request to answer has a task of its own,
+which answers one after the other; its `send` waits for the client, and so does upstream. The main
+task waits for the end: the client leaves, the server closes, the connection is too old, or the
+server cancels it. Then no request is begun any more, and those under way come to their end: at
+once if the client has left, in their own time otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from abridge.apis.json import string
+from abridge.apis.openai import mint_id
+from abridge.config.tables import LimitSettings
+from abridge.core.conversation import Json
+from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
+from abridge.http.asgi import CLOSING
+from abridge.http.client_shares import ClientShares, client_of
+from abridge.pipeline.body import MemoryBudget
+from abridge.pipeline.request import admit_values
+from abridge.sidecar.websocket.call import Call, http_scope
+from abridge.sidecar.websocket.events import (
+    Create,
+    StreamError,
+    error_event,
+    read_create,
+    warm_up_events,
+    with_stream_id,
+)
+from abridge.sidecar.websocket.turns import (
+    REMEMBERED_BYTES,
+    Turn,
+    Turns,
+    begin_turn,
+    end_turn,
+    write_body,
+)
+from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.work import CLIENT, LIGHT_BYTES, Work
+
+MAX_SECONDS = 3600.0
+"""Seconds for which a connection is served, as at OpenAI."""
+
+MAX_STREAMS = 32
+"""Streams with a name that a connection may have, as at OpenAI."""
+
+MAX_RUNNING = 16
+"""Requests of a connection that are answered at once, as at OpenAI."""
+
+MAX_WAITING = 16
+"""Requests of a connection that may wait for their turn."""
+
+EVENT_FACTOR = 2
+"""An event that the client gets may be so many times as large as one from upstream: it may have a
+summary as well."""
+
+GOING_AWAY, RESTARTING = 1001, 1012
+"""Codes with which a WebSocket is closed: RFC 6455, section 7.4.1, and IANA's registry."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Stream:
+    """The requests of one `stream_id` that wait, with what holds their memory, and the task that
+    answers them."""
+
+    waiting: deque[tuple[Create, ExitStack]] = field(default_factory=deque)
+    task: asyncio.Task[None] | None = None
+
+
+class Sessions:
+    """Serves the connections of one application, which remember within a common limit.
+
+    `app` answers HTTP requests; `budget` holds what waits.
+    """
+
+    def __init__(self, app: ASGIApp, limits: LimitSettings, budget: MemoryBudget) -> None:
+        self._app = app
+        self._limits = limits
+        self._budget = budget
+        share = int(REMEMBERED_BYTES * limits.client_share)
+        self._remembered = ClientShares(REMEMBERED_BYTES, share)
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a connection until it is closed."""
+        await Session(
+            self._app,
+            scope,
+            receive,
+            send,
+            limits=self._limits,
+            budget=self._budget,
+            remembered=self._remembered,
+        ).run()
+
+
+class Session:
+    """Serves one connection.
+
+    `app` answers HTTP requests; `budget` holds what waits, `remembered` what is remembered.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        limits: LimitSettings,
+        budget: MemoryBudget,
+        remembered: ClientShares,
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._budget = budget
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._client = client_of(scope)
+        self._turns = Turns(remembered, self._client, limits.body)
+        self._streams: dict[str | None, Stream] = {}
+        self._running = asyncio.Semaphore(MAX_RUNNING)
+        self._sending = asyncio.Lock()
+        self._calls: set[Call] = set()
+        self._waiting = 0
+        self._ending = False  # no request is begun any more
+        self._left = False
+
+    async def run(self) -> None:
+        """Serve until the connection is closed."""
+        CLIENT.set(self._client)
+        if (await self._receive())["type"] != "websocket.connect":
+            return
+        with suppress(OSError):
+            await self._send_message({"type": "websocket.accept"})
+        reading = asyncio.create_task(self._read())
+        try:
+            code = await self._serve_until_end(reading)
+            await self._close(code)
+        except asyncio.CancelledError as error:
+            await self._cancel_calls(*error.args)
+            await self._close(RESTARTING)
+            raise
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
+            self._turns.close()
+
+    async def _serve_until_end(self, reading: asyncio.Task[None]) -> int:
+        """Serve until nothing more is to be answered; return the code to close with."""
+        closing: asyncio.Event = self._scope.get(CLOSING) or asyncio.Event()
+        told = asyncio.create_task(closing.wait())
+        try:
+            ended, _ = await asyncio.wait(
+                (reading, told), timeout=MAX_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            told.cancel()
+        self._ending = True
+        if tasks := self._tasks():
+            await asyncio.wait(tasks)
+        if ended:
+            return RESTARTING
+        with suppress(OSError):
+            await self._send_event(error_event(_too_old()))
+        return GOING_AWAY
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        return [stream.task for stream in self._streams.values() if stream.task is not None]
+
+    async def _cancel_calls(self, *cause: object) -> None:
+        """Cancel what is under way, so that it tells the client why."""
+        self._ending = True
+        tasks = self._tasks()
+        for task in tasks:
+            task.cancel(*cause)
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _close(self, code: int) -> None:
+        if not self._left:
+            with suppress(OSError):
+                await self._send_message({"type": "websocket.close", "code": code})
+
+    # What the client sends
+
+    async def _read(self) -> None:
+        """Read until the client leaves."""
+        with suppress(OSError):
+            while (message := await self._receive())["type"] == "websocket.receive":
+                await self._take(message)
+        self._left = True
+        for call in self._calls:
+            call.leave()
+
+    async def _take(self, message: Message) -> None:
+        """Begin a request, or have it wait; tell the client if it is refused."""
+        stream_id = None
+        with ExitStack() as held:
+            try:
+                create = await self._read_create(message, held)
+                if create is not None and not self._ending:
+                    stream_id = create.stream_id
+                    self._enqueue(create).append((create, held.pop_all()))
+            except RequestError as error:
+                stream_id = error.stream_id if isinstance(error, StreamError) else stream_id
+                await self._send_event(error_event(error), stream_id)
+
+    async def _read_create(self, message: Message, held: ExitStack) -> Create | None:
+        """Read a message; `held` has the memory that it takes. Raises RequestError."""
+        text = message.get("text")
+        if text is None:
+            raise RequestError("A message must be text, not binary.", code="invalid_json")
+        data = text.encode(errors="surrogatepass")
+        reserve = held.enter_context(self._budget.reserving(self._client))
+        reserve(len(data))
+        work = Work.on(data)
+        await admit_values(data, work, self._limits.values, reserve)
+        return await work.run(read_create, data)
+
+    def _enqueue(self, create: Create) -> deque[tuple[Create, ExitStack]]:
+        """Return where a request waits for those before it. Raises RequestError if it cannot."""
+        stream = self._streams.get(create.stream_id)
+        if stream is None:
+            if create.stream_id is not None and len(self._streams.keys() - {None}) >= MAX_STREAMS:
+                raise _too_many_streams()
+            stream = self._streams[create.stream_id] = Stream()
+        if self._waiting >= MAX_WAITING:
+            raise _too_many_waiting()
+        self._waiting += 1
+        if stream.task is None:
+            stream.task = asyncio.create_task(self._answer_all(stream))
+        return stream.waiting
+
+    # Answers
+
+    async def _answer_all(self, stream: Stream) -> None:
+        """Answer the requests of a stream, one after the other."""
+        try:
+            while stream.waiting:
+                async with self._running:
+                    self._waiting -= 1
+                    begun = await self._begin(*stream.waiting.popleft())
+                    if begun is not None:
+                        await self._call(*begun)
+        except OSError:  # the client has left
+            pass
+        finally:
+            stream.task = None
+            for _, held in stream.waiting:
+                held.close()
+
+    async def _begin(
+        self, create: Create, held: ExitStack
+    ) -> tuple[bytes, str | None, Turn] | None:
+        """Return what to ask the application for: its body, the stream and the conversation; None
+        for a request that needs no answer of its, or comes too late. What `held` has is released.
+        """
+        with held:
+            if self._ending or self._left:
+                return None
+            before = self._turns.find(string(create.fields.get(PREVIOUS_RESPONSE_ID)))
+            work = Work(heavy=create.size + (before.size if before else 0) > LIGHT_BYTES)
+            try:
+                turn = await work.run(begin_turn, create, before)
+                if create.generate:
+                    body = await work.run(write_body, create, turn, continued=before is not None)
+                    self._check_size(body)
+                    return body, create.stream_id, turn
+                await self._warm_up(create, turn)
+            except RecursionError:
+                refusal = RequestError("The message is nested too deep.", code="invalid_json")
+                await self._send_event(error_event(refusal), create.stream_id)
+            except RequestError as error:
+                await self._send_event(error_event(error), create.stream_id)
+            return None
+
+    def _check_size(self, body: bytes) -> None:
+        if len(body) > self._limits.body:
+            raise RequestError(
+                f"The conversation is larger than {int(self._limits.body)} bytes.",
+                status=413,
+                code="request_too_large",
+            )
+
+    async def _warm_up(self, create: Create, turn: Turn) -> None:
+        """Answer a request that wants no output: its conversation is remembered, no model asked."""
+        response_id = mint_id("resp_")
+        self._turns.remember(create.stream_id, response_id, turn)
+        for event in warm_up_events(create, response_id, int(time())):
+            await self._send_event(event, create.stream_id)
+
+    async def _call(self, body: bytes, stream_id: str | None, turn: Turn) -> None:
+        """Have the application answer a request."""
+        call = Call(
+            body,
+            EVENT_FACTOR * self._limits.event,
+            partial(self._send_event, stream_id=stream_id),
+            partial(self._remember, stream_id, turn),
+        )
+        self._calls.add(call)
+        error = None
+        try:
+            await self._app(http_scope(self._scope, len(body)), call.receive, call.send)
+        except (UpstreamBroken, EventTooLarge) as broken:
+            _log.warning("a response broke off: %s", broken)
+            error = _failed(str(broken), "upstream_broken", 502)
+        except OSError:  # what `send` raises once the client has left; else upstream's connection
+            pass
+        except Exception:  # noqa: BLE001 -- the application's own, as a server would
+            _log.exception("a request over WebSocket failed")
+            error = _failed("The server had an error.", "internal_error", 500)
+        finally:
+            self._calls.discard(call)
+            call.close()
+        if not self._left:
+            await call.finish(error)
+
+    async def _remember(self, stream_id: str | None, turn: Turn, response: Json) -> None:
+        """Remember a response, unless it says that it is stored."""
+        if response.get("store") is True:
+            self._turns.forget(stream_id)
+            return
+        work = Work(heavy=turn.size > LIGHT_BYTES)
+        ended = await work.run(end_turn, turn, response.get("output"))
+        self._turns.remember(stream_id, string(response.get("id")), ended)
+
+    async def _send_event(self, event: bytes, stream_id: str | None = None) -> None:
+        """Send an event, once the client has taken those before it."""
+        text = with_stream_id(event, stream_id).decode(errors="replace")
+        async with self._sending:
+            await self._send_message({"type": "websocket.send", "text": text})
+
+    async def _send_message(self, message: Message) -> None:
+        """Send a message. Raises OSError if the connection is closed."""
+        try:
+            await self._send(message)
+        except RuntimeError as error:  # as servers have it that closed the connection themselves
+            raise OSError(str(error)) from None
+
+
+def _too_old() -> RequestError:
+    return RequestError(
+        "Responses websocket connection limit reached (60 minutes). Create a new websocket "
+        "connection to continue.",
+        code="websocket_connection_limit_reached",
+    )
+
+
+def _too_many_streams() -> RequestError:
+    return RequestError(
+        "This WebSocket connection has reached its maximum number of distinct stream IDs "
+        f"({MAX_STREAMS}). Reuse an existing stream_id or open a new WebSocket connection.",
+        param="stream_id",
+        code="websocket_stream_limit_reached",
+    )
+
+
+def _too_many_waiting() -> RequestError:
+    return RequestError(
+        f"{MAX_WAITING} requests wait on this connection already. Send more once one is answered.",
+        status=429,
+        kind="rate_limit_error",
+        code="too_many_waiting",
+    )
+
+
+def _failed(message: str, code: str, status: int) -> RequestError:
+    return RequestError(message, status=status, kind="server_error", code=code)

@@ -1,0 +1,107 @@
+"""What a connection remembers of its responses, so that the next request need only add to them.
+
+The latest response of each stream is remembered, as OpenAI's WebSocket mode has it, in memory and
+no longer than the connection lasts: this needs no store, and holds for `store: false` as well. A
+response that says of itself that it is stored is continued by its id, as over HTTP. One that cannot
+be remembered is not found when it is to be continued; clients then send their whole conversation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from abridge.apis.json import dumps, objects, packed, string
+from abridge.apis.responses.reasoning import is_reasoning
+from abridge.core.conversation import Json
+from abridge.http.client_shares import ClientShares
+from abridge.sidecar.websocket.events import Create
+from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID, read_input_items
+
+REMEMBERED_BYTES = 128 << 20
+"""Bytes of conversations that all connections remember together; one client gets its share."""
+
+
+@dataclass(slots=True, frozen=True)
+class Turn:
+    """A conversation: the JSON of its items, which follow on a response that is stored."""
+
+    items: tuple[bytes, ...] = ()
+    stored_before: str = ""  # id of that response, if there is one
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.items))
+
+    def followed_by(self, items: tuple[bytes, ...]) -> Turn:
+        return Turn(self.items + items, self.stored_before)
+
+
+def begin_turn(create: Create, before: Turn | None) -> Turn:
+    """Return the conversation of a request, with what was remembered of it."""
+    if before is None:
+        before = Turn((), string(create.fields.get(PREVIOUS_RESPONSE_ID)))
+    return before.followed_by(tuple(map(packed, read_input_items(create.fields))))
+
+
+def end_turn(turn: Turn, output: object) -> Turn:
+    """Return the conversation with the items of a response's output.
+
+    Reasoning that upstream keeps itself, and gave no state of, is left out: upstream stores nothing
+    of it for HTTP, and OpenAI refuses its id ("Items are not persisted when `store` is set to
+    false"), and then the ids of what came after it.
+    """
+    items = objects(output)
+    kept = [item for item in items if not (is_reasoning(item) and _is_bare(item))]
+    if len(kept) < len(items):
+        kept = [{key: item[key] for key in item if key != "id"} for item in kept]
+    return turn.followed_by(tuple(map(packed, kept)))
+
+
+def _is_bare(item: Json) -> bool:
+    """Return whether a reasoning item holds no reasoning that upstream could read."""
+    return not (item.get("encrypted_content") or item.get("content"))
+
+
+def write_body(create: Create, turn: Turn, *, continued: bool) -> bytes:
+    """Write a request's body, with all of its conversation if it continues one."""
+    if not continued:
+        return dumps(create.fields)
+    left_out = ("input", PREVIOUS_RESPONSE_ID)
+    fields: Json = {key: value for key, value in create.fields.items() if key not in left_out}
+    if turn.stored_before:
+        fields[PREVIOUS_RESPONSE_ID] = turn.stored_before
+    return b'{"input":[%b],%b' % (b",".join(turn.items), dumps(fields)[1:])
+
+
+class Turns:
+    """The turns of one connection: the latest of each stream, by its response's id.
+
+    `shares` is what all connections have, in bytes; a turn of more than `limit` bytes is not kept,
+    since it could not be sent again.
+    """
+
+    def __init__(self, shares: ClientShares, client: str, limit: int) -> None:
+        self._shares = shares
+        self._client = client
+        self._limit = limit
+        self._latest: dict[str | None, tuple[str, Turn]] = {}
+
+    def find(self, response_id: str) -> Turn | None:
+        if not response_id:
+            return None
+        return next((turn for name, turn in self._latest.values() if name == response_id), None)
+
+    def remember(self, stream_id: str | None, response_id: str, turn: Turn) -> None:
+        """Remember a response in the place of the one before it, if there is room."""
+        self.forget(stream_id)
+        fits = turn.size <= self._limit
+        if response_id and fits and self._shares.take(self._client, turn.size):
+            self._latest[stream_id] = (response_id, turn)
+
+    def forget(self, stream_id: str | None) -> None:
+        if before := self._latest.pop(stream_id, None):
+            self._shares.give_back(self._client, before[1].size)
+
+    def close(self) -> None:
+        for stream_id in list(self._latest):
+            self.forget(stream_id)

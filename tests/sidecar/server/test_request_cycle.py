@@ -1,0 +1,161 @@
+"""A response is written as uvicorn writes it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from abridge.http.asgi import adding_headers, find_write_at_once
+from abridge.sidecar.server.request_cycle import RequestCycle
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def connection(transport: Transport) -> Any:
+    return SimpleNamespace(
+        transport=transport,
+        flow=SimpleNamespace(write_paused=False),
+        logger=logging.getLogger("test"),
+        server_state=SimpleNamespace(default_headers=[(b"server", b"x")]),
+        expect_100_continue=False,
+    )
+
+
+def uvicorns(scope: Any, link: Any, *, keep_alive: bool) -> RequestResponseCycle:
+    return RequestResponseCycle(
+        scope,
+        link.transport,
+        link.flow,
+        link.logger,
+        link.logger,
+        access_log=False,
+        default_headers=link.server_state.default_headers,
+        message_event=asyncio.Event(),
+        expect_100_continue=False,
+        keep_alive=keep_alive,
+        on_response=lambda: None,
+    )
+
+
+def ours(scope: Any, link: Any, *, keep_alive: bool) -> RequestCycle:
+    link = cast(HttpToolsProtocol, link)
+    return RequestCycle(scope, link, keep_alive=keep_alive, on_response=lambda: None)
+
+
+async def write(make: Any, method: str, *, keep_alive: bool, messages: list[Any]) -> Any:
+    """Return what a cycle writes and where it fails, and what it is left as."""
+    transport = Transport()
+    cycle = make({"method": method}, connection(transport), keep_alive=keep_alive)
+    failed_at = None
+    for position, message in enumerate(messages):
+        try:
+            await cycle.send(message)
+        except RuntimeError:
+            failed_at = position
+            break
+    left = cycle.response_started, cycle.response_complete, transport.closed
+    keeps_alive = failed_at is None and cycle.keep_alive  # the server closes after a failure
+    return transport.written, failed_at, left, keeps_alive
+
+
+NAMES = st.sampled_from(
+    [b"content-length", b"Transfer-Encoding", b"connection", b"x-a", b"Set-Cookie", b"b d", b"c\r"]
+)
+VALUES = st.sampled_from([b"2", b"5", b"chunked", b"gzip", b"Close, x", b"keep-alive", b"a\tb"])
+ODD_VALUES = st.sampled_from([b"a\r\nb: c", b"\x00", b"", b"\x7f", b"\xff"])
+
+
+@st.composite
+def headers(draw: st.DrawFn) -> list[tuple[bytes, bytes]]:
+    listed = draw(st.lists(st.tuples(NAMES, VALUES | ODD_VALUES), max_size=4))
+    return [(name, b"2" if name == b"content-length" else value) for name, value in listed]
+
+
+STARTS = st.builds(
+    lambda status, listed: {"type": "http.response.start", "status": status, "headers": listed},
+    st.sampled_from([200, 204, 304, 404, 529]),
+    headers(),
+)
+BODIES = st.builds(
+    lambda body, more: {"type": "http.response.body", "body": body, "more_body": more},
+    st.sampled_from([b"", b"ab", b"abc"]),
+    st.booleans(),
+)
+
+
+CLOSING_AND_REFUSED = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [(b"connection", b"Close, x"), (b"Transfer-Encoding", b"a\r\nb: c")],
+}
+
+
+@example(method="GET", keep_alive=True, start=CLOSING_AND_REFUSED, rest=[])
+@given(
+    method=st.sampled_from(["GET", "HEAD", "POST"]),
+    keep_alive=st.booleans(),
+    start=STARTS,
+    rest=st.lists(BODIES | STARTS, max_size=4),
+)
+def test_a_response_is_written_as_uvicorn_writes_it(
+    method: str, *, keep_alive: bool, start: Any, rest: list[Any]
+) -> None:
+    messages = [start, *rest]
+    expected = asyncio.run(write(uvicorns, method, keep_alive=keep_alive, messages=messages))
+    assert asyncio.run(write(ours, method, keep_alive=keep_alive, messages=messages)) == expected
+
+
+async def begun(transport: Transport, link: Any) -> RequestCycle:
+    cycle = ours({"method": "POST"}, link, keep_alive=True)
+    await cycle.send({"type": "http.response.start", "status": 200})
+    transport.written = b""
+    return cycle
+
+
+class TestWritingAtOnce:
+    async def test_it_writes_what_a_send_writes(self) -> None:
+        transport = Transport()
+        cycle = await begun(transport, connection(transport))
+        await cycle.send({"type": "http.response.body", "body": b"ab", "more_body": True})
+        sent, transport.written = transport.written, b""
+        write_at_once = find_write_at_once(cycle.send)
+        assert write_at_once is not None
+        assert write_at_once(b"ab")
+        assert transport.written == sent
+
+    async def test_a_wrapped_send_is_not_bypassed(self) -> None:
+        transport = Transport()
+        cycle = await begun(transport, connection(transport))
+        assert find_write_at_once(adding_headers([], cycle.send)) is None
+
+    @pytest.mark.parametrize("state", ["slow", "left", "complete"])
+    async def test_it_writes_nothing_that_a_send_would_not(self, state: str) -> None:
+        transport = Transport()
+        link = connection(transport)
+        cycle = await begun(transport, link)
+        if state == "slow":
+            link.flow.write_paused = True
+        elif state == "left":
+            cycle.disconnect()
+        else:
+            await cycle.send({"type": "http.response.body"})
+        written = transport.written
+        assert not cycle.write_at_once(b"ab")
+        assert transport.written == written
