@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.http.connections import MAX_AT_ONCE, UpstreamConnection
-from abridge.http.transport import Request, Response, Transport
+from abridge.http.transport import HttpRequest, HttpResponse, Transport
 from tests.http.requests import connections_in_use
 from tests.support.servers import Peer, listen, soon, until
 
@@ -26,8 +26,8 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-async def ask(transport: Transport, url: str) -> Response:
-    return await transport.send(Request("GET", url, b"/", [], b"", 0))
+async def ask(transport: Transport, url: str) -> HttpResponse:
+    return await transport.send(HttpRequest("GET", url, b"/", [], b"", 0))
 
 
 class Taker:
@@ -50,7 +50,7 @@ class Taker:
         return True
 
 
-async def read(response: Response, taker: Taker) -> list[bytes]:
+async def read(response: HttpResponse, taker: Taker) -> list[bytes]:
     """Read a body; return what was left to the reader."""
     response.write_to(taker.take)
     return [piece async for piece in response.body]

@@ -14,18 +14,18 @@ from abridge.memory.stores.memory import KEY_OVERHEAD, VALUE_OVERHEAD, MemorySto
 from abridge.memory.stores.store import Store
 from abridge.stored_responses.repository import (
     InputItems,
-    LocalResponse,
+    LocalRecord,
     ResponseRepository,
-    UpstreamResponse,
+    UpstreamRecord,
 )
 from tests.memory.stores.cases import TTL, Case, in_memory
 
 OLD, NEW = (replace(Key.random(), id=name) for name in ("old", "new"))
 ANNA, BERT = b"anna", b"bert"
-WHOLE = LocalResponse("default", {"id": "resp_1", "output": []}, ["msg_1"], ["rs_2", "msg_2"])
+WHOLE = LocalRecord("default", {"id": "resp_1", "output": []}, ["msg_1"], ["rs_2", "msg_2"])
 ITEMS = {"msg_1": b'{"a":1}', "rs_2": b'{"b":2}', "msg_2": b'{"c":3}'}
 NAMES = list(ITEMS)
-NOTE = UpstreamResponse("other", raw=False, fields={"usage": None}, made={"rs_9": {"summary": []}})
+NOTE = UpstreamRecord("other", raw=False, fields={"usage": None}, made={"rs_9": {"summary": []}})
 
 
 def responses(store: Store, *keys: Key, tenant: bytes = ANNA) -> ResponseRepository:

@@ -38,7 +38,7 @@ STALE_SECONDS = 2.0
 
 
 @dataclass(slots=True)
-class Request:
+class HttpRequest:
     """A request, as it goes out."""
 
     method: str
@@ -49,7 +49,7 @@ class Request:
     length: int | None  # of the body, as the headers frame it; None: chunked
 
     @classmethod
-    def from_httpx(cls, request: httpx.Request) -> Request:
+    def from_httpx(cls, request: httpx.Request) -> HttpRequest:
         """Raises httpx.LocalProtocolError for a request that upstream could misread."""
         url, headers, stream = request.url, request.headers.raw, request.stream
         if not isinstance(stream, httpx.AsyncByteStream):
@@ -65,7 +65,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Response:
+class HttpResponse:
     """A response, whose body is read as it comes."""
 
     status: int
@@ -111,10 +111,10 @@ class Transport(httpx.AsyncBaseTransport):
         self._proxies: dict[str, ForwardProxy | None] = {}  # by origin, of which settings name few
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        response = await self.send(Request.from_httpx(request))
+        response = await self.send(HttpRequest.from_httpx(request))
         return httpx.Response(response.status, headers=[*response.headers], stream=response.body)
 
-    async def send(self, request: Request) -> Response:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Return the response as soon as its headers are in; what httpx's objects cost is saved."""
         proxy = self._find_proxy(request.origin)
         data = _format(request if proxy is None else _via(proxy, request))
@@ -154,8 +154,8 @@ class Transport(httpx.AsyncBaseTransport):
         return await pool.acquire(origin, proxy, fresh=fresh)
 
     async def _send(
-        self, connection: UpstreamConnection, request: Request, data: bytes
-    ) -> Response:
+        self, connection: UpstreamConnection, request: HttpRequest, data: bytes
+    ) -> HttpResponse:
         try:
             connection.send_request(
                 data, idle_timeout=self._headers_timeout, is_head=request.method == "HEAD"
@@ -167,10 +167,10 @@ class Transport(httpx.AsyncBaseTransport):
             connection.disconnect()
             raise
         connection.read_timeout = self._idle_timeout
-        return Response(head.code, head.raw_headers, _ResponseBody(connection))
+        return HttpResponse(head.code, head.raw_headers, _ResponseBody(connection))
 
 
-async def send_by(transport: httpx.AsyncBaseTransport, request: Request) -> Response:
+async def send_by(transport: httpx.AsyncBaseTransport, request: HttpRequest) -> HttpResponse:
     """Send a request by any transport of httpx's. Raises httpx.InvalidURL, and what it raises."""
     path, _, query = request.target.partition(b"?")
     url = httpx.URL(request.origin + quote(path, PATH_SAFE + "%"))
@@ -185,10 +185,10 @@ async def send_by(transport: httpx.AsyncBaseTransport, request: Request) -> Resp
         )
     )
     stream = cast(httpx.AsyncByteStream, response.stream)
-    return Response(response.status_code, response.headers.raw, stream)
+    return HttpResponse(response.status_code, response.headers.raw, stream)
 
 
-def _via(proxy: ForwardProxy, request: Request) -> Request:
+def _via(proxy: ForwardProxy, request: HttpRequest) -> HttpRequest:
     """Return a request as a proxy is sent it; through a tunnel it goes as it is."""
     if request.origin.startswith("https:"):
         return request
@@ -200,7 +200,7 @@ def _via(proxy: ForwardProxy, request: Request) -> Request:
     )
 
 
-def _format(request: Request) -> bytes:
+def _format(request: HttpRequest) -> bytes:
     """Return the head as bytes, and the body if it is at hand.
 
     Raises httpx.LocalProtocolError for what upstream could misread.

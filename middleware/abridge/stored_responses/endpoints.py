@@ -31,9 +31,9 @@ from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 from abridge.stored_responses.repository import (
-    LocalResponse,
+    LocalRecord,
     ResponseRepository,
-    UpstreamResponse,
+    UpstreamRecord,
 )
 from abridge.stored_responses.rewriting import Rewrite, RewritingApp
 from abridge.stored_responses.views import (
@@ -53,7 +53,7 @@ _RESPONSE_PATH = re.compile(
 RESPONSE_ID_PREFIX = "resp_"
 """Prefix of response ids."""
 
-UNKNOWN_RESPONSE = UpstreamResponse("", raw=False)
+UNKNOWN_RESPONSE = UpstreamRecord("", raw=False)
 """Used for a response of which nothing is recorded, as for most."""
 
 
@@ -104,7 +104,7 @@ class StoredResponses:
         """Answer a request; return False if upstream's answer needs no change. Raises
         RequestError."""
         repository, record = await self._find(path.response_id, scope)
-        if repository is not None and isinstance(record, LocalResponse):
+        if repository is not None and isinstance(record, LocalRecord):
             await self._answer_locally(
                 path, LocalView(path.response_id, record, repository), scope, send
             )
@@ -112,14 +112,14 @@ class StoredResponses:
         if record is None and self._is_missing(path.response_id):
             raise response_not_found(path.response_id)
         owner = await self._find_owner(path.response_id, record, scope)
-        is_known = isinstance(record, UpstreamResponse) and record.upstream in self._routes
+        is_known = isinstance(record, UpstreamRecord) and record.upstream in self._routes
         if not (is_known or self._hiding_routes):
             if owner is None:
                 return False
             await self._app({**scope, ROUTE: owner}, receive, send)
             return True
         upstream_response = (
-            record if isinstance(record, UpstreamResponse) and is_known else UNKNOWN_RESPONSE
+            record if isinstance(record, UpstreamRecord) and is_known else UNKNOWN_RESPONSE
         )
         route = self._routes.get(upstream_response.upstream, owner or self._default_route)
         profile = PROFILES[route.upstream.profile]
@@ -133,7 +133,7 @@ class StoredResponses:
         """Answer for a response stored here."""
         content = await _read_local(path, local, scope)
         summaries = find_summaries(content.get("output") or content.get("data"))
-        view = self._view(UpstreamResponse(local.record.upstream, raw=True, made=summaries), None)
+        view = self._view(UpstreamRecord(local.record.upstream, raw=True, made=summaries), None)
         body = dumps(await _choose_rewrite(path, view, scope)(content))
         Record.get(scope).status = 200
         await send(json_start(200, body))
@@ -161,7 +161,7 @@ class StoredResponses:
 
     async def _find(
         self, response_id: str, scope: Scope
-    ) -> tuple[ResponseRepository | None, LocalResponse | UpstreamResponse | None]:
+    ) -> tuple[ResponseRepository | None, LocalRecord | UpstreamRecord | None]:
         """Find a response's record, and the tenant's repository that has it."""
         repository = None
         for repository in self._repositories(scope):
@@ -224,7 +224,7 @@ class StoredResponses:
 
     def _view(
         self,
-        record: UpstreamResponse,
+        record: UpstreamRecord,
         repository: ResponseRepository | None,
         profile: Profile | None = None,
     ) -> UpstreamView:

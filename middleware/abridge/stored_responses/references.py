@@ -24,7 +24,7 @@ from abridge.errors import RequestError
 from abridge.stored_responses.repeats import StoredConversation
 from abridge.stored_responses.repository import (
     InputItems,
-    LocalResponse,
+    LocalRecord,
     ResponseRepository,
     is_reasoning_id,
 )
@@ -180,7 +180,7 @@ class _References:
     async def _fetch(self, repository: ResponseRepository) -> None:
         if self.previous_id:
             (record,) = await repository.find(self.previous_id)
-            if not isinstance(record, LocalResponse):
+            if not isinstance(record, LocalRecord):
                 raise previous_not_found(self.previous_id)
             self._history_ids = [*record.basis, *record.output]
         ids = list(dict.fromkeys([*self._history_ids, *self._requested_ids]))

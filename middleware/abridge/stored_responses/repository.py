@@ -30,7 +30,7 @@ REASONING_ID_PREFIX = "rs_"
 
 
 @dataclass(slots=True, frozen=True)
-class LocalResponse:
+class LocalRecord:
     """A response stored locally, as shown to its client. Field names are the stored JSON keys."""
 
     upstream: str
@@ -40,7 +40,7 @@ class LocalResponse:
 
 
 @dataclass(slots=True, frozen=True)
-class UpstreamResponse:
+class UpstreamRecord:
     """Abridge's additions to a response stored upstream. Field names are the stored JSON keys."""
 
     upstream: str
@@ -102,7 +102,7 @@ class ResponseRepository:
         key = self._keyring.primary
         return InputItems(keyed_digest(key.store, b"basis", self._tags[key.id]))
 
-    async def find(self, *response_ids: str) -> list[LocalResponse | UpstreamResponse | None]:
+    async def find(self, *response_ids: str) -> list[LocalRecord | UpstreamRecord | None]:
         return [_parse_response(value) for value in await self._get("response", response_ids)]
 
     async def get_items(self, item_ids: Sequence[str]) -> list[bytes | None]:
@@ -131,11 +131,11 @@ class ResponseRepository:
         await self._put({("owner", name): upstream.encode() for name in ids})
 
     async def save_local(
-        self, response_id: str, response: LocalResponse, items: Mapping[str, bytes]
+        self, response_id: str, response: LocalRecord, items: Mapping[str, bytes]
     ) -> None:
         await self._put({**_item_records(items), ("response", response_id): _packed(response)})
 
-    async def save_upstream(self, response_id: str, response: UpstreamResponse) -> None:
+    async def save_upstream(self, response_id: str, response: UpstreamRecord) -> None:
         item_ids = list(response.made)
         shown_before = zip(item_ids, await self._get("made", item_ids), strict=True)
         encoded_id = response_id.encode()
@@ -180,7 +180,7 @@ def is_reasoning_id(item_id: str) -> bool:
     return item_id.startswith(REASONING_ID_PREFIX)
 
 
-def _packed(response: LocalResponse | UpstreamResponse) -> bytes:
+def _packed(response: LocalRecord | UpstreamRecord) -> bytes:
     return dumps({entry.name: getattr(response, entry.name) for entry in fields(response)})
 
 
@@ -188,8 +188,8 @@ def _item_records(items: Mapping[str, bytes]) -> dict[_RecordName, bytes]:
     return {("item", name): item for name, item in items.items()}
 
 
-def _parse_response(value: bytes | None) -> LocalResponse | UpstreamResponse | None:
+def _parse_response(value: bytes | None) -> LocalRecord | UpstreamRecord | None:
     if value is None:
         return None
     fields = loads_exact(value)
-    return LocalResponse(**fields) if "response" in fields else UpstreamResponse(**fields)
+    return LocalRecord(**fields) if "response" in fields else UpstreamRecord(**fields)

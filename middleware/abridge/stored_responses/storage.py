@@ -12,9 +12,9 @@ from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded
 from abridge.stored_responses.repository import (
     InputItems,
-    LocalResponse,
+    LocalRecord,
     ResponseRepository,
-    UpstreamResponse,
+    UpstreamRecord,
 )
 from abridge.stored_responses.views import find_summaries
 from abridge.work import Work
@@ -50,7 +50,7 @@ class StoreLocally:
     ) -> None:
         output = await work.run(_pack_output, response)
         without_output = {**response, "output": []}
-        local = LocalResponse(self.upstream, without_output, self.input_items.ids, list(output))
+        local = LocalRecord(self.upstream, without_output, self.input_items.ids, list(output))
         response_id = string(response.get("id"))
         await self.repository.save_local(response_id, local, {**self.input_items.new, **output})
 
@@ -85,7 +85,7 @@ class NoteUpstream:
         fields = {key: response[key] for key in names if key in response}
         item_summaries = find_summaries(response.get("output")) if has_summary else {}
         await self.repository.save_upstream(
-            response_id, UpstreamResponse(self.upstream, display.show_raw, fields, item_summaries)
+            response_id, UpstreamRecord(self.upstream, display.show_raw, fields, item_summaries)
         )
 
 

@@ -33,9 +33,9 @@ from abridge.errors import RequestError
 from abridge.providers.profile import Profile
 from abridge.stored_responses.listing import PageQuery, list_page
 from abridge.stored_responses.repository import (
-    LocalResponse,
+    LocalRecord,
     ResponseRepository,
-    UpstreamResponse,
+    UpstreamRecord,
     is_reasoning_id,
 )
 
@@ -51,7 +51,7 @@ class LocalView:
     """A response stored here; methods raise RequestError if it is gone."""
 
     response_id: str
-    record: LocalResponse
+    record: LocalRecord
     repository: ResponseRepository
 
     async def whole_response(self) -> Json:
@@ -83,7 +83,7 @@ class UpstreamView:
     Each method rewrites a body, and returns None if it cannot be read.
     """
 
-    record: UpstreamResponse
+    record: UpstreamRecord
     repository: ResponseRepository | None
     display: Display
     profile: Profile | None  # upstream's; None if the response is as its client was shown it
@@ -198,7 +198,7 @@ async def _find_summaries(items: list[Json], repository: ResponseRepository) -> 
     summaries: Json = {}
     for reasoning_id, response_id in zip(reasoning_ids, response_ids, strict=True):
         record = records[response_id]
-        if isinstance(record, UpstreamResponse) and reasoning_id in record.made:
+        if isinstance(record, UpstreamRecord) and reasoning_id in record.made:
             summaries[reasoning_id] = record.made[reasoning_id]
     return summaries
 

@@ -42,7 +42,7 @@ def entry(api: str) -> dict[str, Any]:
     return {"api": "same" if api == "responses" else api}
 
 
-class Turns(Upstream):
+class Conversations(Upstream):
     """Calls a tool first, and answers once it has the result."""
 
     def __init__(self, api: str) -> None:
@@ -56,7 +56,7 @@ class Turns(Upstream):
 
 @pytest.mark.parametrize("api", UPSTREAMS)
 async def test_a_tool_loop_only_sends_what_is_new(api: str) -> None:
-    upstream = Turns(api)
+    upstream = Conversations(api)
     async with (
         front(upstream, entry=entry(api), history={"store": "none"}) as running,
         opened(running.url) as client,

@@ -14,13 +14,19 @@ from abridge.apis.json import dumps
 from abridge.errors import RequestError
 from abridge.http.client_shares import ClientShares
 from abridge.sidecar.websocket.call import Call, http_scope
+from abridge.sidecar.websocket.conversations import (
+    Conversation,
+    Conversations,
+    with_input,
+    with_output,
+    write_body,
+)
 from abridge.sidecar.websocket.events import (
     error_event,
     http_error_event,
     read_create,
     with_stream_id,
 )
-from abridge.sidecar.websocket.turns import Turn, Turns, begin_turn, end_turn, write_body
 from tests.support.asgi import scope_for
 from tests.support.streams import (
     THOUGHT,
@@ -210,18 +216,18 @@ def test_a_request_has_the_headers_of_the_upgrade_but_those_that_are_its_own() -
 
 
 class TestTurns:
-    def turn(self, *items: bytes) -> Turn:
-        return Turn(items)
+    def conversation(self, *items: bytes) -> Conversation:
+        return Conversation(items)
 
     def test_a_turn_that_continues_another_is_sent_whole(self) -> None:
         first = read_create(create(input="Hi", previous_response_id="resp_stored"))
         assert first is not None
-        turn = begin_turn(first, None)
-        assert json.loads(write_body(first, turn, continued=False)) == first.fields
-        ended = end_turn(turn, [message_item(0, "Hello.")])
+        conversation = with_input(first, None)
+        assert json.loads(write_body(first, conversation, continued=False)) == first.fields
+        ended = with_output(conversation, [message_item(0, "Hello.")])
         second = read_create(create(input=[{"role": "user", "content": "More"}]))
         assert second is not None
-        body = json.loads(write_body(second, begin_turn(second, ended), continued=True))
+        body = json.loads(write_body(second, with_input(second, ended), continued=True))
         assert body["previous_response_id"] == "resp_stored"
         assert body["input"] == [
             {"role": "user", "content": "Hi"},
@@ -232,7 +238,7 @@ class TestTurns:
     def test_reasoning_that_only_upstream_has_is_left_out_with_the_ids_after_it(self) -> None:
         call = call_item(1, "add", "{}")
         bare = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": None}
-        ended = end_turn(Turn(), [bare, call])
+        ended = with_output(Conversation(), [bare, call])
         assert [json.loads(item) for item in ended.items] == [
             {key: value for key, value in call.items() if key != "id"}
         ]
@@ -241,24 +247,24 @@ class TestTurns:
         "item", [reasoning_item(0, THOUGHT), reasoning_item(0, "", encrypted_content="x")]
     )
     def test_reasoning_that_upstream_can_read_stays(self, item: dict[str, Any]) -> None:
-        ended = end_turn(Turn(), [item])
+        ended = with_output(Conversation(), [item])
         assert [json.loads(kept) for kept in ended.items] == [item]
 
     def test_memory_is_shared_and_given_back(self) -> None:
         shares = ClientShares(100, 100)
-        first, second = Turns(shares, "a", 60), Turns(shares, "b", 60)
-        first.remember(None, "resp_1", self.turn(b"x" * 60))
-        second.remember(None, "resp_2", self.turn(b"x" * 60))
+        first, second = Conversations(shares, "a", 60), Conversations(shares, "b", 60)
+        first.remember(None, "resp_1", self.conversation(b"x" * 60))
+        second.remember(None, "resp_2", self.conversation(b"x" * 60))
         assert first.find("resp_1") is not None
         assert second.find("resp_2") is None
-        first.remember(None, "resp_3", self.turn(b"x" * 61))  # too large to be sent again
+        first.remember(None, "resp_3", self.conversation(b"x" * 61))  # too large to be sent again
         assert first.find("resp_3") is None
         assert first.find("resp_1") is None
-        second.remember(None, "resp_4", self.turn(b"x" * 60))
+        second.remember(None, "resp_4", self.conversation(b"x" * 60))
         second.close()
         assert shares.take("a", 100)
 
     def test_no_id_finds_nothing(self) -> None:
-        turns = Turns(ClientShares(100, 100), "a", 60)
-        turns.remember(None, "", self.turn(b"x"))
+        turns = Conversations(ClientShares(100, 100), "a", 60)
+        turns.remember(None, "", self.conversation(b"x"))
         assert turns.find("") is None

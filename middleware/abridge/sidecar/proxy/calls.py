@@ -18,7 +18,7 @@ from starlette.types import Scope
 from abridge.config.addresses import suggest_version
 from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.http.asgi import get_header
-from abridge.http.transport import Response, Transport, send_by
+from abridge.http.transport import HttpResponse, Transport, send_by
 from abridge.observability.metrics import Metrics
 from abridge.sidecar.proxy.response_heads import ResponseHeads, UnwritableHead
 from abridge.sidecar.proxy.targets import LoopError, UpstreamTarget
@@ -96,7 +96,7 @@ class UpstreamCaller:
 
     async def call(
         self, target: UpstreamTarget, scope: Scope, body: bytes | httpx.AsyncByteStream
-    ) -> Response:
+    ) -> HttpResponse:
         """Return the response as soon as its headers are in. Raises one of `TRANSPORT_ERRORS`."""
         started = monotonic()
         try:
@@ -111,7 +111,7 @@ class UpstreamCaller:
             self._note_answer(target, response.status)
         return response
 
-    async def _check_head(self, scope: Scope, response: Response) -> None:
+    async def _check_head(self, scope: Scope, response: HttpResponse) -> None:
         """Leave of the head what goes to the client. Raises UnwritableHead."""
         try:
             response.headers = self._heads.headers_for_client(
@@ -132,7 +132,7 @@ class UpstreamCaller:
 
     async def call_or_fail_over(
         self, target: UpstreamTarget, scope: Scope, body: bytes
-    ) -> Response:
+    ) -> HttpResponse:
         """Like `call`, where another upstream is asked if this one cannot answer.
 
         Raises UpstreamUnavailable in place of connection errors and busy responses.

@@ -13,13 +13,13 @@ from abridge.apis.json import dumps
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.http.asgi import json_start, request_paths
-from abridge.http.transport import Response
+from abridge.http.transport import HttpResponse
 from abridge.observability.record import RECORD, Record, new_request_id
 
 
 def error_response(
     scope: Scope, status: int, code: str, message: str, headers: Iterable[Header] = ()
-) -> Response:
+) -> HttpResponse:
     """Return an error, in OpenAI's shape where the path is no API's."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     record: Record | None = scope.get(RECORD)
@@ -31,15 +31,15 @@ def error_response(
     return json_response(api.statuses.get(status, status), dumps(body), headers)
 
 
-def retry_later_response(scope: Scope, code: str, message: str) -> Response:
+def retry_later_response(scope: Scope, code: str, message: str) -> HttpResponse:
     """Return an error that asks the client to retry."""
     return error_response(scope, 503, code, message, [(b"retry-after", b"1")])
 
 
-def json_response(status: int, body: bytes, headers: Iterable[Header] = ()) -> Response:
+def json_response(status: int, body: bytes, headers: Iterable[Header] = ()) -> HttpResponse:
     """Return a response of JSON that is made here."""
     start = json_start(status, body, headers)
-    return Response(status, start["headers"], httpx.ByteStream(body))
+    return HttpResponse(status, start["headers"], httpx.ByteStream(body))
 
 
 def _find_api(scope: Scope, record: Record | None) -> Api:

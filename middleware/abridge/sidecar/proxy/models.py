@@ -14,7 +14,7 @@ from abridge.apis.gemini.models import as_openais
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.model_names import ModelRenames
 from abridge.errors import NestedTooDeep
-from abridge.http.transport import Response
+from abridge.http.transport import HttpResponse
 from abridge.sidecar.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
@@ -38,7 +38,7 @@ def is_models_request(scope: Scope) -> bool:
 
 async def join_models(
     scope: Scope, targets: Iterable[UpstreamTarget], caller: UpstreamCaller, limit: int
-) -> Response:
+) -> HttpResponse:
     """Return `{"object": "list", "data": [...]}` with the models of all upstreams, each name once,
     as clients say it.
 
@@ -100,7 +100,7 @@ def _each_name_once(lists: Iterable[Listing]) -> Iterator[bytes]:
         seen.update(filter(None, [name]))
 
 
-async def _read_limited(response: Response, limit: int) -> bytes:
+async def _read_limited(response: HttpResponse, limit: int) -> bytes:
     body = bytearray()
     async for chunk in response.body:
         body += chunk

@@ -34,7 +34,7 @@ from abridge.http.asgi import (
 )
 from abridge.http.client_shares import ClientShares, client_of
 from abridge.http.flag import Flag
-from abridge.http.transport import Response, Transport
+from abridge.http.transport import HttpResponse, Transport
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
 from abridge.sidecar.proxy.calls import (
@@ -179,7 +179,7 @@ class Proxy:
 
     async def _call_upstream(
         self, target: UpstreamTarget, scope: Scope, body: bytes | _ClientStream
-    ) -> Response:
+    ) -> HttpResponse:
         if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
             return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
@@ -326,12 +326,12 @@ def _update_record(scope: Scope, *, status: int | None = None, code: str | None 
         record.note_error(code)
 
 
-def _no_websocket(scope: Scope) -> Response:
+def _no_websocket(scope: Scope) -> HttpResponse:
     """Return what clients fall back to HTTP after."""
     return error_response(scope, 426, "no_websocket", NO_WEBSOCKET)
 
 
-async def _send_response(response: Response, send: Send) -> None:
+async def _send_response(response: HttpResponse, send: Send) -> None:
     headers = response.headers
     if response.status in (204, 304):  # it is not the length of this body, which is empty
         headers = [header for header in headers if header[0] != b"content-length"]

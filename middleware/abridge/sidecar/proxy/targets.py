@@ -31,7 +31,7 @@ from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import SettingsError
 from abridge.http.asgi import encoded_path
-from abridge.http.transport import Request, body_length
+from abridge.http.transport import HttpRequest, body_length
 from abridge.providers.catalog import PROFILES
 
 HOP_BY_HOP = frozenset(
@@ -168,7 +168,7 @@ class UpstreamTarget:
             instance,
         )
 
-    def build_request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> Request:
+    def build_request(self, scope: Scope, body: bytes | httpx.AsyncByteStream) -> HttpRequest:
         """Return the request to send for a client's request.
 
         Raises httpx.InvalidURL, httpx.LocalProtocolError if it does not say where its body ends,
@@ -180,7 +180,7 @@ class UpstreamTarget:
         if len(target) > MAX_TARGET:
             raise httpx.InvalidURL("The path is too long.")
         headers, length = self._headers(scope["headers"], body)
-        return Request(scope["method"], self.origin, target, headers, body, length)
+        return HttpRequest(scope["method"], self.origin, target, headers, body, length)
 
     def _path(self, scope: Scope) -> bytes:
         path = encoded_path(scope)

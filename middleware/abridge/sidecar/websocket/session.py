@@ -30,6 +30,14 @@ from abridge.http.client_shares import ClientShares, client_of
 from abridge.pipeline.body import MemoryBudget
 from abridge.pipeline.request import admit_values
 from abridge.sidecar.websocket.call import Call, http_scope
+from abridge.sidecar.websocket.conversations import (
+    REMEMBERED_BYTES,
+    Conversation,
+    Conversations,
+    with_input,
+    with_output,
+    write_body,
+)
 from abridge.sidecar.websocket.events import (
     Create,
     StreamError,
@@ -37,14 +45,6 @@ from abridge.sidecar.websocket.events import (
     read_create,
     warm_up_events,
     with_stream_id,
-)
-from abridge.sidecar.websocket.turns import (
-    REMEMBERED_BYTES,
-    Turn,
-    Turns,
-    begin_turn,
-    end_turn,
-    write_body,
 )
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
 from abridge.work import CLIENT, LIGHT_BYTES, Work
@@ -130,7 +130,7 @@ class Session:
         self._receive = receive
         self._send = send
         self._client = client_of(scope)
-        self._turns = Turns(remembered, self._client, limits.body)
+        self._conversations = Conversations(remembered, self._client, limits.body)
         self._streams: dict[str | None, Stream] = {}
         self._running = asyncio.Semaphore(MAX_RUNNING)
         self._sending = asyncio.Lock()
@@ -157,7 +157,7 @@ class Session:
         finally:
             reading.cancel()
             await asyncio.wait([reading])
-            self._turns.close()
+            self._conversations.close()
 
     async def _serve_until_end(self, reading: asyncio.Task[None]) -> int:
         """Serve until nothing more is to be answered; return the code to close with."""
@@ -265,22 +265,24 @@ class Session:
 
     async def _begin(
         self, create: Create, held: ExitStack
-    ) -> tuple[bytes, str | None, Turn] | None:
+    ) -> tuple[bytes, str | None, Conversation] | None:
         """Return what to ask the application for: its body, the stream and the conversation; None
         for a request that needs no answer of its, or comes too late. What `held` has is released.
         """
         with held:
             if self._ending or self._left:
                 return None
-            before = self._turns.find(string(create.fields.get(PREVIOUS_RESPONSE_ID)))
+            before = self._conversations.find(string(create.fields.get(PREVIOUS_RESPONSE_ID)))
             work = Work(heavy=create.size + (before.size if before else 0) > LIGHT_BYTES)
             try:
-                turn = await work.run(begin_turn, create, before)
+                conversation = await work.run(with_input, create, before)
                 if create.generate:
-                    body = await work.run(write_body, create, turn, continued=before is not None)
+                    body = await work.run(
+                        write_body, create, conversation, continued=before is not None
+                    )
                     self._check_size(body)
-                    return body, create.stream_id, turn
-                await self._warm_up(create, turn)
+                    return body, create.stream_id, conversation
+                await self._warm_up(create, conversation)
             except RecursionError:
                 refusal = RequestError("The message is nested too deep.", code="invalid_json")
                 await self._send_event(error_event(refusal), create.stream_id)
@@ -296,20 +298,20 @@ class Session:
                 code="request_too_large",
             )
 
-    async def _warm_up(self, create: Create, turn: Turn) -> None:
+    async def _warm_up(self, create: Create, conversation: Conversation) -> None:
         """Answer a request that wants no output: its conversation is remembered, no model asked."""
         response_id = mint_id("resp_")
-        self._turns.remember(create.stream_id, response_id, turn)
+        self._conversations.remember(create.stream_id, response_id, conversation)
         for event in warm_up_events(create, response_id, int(time())):
             await self._send_event(event, create.stream_id)
 
-    async def _call(self, body: bytes, stream_id: str | None, turn: Turn) -> None:
+    async def _call(self, body: bytes, stream_id: str | None, conversation: Conversation) -> None:
         """Have the application answer a request."""
         call = Call(
             body,
             EVENT_FACTOR * self._limits.event,
             partial(self._send_event, stream_id=stream_id),
-            partial(self._remember, stream_id, turn),
+            partial(self._remember, stream_id, conversation),
         )
         self._calls.add(call)
         error = None
@@ -329,14 +331,16 @@ class Session:
         if not self._left:
             await call.finish(error)
 
-    async def _remember(self, stream_id: str | None, turn: Turn, response: Json) -> None:
+    async def _remember(
+        self, stream_id: str | None, conversation: Conversation, response: Json
+    ) -> None:
         """Remember a response, unless it says that it is stored."""
         if response.get("store") is True:
-            self._turns.forget(stream_id)
+            self._conversations.forget(stream_id)
             return
-        work = Work(heavy=turn.size > LIGHT_BYTES)
-        ended = await work.run(end_turn, turn, response.get("output"))
-        self._turns.remember(stream_id, string(response.get("id")), ended)
+        work = Work(heavy=conversation.size > LIGHT_BYTES)
+        ended = await work.run(with_output, conversation, response.get("output"))
+        self._conversations.remember(stream_id, string(response.get("id")), ended)
 
     async def _send_event(self, event: bytes, stream_id: str | None = None) -> None:
         """Send an event, once the client has taken those before it."""

@@ -54,7 +54,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(slots=True)
-class Block:
+class ProseBlock:
     """A paragraph, a line or a list item, without its marks."""
 
     text: str
@@ -63,7 +63,7 @@ class Block:
     hangs: bool = False  # a list item that a line ending with a colon announced
 
 
-def split_blocks(text: str) -> Iterator[Block]:
+def split_blocks(text: str) -> Iterator[ProseBlock]:
     """Yield the blocks of prose in order."""
     announced = False
     for line in _join_wrapped(text):
@@ -113,10 +113,10 @@ def _is_continuation(block: str, line: str) -> bool:
     return line.lstrip()[:1].islower() and not _LINE_END.search(block, max(0, len(block) - 4))
 
 
-def _parse(line: str) -> Block:
+def _parse(line: str) -> ProseBlock:
     heading = _HEADING.match(line)
     if heading:
-        return Block("", [_strip_emphasis(line[heading.end() :])])
+        return ProseBlock("", [_strip_emphasis(line[heading.end() :])])
     mark = _LIST_MARK.match(line)
     start = mark.end() if mark else 0
     if note := _ITALIC_NOTE.match(line, start):
@@ -128,7 +128,7 @@ def _parse(line: str) -> Block:
     text = _strip_emphasis(line[start:])
     if labels and text and mark and line[0] in _BULLETS:  # a term of a list, and what is said of it
         text = f"{labels.pop()}: {text}"
-    return Block(text, labels, is_item=mark is not None)
+    return ProseBlock(text, labels, is_item=mark is not None)
 
 
 def _strip_emphasis(text: str) -> str:

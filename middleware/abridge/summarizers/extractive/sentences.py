@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from abridge.summarizers.extractive.blocks import Block, split_blocks
+from abridge.summarizers.extractive.blocks import ProseBlock, split_blocks
 from abridge.summarizers.extractive.notation import plain_math
 
 MAX_SENTENCE_CHARS = 320
@@ -98,7 +98,7 @@ def split_sentences(text: str) -> Iterator[Sentence]:
         yield from _parse_block(block, number, is_answer=is_answer)
 
 
-def _parse_block(block: Block, number: int, *, is_answer: bool) -> Iterator[Sentence]:
+def _parse_block(block: ProseBlock, number: int, *, is_answer: bool) -> Iterator[Sentence]:
     first = block.is_item
     boxed = "\\boxed" in block.text
     for piece in _split_block(plain_math(block.text)):

@@ -22,7 +22,7 @@ REMEMBERED_BYTES = 128 << 20
 
 
 @dataclass(slots=True, frozen=True)
-class Turn:
+class Conversation:
     """A conversation: the JSON of its items, which follow on a response that is stored."""
 
     items: tuple[bytes, ...] = ()
@@ -32,18 +32,18 @@ class Turn:
     def size(self) -> int:
         return sum(map(len, self.items))
 
-    def followed_by(self, items: tuple[bytes, ...]) -> Turn:
-        return Turn(self.items + items, self.stored_before)
+    def followed_by(self, items: tuple[bytes, ...]) -> Conversation:
+        return Conversation(self.items + items, self.stored_before)
 
 
-def begin_turn(create: Create, before: Turn | None) -> Turn:
+def with_input(create: Create, before: Conversation | None) -> Conversation:
     """Return the conversation of a request, with what was remembered of it."""
     if before is None:
-        before = Turn((), string(create.fields.get(PREVIOUS_RESPONSE_ID)))
+        before = Conversation((), string(create.fields.get(PREVIOUS_RESPONSE_ID)))
     return before.followed_by(tuple(map(packed, read_input_items(create.fields))))
 
 
-def end_turn(turn: Turn, output: object) -> Turn:
+def with_output(conversation: Conversation, output: object) -> Conversation:
     """Return the conversation with the items of a response's output.
 
     Reasoning that upstream keeps itself, and gave no state of, is left out: upstream stores nothing
@@ -54,7 +54,7 @@ def end_turn(turn: Turn, output: object) -> Turn:
     kept = [item for item in items if not (is_reasoning(item) and _is_bare(item))]
     if len(kept) < len(items):
         kept = [{key: item[key] for key in item if key != "id"} for item in kept]
-    return turn.followed_by(tuple(map(packed, kept)))
+    return conversation.followed_by(tuple(map(packed, kept)))
 
 
 def _is_bare(item: Json) -> bool:
@@ -62,21 +62,21 @@ def _is_bare(item: Json) -> bool:
     return not (item.get("encrypted_content") or item.get("content"))
 
 
-def write_body(create: Create, turn: Turn, *, continued: bool) -> bytes:
+def write_body(create: Create, conversation: Conversation, *, continued: bool) -> bytes:
     """Write a request's body, with all of its conversation if it continues one."""
     if not continued:
         return dumps(create.fields)
     left_out = ("input", PREVIOUS_RESPONSE_ID)
     fields: Json = {key: value for key, value in create.fields.items() if key not in left_out}
-    if turn.stored_before:
-        fields[PREVIOUS_RESPONSE_ID] = turn.stored_before
-    return b'{"input":[%b],%b' % (b",".join(turn.items), dumps(fields)[1:])
+    if conversation.stored_before:
+        fields[PREVIOUS_RESPONSE_ID] = conversation.stored_before
+    return b'{"input":[%b],%b' % (b",".join(conversation.items), dumps(fields)[1:])
 
 
-class Turns:
-    """The turns of one connection: the latest of each stream, by its response's id.
+class Conversations:
+    """The conversations of one connection: the latest of each stream, by its response's id.
 
-    `shares` is what all connections have, in bytes; a turn of more than `limit` bytes is not kept,
+    `shares` is what all connections have, in bytes; one of more than `limit` bytes is not kept,
     since it could not be sent again.
     """
 
@@ -84,19 +84,22 @@ class Turns:
         self._shares = shares
         self._client = client
         self._limit = limit
-        self._latest: dict[str | None, tuple[str, Turn]] = {}
+        self._latest: dict[str | None, tuple[str, Conversation]] = {}
 
-    def find(self, response_id: str) -> Turn | None:
+    def find(self, response_id: str) -> Conversation | None:
         if not response_id:
             return None
-        return next((turn for name, turn in self._latest.values() if name == response_id), None)
+        return next(
+            (conversation for name, conversation in self._latest.values() if name == response_id),
+            None,
+        )
 
-    def remember(self, stream_id: str | None, response_id: str, turn: Turn) -> None:
+    def remember(self, stream_id: str | None, response_id: str, conversation: Conversation) -> None:
         """Remember a response in the place of the one before it, if there is room."""
         self.forget(stream_id)
-        fits = turn.size <= self._limit
-        if response_id and fits and self._shares.take(self._client, turn.size):
-            self._latest[stream_id] = (response_id, turn)
+        fits = conversation.size <= self._limit
+        if response_id and fits and self._shares.take(self._client, conversation.size):
+            self._latest[stream_id] = (response_id, conversation)
 
     def forget(self, stream_id: str | None) -> None:
         if before := self._latest.pop(stream_id, None):
