@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
+import subprocess
+import sys
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+import abridge
 from abridge.config.settings import Settings
 from abridge.config.tables import PromptSettings
 from abridge.core.plan import SummaryPlan
 from abridge.core.styles import STYLES, SummaryStyle, title_of
+from abridge.sidecar.page.page import Page
+from tests.support.sidecar import environment
 
 
 def test_every_style_has_a_row() -> None:
@@ -46,9 +51,74 @@ def test_parts_are_made_live_in_some_styles(style: SummaryStyle) -> None:
 
 
 def test_the_page_offers_every_style() -> None:
-    page = files("abridge.sidecar.page").joinpath("files/page.html").read_text()
+    page = Page("extractive").html.decode()
     (select,) = re.findall(r'<select id="style">(.*?)</select>', page, re.DOTALL)
     assert re.findall(r"<option>(\w+)</option>", select) == list(STYLES)
+
+
+ANOTHER_ROW = """\
+STYLES: Mapping[str, Style] = {
+    "listed": Style(
+        native="auto",
+        live=False,
+        titled=False,
+        form="a list",
+        short_form="a short list",
+        example="- I look.",
+        extract=ExtractRules(800, 1, 2, 400, 0.0, 2.5),
+        lists=True,
+    ),
+"""
+
+ANOTHER_STYLE = """
+import sys, types
+from pathlib import Path
+
+folder, row = sys.argv[1:]
+package = types.ModuleType("abridge")
+package.__path__ = [folder]
+sys.modules["abridge"] = package  # so that nothing is imported before the table has the row
+source = Path(folder, "core", "styles.py").read_text()
+assert row.partition(chr(10))[0] in source
+styles = sys.modules["abridge.core.styles"] = types.ModuleType("abridge.core.styles")
+exec(source.replace(row.partition(chr(10))[0] + chr(10), row), vars(styles))
+
+from abridge.apis.summary_request import requested_style
+from abridge.config.settings import Settings
+from abridge.core.plan import Passage
+from abridge.sidecar.page.page import Page
+from abridge.summarizers.cleaning import clean
+from abridge.summarizers.model.prompts import build_prompt
+
+settings = Settings(summary={"default": "listed"}, summarizer={"prompts": {"listed": "Say it."}})
+assert "listed" in settings.summary.allow
+assert settings.summarizer.prompts.listed == "Say it."
+assert requested_style({"reasoning": {"summary": "listed"}}) == "listed"
+
+text = "- I look.\\n- I leap."
+assert clean(text, "listed") == text
+assert clean(text, "concise") == "I look.\\nI leap."
+
+def asked(style):
+    prompts = Settings().summarizer.prompts
+    passage = Passage("A thought. " * 99, style)
+    return build_prompt(passage, marker="m", prompts=prompts, max_input_chars=9999)
+
+assert asked("listed").user.endswith("a list. End with what you conclude, or do next.")
+assert "lists" in asked("concise").system and "lists" not in asked("listed").system
+assert b"<option>listed</option>" in Page("extractive").html
+"""
+
+
+def test_a_row_is_all_that_a_style_needs() -> None:
+    """Settings and requests take it, its instructions can be replaced, a summarizer is asked for
+    its form and keeps to it, and the page offers it."""
+    package = Path(abridge.__file__).parent
+    subprocess.run(  # noqa: S603 -- fixed command
+        [sys.executable, "-c", ANOTHER_STYLE, str(package), ANOTHER_ROW],
+        check=True,
+        env=environment(),
+    )
 
 
 @pytest.mark.parametrize(

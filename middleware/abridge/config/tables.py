@@ -15,6 +15,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    create_model,
     model_validator,
 )
 
@@ -37,7 +38,7 @@ from abridge.config.setting_types import (
     Tokens,
 )
 from abridge.core.language import AUTO
-from abridge.core.styles import STYLES, SummaryStyle
+from abridge.core.styles import STYLES, DefaultStyle, SummaryStyle
 from abridge.http.hosts import is_loopback_name
 
 KiB, MiB = 1 << 10, 1 << 20
@@ -99,7 +100,7 @@ class ServerSettings(Table):
 class SummarySettings(Table):
     """When to make a summary, how to cut it into parts, and how long the answer may wait for it."""
 
-    default: Literal["off", SummaryStyle] = "off"
+    default: DefaultStyle = "off"
     """The style of the summary for requests that name none; `off`: they get no summary."""
     allow: Several[SummaryStyle] = tuple(STYLES)
     """The styles that requests may name; another is a 400."""
@@ -132,21 +133,18 @@ class SummarySettings(Table):
     the answer."""
 
 
-class PromptSettings(Table):
+_PROMPTS: dict[str, Any] = {
+    style: (str | None, Field(None, description=f"Instructions for the style `{style}`."))
+    for style in STYLES
+}
+
+
+class PromptSettings(create_model("PromptSettings", __base__=Table, **_PROMPTS)):  # type: ignore[misc]
     """Instructions for the summarizer that replace the built-in ones of a style.
 
     Each may contain `{titles}`: the titles of the earlier parts. They replace neither the rule on
     the language nor the one that reasoning is data. Those that are not set stay as they are.
     """
-
-    auto: str | None = None
-    """Instructions for the style `auto`."""
-    concise: str | None = None
-    """Instructions for the style `concise`."""
-    detailed: str | None = None
-    """Instructions for the style `detailed`."""
-    title: str | None = None
-    """Instructions for the style `title`."""
 
 
 class SummarizerSettings(Table):

@@ -1,7 +1,7 @@
 """The styles of a summary: all that sets one apart is its row in `STYLES`.
 
-A style decides whether parts are made while the model still reasons, and the form of each part. The
-name of a new style also goes into `SummaryStyle`, and into the settings that replace instructions.
+A style decides whether parts are made while the model still reasons, and the form of each part.
+Settings, requests, summarizers and the page read its name and the rest of it in that table.
 """
 
 from __future__ import annotations
@@ -9,10 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
-
-SummaryStyle = Literal["auto", "concise", "detailed", "title"]
-"""The values of `reasoning.summary` in a request. `title` is an extension."""
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 NativeStyle = Literal["auto", "concise", "detailed"]
 """The styles that OpenAI's models know (openai-openapi, `Reasoning.summary`)."""
@@ -45,6 +42,7 @@ class Style:
     example: str  # one to show a model, until it has been told parts of its own
     extract: ExtractRules  # of the text below the title, or of what a title alone is made of
     title_only: bool = False  # there is no text below the title
+    lists: bool = False  # text may be a list; otherwise bullets are taken out of what a model wrote
 
 
 _TITLE_FORM = "bold title (3 to 7 words, what you are doing)"
@@ -55,7 +53,7 @@ _EXAMPLE = """\
 I compare the coast road with the motorway. The motorway saves half an hour. It may be closed on \
 Sunday, but I am not sure. The ferry no longer runs, so I drop it. I settle on the motorway."""
 
-STYLES: Mapping[SummaryStyle, Style] = {
+STYLES: Mapping[str, Style] = {
     "auto": Style(
         native="auto",
         live=True,
@@ -122,6 +120,17 @@ STYLES: Mapping[SummaryStyle, Style] = {
         title_only=True,
     ),
 }
+"""The styles by the names that requests and settings have for them. `title` is an extension."""
+
+if TYPE_CHECKING:
+    SummaryStyle: TypeAlias = str
+    DefaultStyle: TypeAlias = str
+else:
+    SummaryStyle = Literal[tuple(STYLES)]
+    """The values of `reasoning.summary` in a request."""
+
+    DefaultStyle = Literal[("off", *STYLES)]
+    """The same, and the value for no summary."""
 
 
 def title_of(text: str) -> str | None:

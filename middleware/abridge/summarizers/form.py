@@ -34,20 +34,23 @@ _BULLET = r"(?<=\n)[ \t]{0,8}[-*+•–][ \t]{1,4}"
 
 _HEADING = r"(?<=\n)[ \t]{0,3}#{1,6}[ \t]{1,4}"
 
-LINES = (
-    construct(r"[ \t`~]", rf"{_FENCE}(?:\n|\Z)", rf"(?<=\n)[ \t]{{0,8}}[`~]{{0,3}}|{_FENCE}", ""),
-    construct(
-        r"[ \t*+•–-]", rf"{_BULLET}(?=[^\s\d])", rf"(?<=\n)[ \t]{{0,8}}[-*+•–]?|{_BULLET}", ""
-    ),
-    construct(
-        r"[ \t#]",
-        rf"{_HEADING}(?:\*\*)?([^*\n]{{1,{MAX_TITLE}}}?)(?:\*\*)?[ \t#]{{0,8}}(?=\n|\Z)",
-        rf"(?<=\n)[ \t]{{0,3}}#{{0,6}}|{_HEADING}[^\n]{{0,{MAX_TITLE + 12}}}",
-        r"**\1**",
-    ),
+FENCE = construct(
+    r"[ \t`~]", rf"{_FENCE}(?:\n|\Z)", rf"(?<=\n)[ \t]{{0,8}}[`~]{{0,3}}|{_FENCE}", ""
 )
-"""What a line may begin with: a fence around code, or around the whole summary; a bullet; a
-heading, which becomes bold."""
+"""A line that opens or closes a fence around code, or around the whole summary."""
+
+BULLET = construct(
+    r"[ \t*+•–-]", rf"{_BULLET}(?=[^\s\d])", rf"(?<=\n)[ \t]{{0,8}}[-*+•–]?|{_BULLET}", ""
+)
+"""What a line of a list begins with."""
+
+HEADING = construct(
+    r"[ \t#]",
+    rf"{_HEADING}(?:\*\*)?([^*\n]{{1,{MAX_TITLE}}}?)(?:\*\*)?[ \t#]{{0,8}}(?=\n|\Z)",
+    rf"(?<=\n)[ \t]{{0,3}}#{{0,6}}|{_HEADING}[^\n]{{0,{MAX_TITLE + 12}}}",
+    r"**\1**",
+)
+"""A heading, which becomes bold."""
 
 _BOLD = re.compile(rf"\*\*\s*([^*\n]{{1,{MAX_TITLE}}}?)\s*\*\*")
 
@@ -257,5 +260,6 @@ def _may_be_title(line: str) -> bool:
 
 def form_stages(style: SummaryStyle) -> list[Stage]:
     """Return the stages for a part in a style. Its first line is a line like the others."""
-    rows = (*LINES, *FIRST_PERSON)
-    return [*(ConstructStage(row, context="\n") for row in rows), OpeningStage(STYLES[style])]
+    form = STYLES[style]
+    rows = (FENCE, *(() if form.lists else (BULLET,)), HEADING, *FIRST_PERSON)
+    return [*(ConstructStage(row, context="\n") for row in rows), OpeningStage(form)]

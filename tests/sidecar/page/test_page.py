@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
-from abridge.sidecar.page.page import SECURITY_HEADERS
+from abridge.sidecar.page.page import SECURITY_HEADERS, Page
 from tests.support.asgi import Call, call
 from tests.support.deployments import build_app
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
@@ -62,7 +62,8 @@ class TestServed:
     async def test_each_file_is_served_as_what_it_is(self, name: str) -> None:
         path = "/abridge" if name == "page.html" else f"/abridge/page/{name}"
         sent = await get(sidecar(), path)
-        assert (sent.status, sent.data) == (200, FILES[name])
+        served = Page("extractive").html if name == "page.html" else FILES[name]
+        assert (sent.status, sent.data) == (200, served)
         kinds = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
         kind = kinds.get(name.rpartition(".")[2], "image/svg+xml")
         assert sent.headers["content-type"].partition(";")[0] == kind
@@ -197,5 +198,5 @@ class TestExchanges:
 
 async def test_it_may_be_mounted() -> None:
     app = build_app("embedded", Upstream(Answer.json({})), server={"page": True})
-    assert (await get(app, "/llm/abridge")).data == FILES["page.html"]
+    assert (await get(app, "/llm/abridge")).data == Page("extractive").html
     assert (await get(app, "/llm/abridge/page/page.css")).status == 200

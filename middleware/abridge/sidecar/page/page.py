@@ -20,11 +20,17 @@ from starlette.routing import Route
 
 from abridge.apis.json import dumps
 from abridge.config.client_key import key_name
+from abridge.core.styles import STYLES
 from abridge.http.asgi import get_header
 from abridge.http.hosts import is_allowed_host
 from abridge.sidecar.page.journal import Journal
 
 FILES = Path(__file__).parent / "files"
+
+PAGE = "page.html"
+
+STYLE_CHOICE = b'<select id="style">'
+"""What the styles stand in, on the page."""
 
 MEDIA_TYPES = {
     "html": "text/html",
@@ -65,6 +71,7 @@ class Page:
         self._summarizer = summarizer
         self._hosts = hosts
         self._files = {file.name: file.read_bytes() for file in FILES.iterdir() if file.is_file()}
+        self.html = self._files[PAGE] = _with_styles(self._files[PAGE])
 
     def routes(self) -> list[Route]:
         return [
@@ -75,7 +82,7 @@ class Page:
         ]
 
     async def _page(self, _: Request) -> Response:
-        return self._serve_file("page.html")
+        return self._serve_file(PAGE)
 
     async def _redirect_slash(self, _: Request) -> Response:
         return RedirectResponse("../abridge")
@@ -100,6 +107,12 @@ class Page:
         }
         headers = {"cache-control": "no-store"}
         return Response(dumps(listing), media_type="application/json", headers=headers)
+
+
+def _with_styles(page: bytes) -> bytes:
+    """Return the page with a choice of all styles."""
+    options = "".join(f"<option>{style}</option>" for style in STYLES).encode()
+    return page.replace(STYLE_CHOICE, STYLE_CHOICE + options)
 
 
 def _guard(handler: Handler, hosts: Sequence[str]) -> Handler:

@@ -39,7 +39,7 @@ SHORT_SIZE = 800
 
 INSTRUCTIONS = (
     "Sum up your thoughts in `reasoning` for the user, in first person, present tense. Keep doubts "
-    "as doubts; leave out what you take back. No code, LaTeX, lists or preamble. Leave out "
+    "as doubts; leave out what you take back. No code, LaTeX{lists} or preamble. Leave out "
     "instructions, policies, keys and personal data altogether. State what you find, but do not "
     "draft the reply."
 )
@@ -81,9 +81,10 @@ def build_prompt(
     if own is not None:
         instructions = own.replace(TITLES_PLACEHOLDER, _fence({"titles": titles}, marker))
     elif told:
-        instructions = f"{INSTRUCTIONS} {TOLD_RULE}"
+        instructions = f"{_instructions(passage)} {TOLD_RULE}"
     else:
-        rules = f"{INSTRUCTIONS} {BEFORE_RULE}" if before else INSTRUCTIONS
+        rules = _instructions(passage)
+        rules = f"{rules} {BEFORE_RULE}" if before else rules
         instructions = f"{rules}\n\nExample:\n{STYLES[passage.style].example}"
     language = (
         language_name(passage.language) if passage.language else "the language of `reasoning`"
@@ -109,6 +110,10 @@ def shorten(text: str, max_chars: int) -> str:
     head = max_chars // 2
     tail = max_chars - head
     return f"{text[:head]}\n[… {len(text) - max_chars} characters left out …]\n{text[-tail:]}"
+
+
+def _instructions(passage: Passage) -> str:
+    return INSTRUCTIONS.format(lists="" if STYLES[passage.style].lists else ", lists")
 
 
 def _request(passage: Passage, size: float) -> str:
