@@ -156,6 +156,11 @@ def get_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
     return b""
 
 
+def media_type(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return what a body is, in small letters and without parameters."""
+    return get_header(headers, b"content-type").split(b";")[0].strip().lower()
+
+
 def drop_headers(
     headers: Iterable[tuple[bytes, bytes]], names: Iterable[bytes]
 ) -> list[tuple[bytes, bytes]]:

@@ -22,6 +22,7 @@ from abridge.http.asgi import (
     Inflater,
     can_inflate,
     get_header,
+    media_type,
     with_header_list,
     without_trailers,
 )
@@ -158,19 +159,7 @@ class Exchange:
     # The answer
 
     def _begin_answer(self, start: Message) -> None:
-        context = AnswerContext(
-            client=self._client,
-            runner=self._summary_runner,
-            reader=self._reader,
-            writer=self._plan.writer,
-            hide_unread=self._plan.hide_unread,
-            hides_raw=self._plan.hides_raw,
-            errors=self._plan.errors,
-            limit=self._plan.event_limit,
-            room=self._plan.room,
-            summarizer=self._plan.summarizer.name,
-            summary_language=self._plan.summary_plan.language,
-        )
+        context = AnswerContext(self._plan, self._client, self._summary_runner)
         self._answer = _choose_answer(start, context)
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         self._client.keep_alive = self._answer.keep_alive
@@ -307,7 +296,7 @@ def _choose_answer(start: Message, context: AnswerContext) -> Answer:
     """Return the answer for this `http.response.start`."""
     start = without_trailers(with_header_list(start))
     headers = start["headers"]
-    content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
+    content_type = media_type(headers)
     encoding = get_header(headers, b"content-encoding")
     is_stream = content_type == EVENT_STREAM
     is_json = content_type == b"application/json" or content_type.endswith(b"+json")
@@ -315,11 +304,11 @@ def _choose_answer(start: Message, context: AnswerContext) -> Answer:
         return _begin_unread(start, context)
     if not (is_stream or is_json) or (encoding and not can_inflate(encoding)):
         return (
-            RefusedAnswer(context.client, context.errors)
-            if context.hide_unread
+            RefusedAnswer(context.client, context.plan.errors)
+            if context.plan.hide_unread
             else PassedAnswer(start, context.client)
         )
-    inflate = Inflater(encoding, context.limit).feed if encoding else bytes
+    inflate = Inflater(encoding, context.plan.event_limit).feed if encoding else bytes
     return (
         StreamAnswer(start, context, inflate) if is_stream else WholeAnswer(start, context, inflate)
     )
@@ -331,8 +320,8 @@ def _begin_unread(start: Message, context: AnswerContext) -> Answer:
     For a client of another API a redirect would lead to an endpoint it does not speak, and no
     content means nothing. Where reasoning is hidden, either may carry it all the same.
     """
-    if start["status"] >= 400 and context.hide_unread:
+    if start["status"] >= 400 and context.plan.hide_unread:
         return TranslatedError(start, context)
-    if context.errors.upstream is not None or context.hides_raw:
-        return RefusedAnswer(context.client, context.errors)
+    if context.plan.errors.upstream is not None or context.plan.hides_raw:
+        return RefusedAnswer(context.client, context.plan.errors)
     return PassedAnswer(start, context.client)

@@ -19,6 +19,7 @@ from abridge.http.asgi import (
     BODY_HEADERS,
     drop_headers,
     get_header,
+    media_type,
     scope_for_body,
     scope_of_read_answer,
     with_header_list,
@@ -100,7 +101,7 @@ class RenamingApp:
         encoding = get_header(headers, b"content-encoding")
         if not 200 <= start["status"] < 300 or encoding not in (b"", b"identity"):
             return None
-        content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
+        content_type = media_type(headers)
         if content_type == b"text/event-stream":
             return _Lines(self._names, self._fits)
         if content_type == b"application/json" or content_type.endswith(b"+json"):

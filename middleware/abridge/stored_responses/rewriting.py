@@ -23,6 +23,7 @@ from abridge.http.asgi import (
     drop_headers,
     get_header,
     json_start,
+    media_type,
     scope_of_read_answer,
     with_header_list,
     without_trailers,
@@ -90,7 +91,7 @@ class _BufferedAnswer:
 
     async def _begin(self, start: Message) -> None:
         headers = start["headers"]
-        content_type = get_header(headers, b"content-type").split(b";")[0].strip().lower()
+        content_type = media_type(headers)
         encoding = get_header(headers, b"content-encoding")
         is_success = 200 <= start["status"] < 300 and start["status"] != NO_CONTENT
         is_json = content_type == b"application/json" and (not encoding or can_inflate(encoding))

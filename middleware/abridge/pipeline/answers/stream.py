@@ -12,7 +12,7 @@ from abridge.apis.errors import UNREADABLE
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
-from abridge.pipeline.answers.answer import AnswerContext
+from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
@@ -29,7 +29,7 @@ LARGE_FRAME = 32 << 10
 _log = logging.getLogger(__name__)
 
 
-class StreamAnswer:
+class StreamAnswer(Answer):
     """Rewrite server-sent events as they come."""
 
     passed_ok: bool | None = None  # False once an event was lost
@@ -37,15 +37,15 @@ class StreamAnswer:
     def __init__(
         self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
     ) -> None:
-        self._context = context
+        self._plan = context.plan
         self._client, self._runner = context.client, context.runner
         self._inflate = inflate
-        self._decoder = sse.FrameDecoder(context.limit)
+        self._decoder = sse.FrameDecoder(context.plan.event_limit)
         self._ended = False
         self._wrote_nothing = False
         self._keep_alives = 0
         headers = drop_headers(start["headers"], BODY_HEADERS)
-        headers += context.errors.id_headers(headers)
+        headers += context.plan.errors.id_headers(headers)
         self._client.start({**start, "headers": headers})
 
     def feed(self, data: bytes) -> None:
@@ -91,7 +91,7 @@ class StreamAnswer:
 
     def emit(self, events: list[Event]) -> None:
         pieces: list[bytes] = []
-        write = self._context.writer.write
+        write = self._plan.writer.write
         for event in events:
             if self.passed_ok is not None:
                 break
@@ -106,9 +106,6 @@ class StreamAnswer:
         if self._ended:
             self._close_when_done()
 
-    async def complete(self, ended: ResponseEnded) -> None:
-        """Do nothing: the events were written as they came."""
-
     def keep_alive(self) -> bytes:
         if not (self._wrote_nothing or self._runner.sequencer.holding):
             return b""
@@ -116,7 +113,7 @@ class StreamAnswer:
         if self._keep_alives % KEEP_ALIVES_PER_EVENT:
             return KEEP_ALIVE
         try:
-            return self._context.writer.keep_alive() or KEEP_ALIVE
+            return self._plan.writer.keep_alive() or KEEP_ALIVE
         except RecursionError:  # it repeats what upstream sent
             return KEEP_ALIVE
 
@@ -126,7 +123,7 @@ class StreamAnswer:
         if not self._decoder.may_be_frame(data):
             return None
         try:
-            return self._context.reader.read_delta(data)
+            return self._plan.reader.read_delta(data)
         except Exception:  # noqa: BLE001 -- then it is read, and its error told, as any frame
             return None
 
@@ -134,7 +131,7 @@ class StreamAnswer:
         """Return the frames that are complete. Raises MemoryShort where there is no room for one
         that is not."""
         frames = self._decoder.feed(data)
-        if not self._context.room.holds(self._decoder.waiting):
+        if not self._plan.room.holds(self._decoder.waiting):
             raise MemoryShort
         return frames
 
@@ -169,7 +166,7 @@ class StreamAnswer:
 
     def _read_frame(self, frame: bytes) -> list[Event]:
         try:
-            return self._context.reader.read(frame)
+            return self._plan.reader.read(frame)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             # The frame that could not be read may have held a part of the answer.
             _log.warning("a frame could not be read: %s", type(error).__name__)
@@ -178,7 +175,7 @@ class StreamAnswer:
 
     def _pass_comment(self, frame: bytes, before: list[Event]) -> list[Event]:
         """Pass a comment on, after the events before it; return those that still wait."""
-        if self._context.hide_unread:
+        if self._plan.hide_unread:
             return before
         self._runner.feed(before)
         self._client.write(frame)
@@ -188,7 +185,7 @@ class StreamAnswer:
         """Return the events with which the Reader ends the response. It may fail at what it
         repeats of upstream's."""
         try:
-            return self._context.reader.end(error)
+            return self._plan.reader.end(error)
         except Exception as failure:  # noqa: BLE001 -- upstream may send anything
             _log.warning("a response could not be ended: %s", type(failure).__name__)
             return [FAILED]
@@ -197,7 +194,7 @@ class StreamAnswer:
         """Return the bytes for an event that is nested too deep to be written anew: those it came
         in. Where nothing unread may get through, the response is broken off."""
         _log.warning("an event could not be written: %s", type(error).__name__)
-        if event.frame is not None and not self._context.hide_unread:
+        if event.frame is not None and not self._plan.hide_unread:
             return event.frame
         self._ended, self.passed_ok = True, False
         self._client.close(complete=False)

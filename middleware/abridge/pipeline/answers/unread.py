@@ -6,9 +6,9 @@ from starlette.types import Message
 
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import dumps, parse_object
-from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.events import ErrorDetail
 from abridge.http.asgi import Inflater, get_header
-from abridge.pipeline.answers.answer import AnswerContext
+from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.client import Client
 from abridge.work import Work
@@ -17,8 +17,10 @@ ERROR_FIELDS = ("type", "error", "request_id")
 """Fields of an error body on any API."""
 
 
-class PassedAnswer:
+class PassedAnswer(Answer):
     """Pass the response on as it came. If it breaks off, so does the client's."""
+
+    passed_ok = True
 
     def __init__(self, start: Message, client: Client) -> None:
         self._client = client
@@ -32,35 +34,28 @@ class PassedAnswer:
         self.passed_ok = self.passed_ok and error is None
         self._client.close(complete=error is None)
 
-    def emit(self, events: list[Event]) -> None:
-        """Ignore the events: nothing was read."""
 
-    async def complete(self, ended: ResponseEnded) -> None:
-        """Do nothing: nothing was read."""
-
-    def keep_alive(self) -> bytes:
-        return b""
-
-
-class TranslatedError:
+class TranslatedError(Answer):
     """Translate upstream's error response to the error shape of the client's API; where reasoning
     is hidden, tell it in Abridge's own words."""
+
+    passed_ok = False
 
     def __init__(self, start: Message, context: AnswerContext) -> None:
         self._start = start
         self._context = context
         self._buffer = bytearray()
-        self.passed_ok = False
 
     def feed(self, data: bytes) -> None:
         size = len(self._buffer)
-        if size <= self._context.limit and self._context.room.holds(size + len(data)):
+        plan = self._context.plan
+        if size <= plan.event_limit and plan.room.holds(size + len(data)):
             self._buffer += data
 
     async def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
-        errors = self._context.errors
+        errors = self._context.plan.errors
         body = await Work.on(self._buffer).run(self._translated_body)
-        if self._context.hides_raw:
+        if self._context.plan.hides_raw:
             start, body = errors.retell(self._start, body)
         else:
             start = errors.pass_on(self._start, body)
@@ -68,32 +63,21 @@ class TranslatedError:
         self._context.client.write(body)
         self._context.client.close()
 
-    def emit(self, events: list[Event]) -> None:
-        """Ignore the events: nothing was read."""
-
-    async def complete(self, ended: ResponseEnded) -> None:
-        """Do nothing: nothing was read."""
-
-    def keep_alive(self) -> bytes:
-        return b""
-
     def _translated_body(self) -> bytes:
-        errors = self._context.errors
-        encoding = get_header(self._start["headers"], b"content-encoding")
+        plan = self._context.plan
+        errors, encoding = plan.errors, get_header(self._start["headers"], b"content-encoding")
         try:
-            inflate = Inflater(encoding, self._context.limit).feed if encoding else bytes
+            inflate = Inflater(encoding, plan.event_limit).feed if encoding else bytes
             return _only_error(errors.translate(self._start, inflate(bytes(self._buffer))))
         except (ValueError, RecursionError):
             return errors.write(UNREADABLE.message, self._start["status"], code=UNREADABLE.code)[1]
 
 
-class RefusedAnswer:
+class RefusedAnswer(Answer):
     """Send an error of Abridge's in place of the answer.
 
     Used where there is no answer, or one that cannot be read while raw reasoning must be hidden.
     """
-
-    passed_ok = None
 
     def __init__(
         self,
@@ -106,21 +90,6 @@ class RefusedAnswer:
         client.start(start)
         client.write(body)
         client.close()
-
-    def feed(self, data: bytes) -> None:
-        """Discard it."""
-
-    async def end(self, error: ErrorDetail | None = None) -> None:
-        """Do nothing: the response is complete."""
-
-    def emit(self, events: list[Event]) -> None:
-        """Discard them."""
-
-    async def complete(self, ended: ResponseEnded) -> None:
-        """Do nothing: nothing was read."""
-
-    def keep_alive(self) -> bytes:
-        return b""
 
 
 def _only_error(body: bytes) -> bytes:

@@ -20,14 +20,15 @@ from abridge.work import Work, in_turns
 _log = logging.getLogger(__name__)
 
 
-class WholeAnswer:
+class WholeAnswer(Answer):
     """Buffer a JSON body and rewrite it at its end."""
 
     def __init__(
         self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
     ) -> None:
         self._start = start
-        self._context = context
+        self._plan = context.plan
+        self._client, self._runner = context.client, context.runner
         self._inflate = inflate
         self._buffer = bytearray()
         self._replacement: Answer | None = None
@@ -39,7 +40,7 @@ class WholeAnswer:
             return
         self._buffer += data
         size = len(self._buffer)
-        if size > self._context.limit or not self._context.room.holds(size):
+        if size > self._plan.event_limit or not self._plan.room.holds(size):
             self._pass_or_refuse()
 
     async def end(self, error: ErrorDetail | None = None) -> None:
@@ -47,16 +48,14 @@ class WholeAnswer:
             await self._replacement.end(error)
         elif error is not None:
             status = 504 if error.code == TIMEOUT_CODE else 502
-            self._replacement = RefusedAnswer(
-                self._context.client, self._context.errors, error, status
-            )
+            self._replacement = RefusedAnswer(self._client, self._plan.errors, error, status)
         else:
             await self._feed_sequencer()
 
     def emit(self, events: list[Event]) -> None:
         for event in events if self._replacement is None else ():
             if not isinstance(event, ResponseEnded):
-                self._context.writer.note(event)
+                self._plan.writer.note(event)
 
     async def complete(self, ended: ResponseEnded) -> None:
         """Write the body, rewritten, in place of upstream's."""
@@ -65,34 +64,31 @@ class WholeAnswer:
         body = await self._work.run(self._rewritten, ended)
         if body is None:
             self._pass_or_refuse(ended.error)
-            self._context.client.close()
+            self._client.close()
             return
         headers = drop_headers(self._start["headers"], BODY_HEADERS)
         headers = [
             *headers,
-            *self._context.errors.id_headers(headers),
+            *self._plan.errors.id_headers(headers),
             (b"content-length", str(len(body)).encode()),
             *self._summary_headers(ended),
         ]
         status = self._start["status"] if ended.error is None else 502
-        self._context.client.start({**self._start, "status": status, "headers": headers})
-        self._context.client.write(body)
-        self._context.client.close()
+        self._client.start({**self._start, "status": status, "headers": headers})
+        self._client.write(body)
+        self._client.close()
 
     @property
     def passed_ok(self) -> bool | None:
         return self._replacement.passed_ok if self._replacement is not None else None
 
-    def keep_alive(self) -> bytes:
-        return b""
-
     def _summary_headers(self, ended: ResponseEnded) -> list[tuple[bytes, bytes]]:
         """Return headers that describe the summary: its source, the language it was to be written
         in, and the time it took."""
-        runner = self._context.runner
+        runner = self._runner
         made, held = runner.summary_seconds * 1000, runner.sequencer.held_seconds * 1000
-        source = summary_source(ended.summaries.values(), self._context.summarizer)
-        language = _written_language(source, self._context.summary_language)
+        source = summary_source(ended.summaries.values(), self._plan.summarizer.name)
+        language = _written_language(source, self._plan.summary_plan.language)
         return [
             (SUMMARY_HEADER, source.encode()),
             *([(LANGUAGE_HEADER, language.encode())] if language is not None else []),
@@ -104,18 +100,18 @@ class WholeAnswer:
             self._work.add(self._buffer)
             body = await self._work.run(self._inflate, bytes(self._buffer))
             self._work.add(body)
-            events = await self._work.run(self._context.reader.read_whole, body)
+            events = await self._work.run(self._plan.reader.read_whole, body)
             async for batch in in_turns(events):
-                self._context.runner.feed(batch)
+                self._runner.feed(batch)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("an answer could not be read: %s", type(error).__name__)
             self._pass_or_refuse()
-            self._context.client.close()
+            self._client.close()
 
     def _rewritten(self, event: ResponseEnded) -> bytes | None:
         """Return the rewritten body, None where it could not be read or written."""
         try:
-            return self._context.writer.write_whole(event) if event.ok else None
+            return self._plan.writer.write_whole(event) if event.ok else None
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("an answer could not be written: %s", type(error).__name__)
             return None
@@ -123,14 +119,12 @@ class WholeAnswer:
     def _pass_or_refuse(self, error: ErrorDetail | None = None) -> None:
         """Replace an answer that cannot be read: pass it on as it came, or send an error where
         nothing unread may get through."""
-        if self._context.hide_unread:
-            is_shown = error is not None and error.message and not self._context.hides_raw
+        if self._plan.hide_unread:
+            is_shown = error is not None and error.message and not self._plan.hides_raw
             shown_error = error if error is not None and is_shown else UNREADABLE
-            self._replacement = RefusedAnswer(
-                self._context.client, self._context.errors, shown_error
-            )
+            self._replacement = RefusedAnswer(self._client, self._plan.errors, shown_error)
             return
-        passed = self._replacement = PassedAnswer(self._start, self._context.client)
+        passed = self._replacement = PassedAnswer(self._start, self._client)
         passed.passed_ok = passed.passed_ok and error is None
         passed.feed(bytes(self._buffer))
 
