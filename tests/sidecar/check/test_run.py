@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.config.settings import Settings
 from abridge.sidecar.check.effective import effective_toml
 from abridge.sidecar.check.reach import Finding
-from abridge.sidecar.check.review import SAMPLE_PART
 from abridge.sidecar.check.run import Check
+from abridge.sidecar.check.summarizer import SAMPLE_PART
 from abridge.sidecar.demo.model import scripted_model
 from tests.apis.gemini import scripts as gemini
 from tests.end_to_end.translation.turn import answer

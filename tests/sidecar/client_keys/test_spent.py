@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from abridge.sidecar.client_keys.spent import add_spent
+from abridge.sidecar.client_keys.limits import add_spent
 
 TODAY = 20_000
 FILE = "keys.spent"

@@ -12,8 +12,7 @@ import pytest
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
-from abridge.sidecar.demo.formats import MODEL_NAME
-from abridge.sidecar.demo.model import scripted_model
+from abridge.sidecar.demo.model import MODEL_NAME, scripted_model
 from abridge.sidecar.demo.script import ANSWER, QUESTION, THINKING
 from tests.sidecar.page.asking import (
     OVER,

@@ -1,14 +1,29 @@
-"""The span of a request and those of its summarizer calls.
+"""The spans of a request: its own, those of its calls to upstream, and those of its summarizer
+calls.
 
 A span is started when its work starts, because it is the parent of spans within; its attributes are
-set at its end, when they are known. Upstream spans are therefore kept until their request ends,
-with the time at which they ended: the usage of a response may be known only after its summary.
+set at its end, when they are known. An upstream span lasts from the request to the end of the
+response, and is kept until its own request ends, with the time at which it ended: the usage of a
+response may be known only after its summary.
+
+Names are those of OpenTelemetry's semantic conventions for generative AI and for HTTP; where these
+have none, the name in the log line, prefixed with `abridge.`. `gen_ai.usage` is set once, on the
+span of the call that used the tokens. The request's own span repeats the counts under Abridge's
+names, so that summing a model's cost does not count them twice.
+
+Of a trace context, only `traceparent` and `tracestate` are read from a request and sent with
+outgoing ones, in particular no baggage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic, time_ns
+from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from opentelemetry import baggage
@@ -16,6 +31,8 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import (
     Span,
     SpanKind,
+    StatusCode,
+    Tracer,
     TracerProvider,
     format_span_id,
     format_trace_id,
@@ -23,30 +40,304 @@ from opentelemetry.trace import (
     get_tracer,
     set_span_in_context,
 )
-from starlette.types import ASGIApp, Scope
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge import __version__
-from abridge.config.settings import Settings
-from abridge.core.usage import SummarizerUsage
-from abridge.observability.record import TRACE, Record
-from abridge.observability.tracing.attributes import (
-    KNOWN_METHODS,
-    Attributes,
-    ModelServer,
-    bounded_value,
-    http_attributes,
-    record_attributes,
-    response_attributes,
-    span_name,
-    summary_attributes,
+from abridge.apis.credentials import Header
+from abridge.config.settings import ROUTE, Route, Settings
+from abridge.config.tables import SummarizerSettings
+from abridge.config.upstreams import UpstreamSettings
+from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
+from abridge.errors import UpstreamBroken, UpstreamUnavailable
+from abridge.http.asgi import drop_headers, get_header, with_header_list
+from abridge.observability.logs import record_fields
+from abridge.observability.metrics_sink import SUMMARY_CALL
+from abridge.observability.record import NO_TOKENS, RECORD, TRACE, Record, bounded_text
+from abridge.providers.catalog import PROFILES
+
+Value: TypeAlias = str | bool | int | float
+
+Attributes: TypeAlias = dict[str, Value]
+
+CHAT_OPERATION = "chat"
+"""The operation name on every API; the conventions have no other that fits."""
+
+KNOWN_METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"}
 )
-from abridge.observability.tracing.upstream import (
-    TracedApp,
-    TracingTransport,
-    UpstreamCall,
-    mark_failed,
-    parent_context,
-)
+
+ATTRIBUTE_NAMES: Mapping[str, str] = {
+    "model": "gen_ai.request.model",
+    "stream": "gen_ai.request.stream",
+    "status": "http.response.status_code",
+}
+
+OMITTED_FIELDS = frozenset({"trace_id", "method", "path", "seconds"})
+"""Fields of the log line that a span has anyway."""
+
+
+@dataclass(slots=True, frozen=True)
+class ModelServer:
+    """An upstream or a summarizer that serves models."""
+
+    provider: str
+    address: Attributes
+
+    @classmethod
+    def from_settings(cls, settings: UpstreamSettings | SummarizerSettings) -> ModelServer:
+        provider = _provider_name(settings)
+        if settings.base_url is None:
+            return cls(provider, {})
+        url = urlsplit(settings.base_url)
+        port = url.port or (443 if url.scheme == "https" else 80)
+        return cls(provider, {"server.address": url.hostname or "", "server.port": port})
+
+    def call_attributes(self, model: str | None) -> Attributes:
+        """Return the attributes of a call that are known before it is made."""
+        attributes: Attributes = {
+            "gen_ai.operation.name": CHAT_OPERATION,
+            "gen_ai.provider.name": self.provider,
+        }
+        if model:
+            attributes["gen_ai.request.model"] = bounded_value(model)
+        return attributes | self.address
+
+
+def _provider_name(settings: UpstreamSettings | SummarizerSettings) -> str:
+    profile = PROFILES[settings.profile]
+    if profile.learns and settings.api in ("messages", "gemini"):  # whose first API it is
+        profile = next(row for row in PROFILES.values() if row.apis[0] == settings.api)
+    return profile.telemetry_name or profile.name
+
+
+def span_name(model: str | None) -> str:
+    """Return the name of an inference span."""
+    return f"{CHAT_OPERATION} {bounded_value(model)}" if model else CHAT_OPERATION
+
+
+def http_attributes(scope: Scope) -> Iterator[tuple[str, Value]]:
+    """Yield method and path, but not the query, which may hold a key."""
+    method = scope["method"]
+    yield "http.request.method", method if method in KNOWN_METHODS else "_OTHER"
+    yield "url.path", bounded_value(scope["path"])
+
+
+def record_attributes(record: Record) -> Iterator[tuple[str, Value]]:
+    """Yield all fields of the log line."""
+    if record.api is not None:
+        yield "gen_ai.operation.name", CHAT_OPERATION
+    for key, value in record_fields(record):
+        if isinstance(value, dict):
+            for kind, count in value.items():
+                yield f"abridge.{key}.{kind}", count
+        elif key not in OMITTED_FIELDS:
+            yield ATTRIBUTE_NAMES.get(key, f"abridge.{key}"), bounded_value(value)
+
+
+def response_attributes(record: Record) -> Iterator[tuple[str, Value]]:
+    """Yield what upstream reported about its response."""
+    yield from token_attributes(record.upstream_tokens)
+    if record.response_id:
+        yield "gen_ai.response.id", bounded_value(record.response_id)
+    if record.response_model:
+        yield "gen_ai.response.model", bounded_value(record.response_model)
+
+
+def summary_attributes(spent: SummarizerUsage) -> Iterator[tuple[str, Value]]:
+    """Yield the usage of a summarizer call, if a model was called."""
+    if spent.model == EXTRACTIVE:
+        return
+    yield from token_attributes(spent.tokens or NO_TOKENS)
+    if spent.model:
+        yield "gen_ai.operation.name", CHAT_OPERATION
+        yield "gen_ai.response.model", bounded_value(spent.model)
+
+
+def token_attributes(tokens: Tokens) -> Iterator[tuple[str, Value]]:
+    for name, count in (
+        ("input_tokens", tokens.input),
+        ("output_tokens", tokens.output),
+        ("reasoning.output_tokens", tokens.reasoning),
+        ("cache_read.input_tokens", tokens.cached),
+        ("cache_creation.input_tokens", tokens.cache_written),
+    ):
+        if count is not None:
+            yield f"gen_ai.usage.{name}", count
+
+
+V = TypeVar("V", str, bool, int, float)
+
+
+def bounded_value(value: V) -> V:
+    return bounded_text(value) if isinstance(value, str) else value
+
+
+TRACE_HEADERS = frozenset({b"traceparent", b"tracestate"})
+
+_propagator = TraceContextTextMapPropagator()
+
+
+def parent_context(headers: Iterable[Header], current: Context) -> Context:
+    """Return the trace context of the caller."""
+    carrier: dict[str, list[str]] = {}
+    for name, value in headers:
+        if name in TRACE_HEADERS:
+            carrier.setdefault(name.decode(), []).append(value.decode("latin-1"))
+    return _propagator.extract(carrier, current) if carrier else current
+
+
+def with_trace_headers(headers: Iterable[Header]) -> list[Header]:
+    """Replace the trace headers with those of the current span, if there is one."""
+    trace_headers = _current_trace_headers()
+    others = drop_headers(headers, TRACE_HEADERS if trace_headers else ())
+    return [*others, *((name.encode(), value.encode()) for name, value in trace_headers.items())]
+
+
+def _current_trace_headers() -> dict[str, str]:
+    carrier: dict[str, str] = {}
+    _propagator.inject(carrier)
+    return carrier
+
+
+class TracingTransport(httpx.AsyncBaseTransport):
+    """A transport that sends the trace context with each request."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.headers.update(_current_trace_headers())
+        return await self._transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class TracedApp:
+    """Wraps an application so that each call gets a span.
+
+    The span is the current one within the application, and in the headers it gets. For a summary
+    call it is a plain HTTP span: the summarizer span around it names the model.
+    """
+
+    def __init__(self, app: ASGIApp, tracer: Tracer, servers: Mapping[str, ModelServer]) -> None:
+        self._app = app
+        self._tracer = tracer
+        self._servers = servers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        record, trace = scope.get(RECORD), scope.get(TRACE)
+        span = self._start_span(scope, record)
+        call = UpstreamCall(span, record, send)
+        token = attach(set_span_in_context(span))
+        try:
+            inner_scope = {**scope, "headers": with_trace_headers(scope["headers"])}
+            await self._app(inner_scope, receive, call.send)
+        except BaseException as error:
+            call.note_exception(error)
+            raise
+        finally:
+            detach(token)
+            call.note_end()
+            if trace is None:
+                call.end_span()
+            else:
+                trace.add_upstream_call(call)
+
+    def _start_span(self, scope: Scope, record: Record | None) -> Span:
+        route: Route | None = scope.get(ROUTE)
+        attributes: Attributes = dict(http_attributes(scope))
+        name = scope["method"] if scope["method"] in KNOWN_METHODS else "HTTP"
+        if route is not None:
+            attributes["abridge.upstream"] = route.upstream.name
+            server = self._servers[route.upstream.name]
+            if SUMMARY_CALL in scope:
+                attributes |= server.address
+            elif record is not None and record.api is not None:
+                name = span_name(record.model)
+                attributes |= server.call_attributes(record.model)
+        return self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
+
+
+class UpstreamCall:
+    """Observes a response on its way to the client.
+
+    `status` is upstream's own; None if it did not answer and the status was chosen here.
+    """
+
+    def __init__(self, span: Span, record: Record | None, send: Send) -> None:
+        self._span = span
+        self._record = record
+        self._send = send
+        self._started_at = monotonic()
+        self._is_stream = False
+        self._first_chunk_seconds: float | None = None
+        self._client_left = False
+        self._error: str | None = None
+        self._ended_at = 0
+        self.status: int | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = with_header_list(message)
+            self._note_start(message)
+        elif self._is_stream and self._first_chunk_seconds is None and message.get("body"):
+            self._first_chunk_seconds = monotonic() - self._started_at
+        try:
+            await self._send(message)
+        except OSError:
+            self._client_left = True
+            raise
+
+    def note_exception(self, error: BaseException) -> None:
+        """Note an exception of the application, unless the client has left."""
+        if not self._client_left:
+            self._error = _error_type(error)
+
+    def note_end(self) -> None:
+        self._ended_at = time_ns()
+
+    def end_span(self, attributes: Iterable[tuple[str, Value]] = ()) -> None:
+        """Set the attributes known by now and end the span at the noted time."""
+        span = self._span
+        if span.is_recording():
+            span.set_attributes(dict(attributes))
+            if self.status is not None:
+                span.set_attribute("http.response.status_code", self.status)
+            if self._first_chunk_seconds is not None:
+                span.set_attribute("gen_ai.response.time_to_first_chunk", self._first_chunk_seconds)
+            if (error := self._error or self._response_error()) is not None:
+                mark_failed(span, error)
+        span.end(self._ended_at)
+
+    def _note_start(self, start: Message) -> None:
+        if self._record is None or self._record.cause is None:
+            self.status = start["status"]
+        content_type = get_header(start["headers"], b"content-type")
+        self._is_stream = content_type.startswith(b"text/event-stream")
+
+    def _response_error(self) -> str | None:
+        """Return the error type of a failed response: its status or the cause on the record."""
+        if self.status is not None:
+            return str(self.status) if self.status >= 400 else None
+        return self._record.cause if self._record is not None else None
+
+
+def mark_failed(span: Span, error_type: str) -> None:
+    """Mark a span as failed, without any message, which might hold private data."""
+    span.set_status(StatusCode.ERROR)
+    span.set_attribute("error.type", error_type)
+
+
+def _error_type(error: BaseException) -> str:
+    if isinstance(error, UpstreamBroken):
+        return error.code
+    if isinstance(error, UpstreamUnavailable):
+        return error.cause
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled"
+    return type(error).__qualname__
 
 
 class Tracing:

@@ -31,8 +31,12 @@ from abridge.sidecar.check.reach import (
     reach,
     wrong_address,
 )
-from abridge.sidecar.check.review import probe_review, reach_review
-from abridge.sidecar.check.summarizer import probe_summarizer, reach_summarizer
+from abridge.sidecar.check.summarizer import (
+    probe_review,
+    probe_summarizer,
+    reach_review,
+    reach_summarizer,
+)
 from abridge.sidecar.client_keys.door import open_keys
 from abridge.sidecar.client_keys.file import keys_notes
 

@@ -1,4 +1,5 @@
-"""Check that the summarizer can be reached, answers, and is fast enough."""
+"""Check that the summarizer, and the review of its parts, can be reached, answer, and are fast
+enough."""
 
 from __future__ import annotations
 
@@ -17,15 +18,17 @@ from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
+from abridge.http.timers import silence_timeout
 from abridge.middleware import AbridgeMiddleware
 from abridge.providers.catalog import PROFILES
 from abridge.sidecar.check.reach import CheckTarget, Finding, reach
 from abridge.sidecar.proxy.proxy import Proxy
 from abridge.summarizers.guard import Guard
+from abridge.summarizers.review import make_moderator
 from abridge.summarizers.selection import SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
 
-SUBJECT = "summarizer"
+SUBJECT, REVIEW = "summarizer", "review"
 
 NOT_CHECKED = {
     "extractive": "extractive: in process, no model to reach",
@@ -38,6 +41,10 @@ SAMPLE_PASSAGE = Passage(
     "equal. Then the tenths: 1 against 9. So 9.9 is larger, and the number of digits does not "
     "matter. A common mistake is to read them as versions, where 9.11 comes after 9.9. The user "
     "says larger, so these are numbers. Therefore the answer is 9.9."
+)
+
+SAMPLE_PART = (
+    "**Comparing the numbers**\n\nI compare 9.11 and 9.9 digit by digit: 9.9 is the larger one."
 )
 
 
@@ -136,3 +143,35 @@ def _client_scope(route: Route, client_headers: Mapping[str, str]) -> dict[str, 
         "headers": [(name.encode(), value.encode()) for name, value in client_headers.items()],
         ROUTE: route,
     }
+
+
+async def reach_review(settings: Settings, transport: httpx.AsyncBaseTransport) -> Finding | None:
+    """Check that the endpoint's server can be reached; None if there is no review.
+
+    Raises SettingsError.
+    """
+    review = settings.review
+    if review.kind == "none" or review.base_url is None:
+        return None
+    target = CheckTarget.with_key(
+        review.base_url, transport, review.api_key_env, "review.api_key_env"
+    )
+    return (await reach(target, REVIEW)).finding
+
+
+async def probe_review(settings: Settings, transport: httpx.AsyncBaseTransport) -> Finding | None:
+    """Have a harmless part reviewed; None if there is no review. Raises SettingsError."""
+    reviewer = make_moderator(settings, transport)
+    if reviewer is None:
+        return None
+    started, timeout = monotonic(), settings.review.timeout
+    try:
+        async with silence_timeout(timeout):
+            approved = await reviewer.review(SAMPLE_PART)
+    except TimeoutError:
+        return Finding(REVIEW, f"no verdict within review.timeout, {timeout:g} s", "fault")
+    except SummarizerError as error:
+        return Finding(REVIEW, str(error), "fault")
+    if approved is None:
+        return Finding(REVIEW, "flags a harmless part, and would withhold most others", "fault")
+    return Finding(REVIEW, f"passes a harmless part after {monotonic() - started:.2f} s")

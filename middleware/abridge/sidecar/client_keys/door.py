@@ -38,8 +38,7 @@ from abridge.sidecar.client_keys.file import (
     current_stamp,
     load_keys,
 )
-from abridge.sidecar.client_keys.limits import DAY, Allowance, tokens_of
-from abridge.sidecar.client_keys.spent import SUFFIX, add_spent
+from abridge.sidecar.client_keys.limits import DAY, SUFFIX, Allowance, add_spent, tokens_of
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""

@@ -33,8 +33,7 @@ from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.usage import EXTRACTIVE
 from abridge.sidecar.app import create_app
-from abridge.sidecar.demo.formats import MODEL_NAME
-from abridge.sidecar.demo.model import scripted_model
+from abridge.sidecar.demo.model import MODEL_NAME, scripted_model
 from abridge.sidecar.demo.picture import PictureRenderer
 from abridge.sidecar.demo.render import PlainRenderer, Renderer, ResponseProgress, ScreenRenderer
 from abridge.sidecar.demo.script import QUESTION
