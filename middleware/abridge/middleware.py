@@ -54,6 +54,7 @@ from abridge.pipeline.allowed_models import (
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, Room, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
+from abridge.pipeline.engage import Engagement
 from abridge.pipeline.model_lists import ModelLists, wants_anthropics_shape
 from abridge.pipeline.renaming import rename_unread
 from abridge.pipeline.request import (
@@ -139,7 +140,7 @@ class AbridgeMiddleware:
         self._memory = MemoryRegistry(self.settings, observe, tenant)
         self._unread_app = ModelLists(self._upstream_app, self.settings)
         self._stored_responses = StoredResponses(self._upstream_app, self.settings, self._memory)
-        self._dispatcher = Dispatcher(
+        engagement = Engagement(
             self._upstream_app,
             self,
             self.settings,
@@ -149,6 +150,9 @@ class AbridgeMiddleware:
             review=review,
             transport=transport,
             tracing=self._tracing,
+        )
+        self._dispatcher = Dispatcher(
+            self._upstream_app, self.settings, self._memory, self._metrics_sink, engagement
         )
         self._names_matter = len(self._routes) > 1 or any(route.renames for route in self._routes)
         self._hides_raw = any(map(hides_raw, self._routes))

@@ -43,7 +43,9 @@ CHUNK_BUCKETS = tuple(0.001 * 2**step for step in range(14))
 """1 ms, doubling, to 8 s, for the time between two chunks of an answer."""
 
 
-BY_MODEL = ("api", "upstream", "model")
+BY_UPSTREAM = ("api", "upstream")
+
+BY_MODEL = (*BY_UPSTREAM, "model")
 
 BY_SUMMARY = (*BY_MODEL, "style", "summarizer")
 
@@ -171,36 +173,26 @@ class Metrics:
     )
     reasoning_restored = _counter(
         "Turns of a later request whose reasoning was sent upstream again, by where it came from.",
-        "api",
-        "upstream",
+        *BY_UPSTREAM,
         "source",
     )
     reasoning_missed = _counter(
         "Turns of a later request whose reasoning was to be restored and was not found.",
-        "api",
-        "upstream",
+        *BY_UPSTREAM,
     )
     reasoning_dropped = _counter(
-        "Turns of a later request whose reasoning was left out, by reason.",
-        "api",
-        "upstream",
-        "reason",
+        "Turns of a later request whose reasoning was left out, by reason.", *BY_UPSTREAM, "reason"
     )
     blobs_refused = _counter(
-        "Requests refused because of a damaged encrypted_content made by Abridge.",
-        "api",
-        "upstream",
+        "Requests refused because of a damaged encrypted_content made by Abridge.", *BY_UPSTREAM
     )
     dropped_fields = _counter("Unknown fields dropped where reasoning is hidden.", "api")
     reader_faults = _counter(
         "Events from upstream that were out of order, and ends of answers without a reason.",
-        "api",
-        "upstream",
+        *BY_UPSTREAM,
     )
     final_text_mismatches = _counter(
-        "Texts and arguments from upstream that are not the sum of their deltas.",
-        "api",
-        "upstream",
+        "Texts and arguments from upstream that are not the sum of their deltas.", *BY_UPSTREAM
     )
     streams_open = _gauge("Responses in progress that Abridge works on.", "api")
     held_bytes = _gauge("Bytes of answers waiting for a summary.")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display
+from abridge.config.settings import Settings
 from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded
 from abridge.memory.registry import MemoryRegistry
@@ -34,14 +35,16 @@ _log = logging.getLogger(__name__)
 
 
 class AnswerMemory:
-    """Learns from answers, remembers and stores them. Failing at that costs no client its
-    answer."""
+    """Learns from answers, remembers and stores them. Failing at that costs no client its answer.
+
+    `learned` is what answers taught of each upstream, by its name.
+    """
 
     def __init__(
-        self, memory: MemoryRegistry, learned: Mapping[str, Learned], metrics_sink: MetricsSink
+        self, settings: Settings, memory: MemoryRegistry, metrics_sink: MetricsSink
     ) -> None:
+        self.learned = {route.upstream.name: Learned() for route in settings.routes}
         self._memory = memory
-        self._learned = learned
         self._metrics_sink = metrics_sink
 
     def for_request(
@@ -52,7 +55,7 @@ class AnswerMemory:
 
     def learn(self, memory: TurnMemory, reader: Reader) -> None:
         upstream = memory.route.upstream
-        seems_prefilled = self._learned[upstream.name].record(memory.model, reader.observed())
+        seems_prefilled = self.learned[upstream.name].record(memory.model, reader.observed())
         if seems_prefilled and PROFILES[upstream.profile].learns:
             _log.warning(SEEMS_PREFILLED, upstream.name)
 

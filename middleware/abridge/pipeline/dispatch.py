@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
@@ -28,7 +26,6 @@ from abridge.http.asgi import adding_headers
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
-from abridge.pipeline.answer_memory import AnswerMemory
 from abridge.pipeline.body import BufferedBody, Room
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.engage import Endpoints, Engagement
@@ -39,54 +36,33 @@ from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.token_counting import TokenCounting
 from abridge.pipeline.trial import StateTrial
 from abridge.providers.catalog import PROFILES
-from abridge.providers.learned import Learned
-from abridge.summarizers.review import Review
-from abridge.summarizers.summarizer import Summarizer
-
-if TYPE_CHECKING:
-    from abridge.observability.tracing.spans import Tracing
 
 EFFORT_HEADER, BUDGET_HEADER = b"x-abridge-effort", b"x-abridge-budget"
 """Response headers with what is in force where a client asked for more than it may."""
 
 
 class Dispatcher:
-    """Dispatches requests to `app`; `outer_app` is the middleware, which leads to `app` through
-    Abridge."""
+    """Dispatches requests to `app`; those on which Abridge engages, by `engagement`."""
 
     def __init__(
         self,
         app: ASGIApp,
-        outer_app: ASGIApp,
         settings: Settings,
         memory: MemoryRegistry,
         metrics_sink: MetricsSink,
-        *,
-        summarizer: Summarizer | None,
-        review: Review | None,
-        transport: httpx.AsyncBaseTransport | None,
-        tracing: Tracing | None,
+        engagement: Engagement,
     ) -> None:
         self._app = app
         self._memory = memory
+        self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
         self._failover = Failover(settings, metrics_sink)
         self._discovery = ApiDiscovery()
-        learned = {route.upstream.name: Learned() for route in settings.routes}
-        self._preparation = RequestPreparation(settings, memory, learned, metrics_sink)
-        self._token_counting = TokenCounting(app, self._preparation, self._discovery)
-        self._engagement = Engagement(
-            app,
-            outer_app,
-            settings,
-            AnswerMemory(memory, learned, metrics_sink),
-            metrics_sink,
-            summarizer=summarizer,
-            review=review,
-            transport=transport,
-            tracing=tracing,
+        self._preparation = RequestPreparation(
+            settings, memory, engagement.answer_memory.learned, metrics_sink
         )
+        self._token_counting = TokenCounting(app, self._preparation, self._discovery)
 
     async def aclose(self) -> None:
         await self._engagement.aclose()

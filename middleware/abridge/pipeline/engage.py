@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Send
 
 from abridge.config.settings import Route, Settings
 from abridge.core.styles import SummaryStyle
+from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics import Metrics
 from abridge.observability.metrics_sink import MetricsSink, summary_call_scope
 from abridge.observability.record import TRACE, Record
@@ -52,7 +53,7 @@ class Engagement:
         app: ASGIApp,
         outer_app: ASGIApp,
         settings: Settings,
-        answer_memory: AnswerMemory,
+        memory: MemoryRegistry,
         metrics_sink: MetricsSink,
         *,
         summarizer: Summarizer | None,
@@ -64,7 +65,8 @@ class Engagement:
         self._outer_app = outer_app
         self._metrics_sink = metrics_sink
         self._event_limit = int(settings.limits.event)
-        self._planner = ExchangePlanner(settings, answer_memory)
+        self.answer_memory = AnswerMemory(settings, memory, metrics_sink)
+        self._planner = ExchangePlanner(settings, self.answer_memory)
         self._reviewer = select_reviewer(
             settings, override=review, transport=transport, tracing=tracing
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 
-from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, Draft, words_of
+from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, Draft, readable, words_of
 
 MAX_READ_CHARS = 240
 """Characters of a sentence that are read."""
@@ -207,7 +207,7 @@ _GERMAN_FRAMES = (
 def draft_german(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[Draft]:
     """Yield titles such as "Die Reisekosten berechnen"."""
     nouns: Counter[str] = Counter()
-    for position, sentence in _readable(sentences, headings):
+    for position, sentence in readable(sentences, headings, MAX_READ_CHARS):
         penalty = min(0.15 * position, 1.5)
         for found in list(_GERMAN_INTENT.finditer(sentence))[:2]:
             if title := _put_infinitive_last(found["rest"].split()):
@@ -269,7 +269,7 @@ def draft_by_infinitive(
 ) -> Iterator[Draft]:
     """Yield titles such as "Vérifier la solution"."""
     nouns: Counter[str] = Counter()
-    for position, sentence in _readable(sentences, headings):
+    for position, sentence in readable(sentences, headings, MAX_READ_CHARS):
         for found in list(grammar.intent_pattern.finditer(sentence))[:2]:
             if title := _verb_phrase(found["verb"], sentence[found.end() :], grammar):
                 yield Draft(title, 3.0 - min(0.15 * position, 1.5))
@@ -295,12 +295,6 @@ def _verb_phrase(verb: str, rest: str, grammar: Grammar) -> str:
             return title[0].upper() + title[1:] if len(title) <= MAX_TITLE_CHARS else ""
         end -= 1
     return ""
-
-
-def _readable(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield headings and sentences, and how far down they stand."""
-    for position, text in enumerate([*headings[:3], *sentences]):
-        yield position, text[:MAX_READ_CHARS]
 
 
 draft_french = partial(draft_by_infinitive, _FRENCH)

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from abridge.summarizers.extractive.titles.drafts import Draft, words_of
+from abridge.summarizers.extractive.titles.drafts import Draft, readable, words_of
 
 MAX_READ_CHARS = 160
 """Characters of a sentence that are read."""
@@ -124,7 +124,7 @@ _VAGUE_NOUNS = words_of(
 
 def draft_chinese(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[Draft]:
     """Yield titles such as 计算方程的根."""
-    for position, sentence in _readable(sentences, headings):
+    for position, sentence in readable(sentences, headings, MAX_READ_CHARS):
         penalty = min(0.15 * position, 1.5)
         for pattern, score in ((_CHINESE_INTENT, 3.0), (_CHINESE_ACTION, 1.9)):
             for found in list(pattern.finditer(sentence))[:2]:
@@ -150,7 +150,7 @@ def _shorten_chinese(text: str, limit: int) -> str:
 
 def draft_japanese(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[Draft]:
     """Yield titles such as 方程式の解法."""
-    for position, sentence in _readable(sentences, headings):
+    for position, sentence in readable(sentences, headings, MAX_READ_CHARS):
         for found in list(_JAPANESE_INTENT.finditer(sentence))[:3]:
             thing = (found["object"] or found["about"]).strip("の・")
             noun = _JAPANESE_NOUNS.get(found["verb"], "検討")
@@ -161,21 +161,17 @@ def draft_japanese(sentences: Sequence[str], headings: Sequence[str]) -> Iterato
 
 def draft_korean(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[Draft]:
     """Yield titles such as 방정식의 해 계산."""
-    for position, sentence in _readable(sentences, headings):
+    for position, sentence in readable(sentences, headings, MAX_READ_CHARS):
         for found in list(_KOREAN_INTENT.finditer(sentence))[:3]:
             noun = _KOREAN_VERBS[found["verb"]]
             if found["object"].split()[-1] not in _VAGUE_NOUNS:
                 yield Draft(f"{found['object']} {noun}", 3.0 - min(0.15 * position, 1.5))
     words = Counter(
-        word for _, text in _readable(sentences, ()) for word in _KOREAN_WORD.findall(text)
+        word
+        for _, text in readable(sentences, (), MAX_READ_CHARS)
+        for word in _KOREAN_WORD.findall(text)
     )
     yield from _frame_topics(words, " ".join(sentences[:1]), _KOREAN_FRAMES)
-
-
-def _readable(sentences: Sequence[str], headings: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield headings and sentences, and how far down they stand."""
-    for position, text in enumerate([*headings[:3], *sentences]):
-        yield position, text[:MAX_READ_CHARS]
 
 
 def _draft_topics(
@@ -184,7 +180,7 @@ def _draft_topics(
     frames: Sequence[tuple[re.Pattern[str], tuple[str, ...]]],
 ) -> Iterator[Draft]:
     words: Counter[str] = Counter()
-    for position, text in _readable(sentences, ()):
+    for position, text in readable(sentences, (), MAX_READ_CHARS):
         weight = 3 if position < 2 else 1  # the sentences that say most come first
         for word in separator.split(text):
             if 2 <= len(word) <= 8:
