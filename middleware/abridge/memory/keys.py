@@ -10,7 +10,7 @@ import re
 import secrets
 from base64 import b64decode
 from binascii import Error
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 KEY_BYTES = 32
@@ -55,6 +55,15 @@ class Keyring:
             if key.id == key_id:
                 return key
         return None
+
+    def first_of_each(self, found: Sequence[bytes | None]) -> list[bytes | None]:
+        """Return the first value found of each thing that was looked up under every key, of one
+        result for each key."""
+        count = len(self.keys)
+        if count == 1:
+            return list(found)
+        results = (found[n : n + count] for n in range(0, len(found), count))
+        return [next((value for value in values if value is not None), None) for values in results]
 
     @classmethod
     def random(cls) -> Keyring:

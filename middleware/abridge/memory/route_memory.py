@@ -226,7 +226,7 @@ class RouteMemory:
                 for key in keys
             ]
         )
-        values = self._first_of_each(found)
+        values = self.keyring.first_of_each(found)
         for look_up, digests in (
             (self._look_up_renamed, [query.numbered for query in queries]),
             (self._look_up_former, [query.former for query in queries]),
@@ -242,7 +242,7 @@ class RouteMemory:
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[bytes | None]:
         """Look up turns by the numbers of their calls: under these stands where to find them."""
-        found_places = self._first_of_each(
+        found_places = self.keyring.first_of_each(
             await store.get(
                 [
                     owner.numbered_key(key, query.numbered)
@@ -267,7 +267,7 @@ class RouteMemory:
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[bytes | None]:
         """Look up turns as earlier versions told them: what those remembered."""
-        return self._first_of_each(
+        return self.keyring.first_of_each(
             await store.recall(
                 [
                     StoreQuery(owner.turn_key(key, turn), query.former, unique=False)
@@ -277,14 +277,6 @@ class RouteMemory:
                 ]
             )
         )
-
-    def _first_of_each(self, found: Sequence[bytes | None]) -> list[bytes | None]:
-        """Return the first value found of each turn, of one result for each key."""
-        count = len(self.keyring.keys)
-        if count == 1:
-            return list(found)
-        per_turn = (found[n : n + count] for n in range(0, len(found), count))
-        return [next((value for value in values if value is not None), None) for values in per_turn]
 
     async def remember(
         self, owner: ConversationOwner, turn: Turn, before: PrefixDigest, original: Original

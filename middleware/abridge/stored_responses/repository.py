@@ -159,12 +159,8 @@ class ResponseRepository:
         return values
 
     async def _look_up(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
-        keys = self._keyring.keys
-        found = await self._store.get(
-            [self._store_key((kind, name), key) for name in ids for key in keys]
-        )
-        per_id = (found[n : n + len(keys)] for n in range(0, len(found), len(keys)))
-        return [next((value for value in values if value is not None), None) for values in per_id]
+        names = [self._store_key((kind, name), key) for name in ids for key in self._keyring.keys]
+        return self._keyring.first_of_each(await self._store.get(names))
 
     async def _put(self, values: Mapping[_RecordName, bytes]) -> None:
         key = self._keyring.primary
