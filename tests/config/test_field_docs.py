@@ -14,10 +14,16 @@ import pytest
 
 from abridge.config.setting_types import Table
 from abridge.config.settings import Settings
-from abridge.config.tables import LimitSettings, SummarySettings
+from abridge.config.tables import LimitSettings, PromptSettings, SummarySettings
 from abridge.config.upstreams import UpstreamSettings
+from abridge.core.styles import STYLES
 
-TABLES = [table for table in Table.__subclasses__() if table.__module__.startswith("abridge.")]
+TABLES = [
+    table
+    for table in Table.__subclasses__()
+    if table.__module__.startswith("abridge.") and not issubclass(PromptSettings, table)
+]
+"""All but that whose keys are the styles."""
 
 
 def parsed_texts(table: type[Table]) -> Iterator[tuple[str, str]]:
@@ -41,6 +47,11 @@ def parsed_texts(table: type[Table]) -> Iterator[tuple[str, str]]:
 def test_each_key_is_described_by_the_text_beside_it(table: type[Table]) -> None:
     described = {name: field.description for name, field in table.model_fields.items()}
     assert described == dict(parsed_texts(table))
+
+
+def test_each_style_has_a_described_key_for_its_prompt() -> None:
+    described = {name: field.description for name, field in PromptSettings.model_fields.items()}
+    assert described == {style: f"Instructions for the style `{style}`." for style in STYLES}
 
 
 def test_help_describes_each_key_and_its_unit() -> None:
