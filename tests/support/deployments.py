@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from abridge import create_app
 from abridge.config.settings import Settings
 from abridge.http.app_transport import AppTransport
 from abridge.middleware import AbridgeMiddleware
-from abridge.sidecar.app import create_app
 from abridge.summarizers.summarizer import Summarizer
 from tests.support.asgi import scope_for
 from tests.support.upstream import Upstream
