@@ -13,14 +13,22 @@ import pytest
 import abridge
 from abridge.config.settings import Settings
 from abridge.config.tables import PromptSettings
+from abridge.core import styles
 from abridge.core.plan import SummaryPlan
 from abridge.core.styles import STYLES, SummaryStyle, title_of
 from abridge.sidecar.page.page import Page
 from tests.support.sidecar import environment
 
+SOURCE = styles.__file__
+
 
 def test_every_style_has_a_row() -> None:
     assert set(STYLES) == set(get_args(SummaryStyle))
+
+
+def test_type_checkers_are_told_of_every_row() -> None:
+    (told,) = re.findall(r"SummaryStyle: TypeAlias = Literal\[(.*)\]", Path(SOURCE).read_text())
+    assert told == ", ".join(f'"{style}"' for style in STYLES)
 
 
 def test_every_style_is_allowed_by_default() -> None:
@@ -57,7 +65,7 @@ def test_the_page_offers_every_style() -> None:
 
 
 ANOTHER_ROW = """\
-STYLES: Mapping[str, Style] = {
+STYLES: Mapping[SummaryStyle, Style] = {
     "listed": Style(
         native="auto",
         live=False,

@@ -53,7 +53,7 @@ _EXAMPLE = """\
 I compare the coast road with the motorway. The motorway saves half an hour. It may be closed on \
 Sunday, but I am not sure. The ferry no longer runs, so I drop it. I settle on the motorway."""
 
-STYLES: Mapping[str, Style] = {
+STYLES: Mapping[SummaryStyle, Style] = {
     "auto": Style(
         native="auto",
         live=True,
@@ -123,11 +123,12 @@ STYLES: Mapping[str, Style] = {
 """The styles by the names that requests and settings have for them. `title` is an extension."""
 
 if TYPE_CHECKING:
-    SummaryStyle: TypeAlias = str
-    DefaultStyle: TypeAlias = str
+    SummaryStyle: TypeAlias = Literal["auto", "concise", "detailed", "title"]
+    DefaultStyle: TypeAlias = Literal["off", SummaryStyle]
 else:
     SummaryStyle = Literal[tuple(STYLES)]
-    """The values of `reasoning.summary` in a request."""
+    """The values of `reasoning.summary` in a request. Type checkers, which run nothing, are told
+    them above."""
 
     DefaultStyle = Literal[("off", *STYLES)]
     """The same, and the value for no summary."""

@@ -194,7 +194,7 @@ class ApiRequest:
             requested = WISHED_STYLES.get(self.wish or "", summary.default)
         elif requested != "off":
             check_style_allowed(requested, summary.allow, param)
-        return None if requested == "off" else requested
+        return None if requested == "off" else cast(SummaryStyle, requested)
 
     def summary_language(self) -> str:
         """Return the language that the summary is to be written in: the body's, else the header's,
