@@ -17,14 +17,7 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Annotated, TypeAlias
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveInt,
-    ValidationError,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 from starlette.types import Scope
 
 from abridge.errors import SettingsError

@@ -17,12 +17,7 @@ from pydantic_core import ErrorDetails
 
 from abridge.config.field_docs import unit_of
 from abridge.config.setting_types import SIZE
-from abridge.config.sources import (
-    UPSTREAMS_VARIABLE,
-    KeyPath,
-    spell_key,
-    variable_of,
-)
+from abridge.config.sources import UPSTREAMS_VARIABLE, KeyPath, spell_key, variable_of
 
 _KEY = re.compile(r"([a-z_]+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*): ")
 """The key with which a message begins that tells its own."""

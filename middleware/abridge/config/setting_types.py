@@ -58,10 +58,7 @@ class Table(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        validate_default=False,
-        json_schema_extra=add_descriptions,
+        extra="forbid", frozen=True, validate_default=False, json_schema_extra=add_descriptions
     )
 
     table_path: ClassVar[tuple[str, ...]] = ()

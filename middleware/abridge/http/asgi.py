@@ -25,11 +25,7 @@ SLICE = 16 << 10  # bytes inflated at once: what follows a gzip member is copied
 
 TRAILERS = "http.response.trailers"
 
-BYPASSING_EXTENSIONS = (
-    "http.response.pathsend",
-    "http.response.zerocopysend",
-    TRAILERS,
-)
+BYPASSING_EXTENSIONS = ("http.response.pathsend", "http.response.zerocopysend", TRAILERS)
 """ASGI extensions that send a response past the code that reads it."""
 
 CLOSING = "abridge.closing"

@@ -128,11 +128,7 @@ class TurnMemory:
         return await self.work.run(self._restore, rewriter, originals)
 
     async def strip(
-        self,
-        read_history: ReadHistory,
-        profile: Profile,
-        *,
-        may_have_envelopes: Callable[[], bool],
+        self, read_history: ReadHistory, profile: Profile, *, may_have_envelopes: Callable[[], bool]
     ) -> RewrittenHistory:
         """Remove what Abridge added to a client's history, before it is translated for upstream,
         and replace envelopes by their content."""

@@ -60,12 +60,7 @@ class AnswerMemory:
             _log.warning(SEEMS_PREFILLED, upstream.name)
 
     async def remember(
-        self,
-        memory: TurnMemory,
-        display: Display,
-        reader: Reader,
-        ended: ResponseEnded,
-        work: Work,
+        self, memory: TurnMemory, display: Display, reader: Reader, ended: ResponseEnded, work: Work
     ) -> None:
         try:
             recorded_turns = await work.run(reader.recorded_turns)

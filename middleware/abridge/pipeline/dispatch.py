@@ -203,10 +203,7 @@ class Dispatcher:
         app, send = endpoints.app, endpoints.send
         if prepared.renamed:
             app = RenamingApp(
-                app,
-                prepared.renamed,
-                self._event_limit,
-                Room(prepared.request.buffered.reserve),
+                app, prepared.renamed, self._event_limit, Room(prepared.request.buffered.reserve)
             )
         if headers := _lowered_headers(prepared.lowered):
             send = adding_headers(headers, send)

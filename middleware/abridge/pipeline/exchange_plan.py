@@ -107,8 +107,7 @@ class ExchangePlanner:
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(
-                copied=free or route.summary.on_failure == "extract",
-                native=native is not None,
+                copied=free or route.summary.on_failure == "extract", native=native is not None
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),
@@ -191,13 +190,7 @@ class ExchangePlanner:
         return make_writer(writer, display, 0) if hides_raw(request.route) else writer
 
     def _summary_plan(
-        self,
-        route: Route,
-        style: SummaryStyle | None,
-        grace: float,
-        *,
-        free: bool,
-        reviewed: bool,
+        self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool, reviewed: bool
     ) -> SummaryPlan:
         """Build the summary plan; `free` if the summarizer is the embedded one.
 

@@ -22,11 +22,7 @@ from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort_limits import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.json import contains
 from abridge.apis.object_fields import EVERYTHING
-from abridge.apis.object_references import (
-    ObjectReference,
-    find_object_references,
-    may_name_objects,
-)
+from abridge.apis.object_references import ObjectReference, find_object_references, may_name_objects
 from abridge.apis.opaque_state import has_opaque_state
 from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
@@ -272,9 +268,7 @@ async def rewrite_history(draft: RequestDraft, context: StepContext) -> RequestD
     memory, api, work = context.turn_memory, context.request.api, context.work
     holds_anything = memory.route_memory.holds_anything()
     if await work.run(
-        memory.route_memory.may_need_rewrite,
-        context.request.decoded,
-        lambda: holds_anything,
+        memory.route_memory.may_need_rewrite, context.request.decoded, lambda: holds_anything
     ):
         changes, body = await memory.rewrite(
             partial(api.history, draft.body),

@@ -38,7 +38,8 @@ OPEN_PATHS = frozenset(f"{PATH_PREFIX}/{name}" for name in ("healthz", "readyz",
 
 
 class Abridge:
-    """The app that `create_app` makes.
+    """An ASGI app that forwards to the upstreams in `settings` and adds summaries: run it, or mount
+    it. Raises SettingsError.
 
     `health` is set by the server that runs it. `admin` is an app with the admin endpoints alone, to
     be served on another port.
@@ -126,24 +127,5 @@ class Abridge:
             await self._keys.aclose()
 
 
-def create_app(
-    settings: Settings,
-    *,
-    transport: httpx.AsyncBaseTransport | None = None,
-    summarizer: Summarizer | None = None,
-    review: Review | None = None,
-    registry: CollectorRegistry | None = None,
-    tracer_provider: TracerProvider | None = None,
-) -> Abridge:
-    """Create an ASGI app that forwards to the upstreams in `settings` and adds summaries.
-
-    Run it, or mount it: `app.mount("/llm", create_app(settings))`. Raises SettingsError.
-    """
-    return Abridge(
-        settings,
-        transport=transport,
-        summarizer=summarizer,
-        review=review,
-        registry=registry,
-        tracer_provider=tracer_provider,
-    )
+create_app = Abridge
+"""Creates the app: `app.mount("/llm", create_app(settings))`."""

@@ -30,11 +30,7 @@ from abridge.memory.tenants import tenant_tags
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
-from abridge.stored_responses.repository import (
-    LocalRecord,
-    ResponseRepository,
-    UpstreamRecord,
-)
+from abridge.stored_responses.repository import LocalRecord, ResponseRepository, UpstreamRecord
 from abridge.stored_responses.rewriting import Rewrite, RewritingApp
 from abridge.stored_responses.views import (
     LocalView,
@@ -148,11 +144,7 @@ class StoredResponses:
             await view.repository.delete(path.response_id)
         hides = view.display.hides_raw
         app = RewritingApp(
-            self._app,
-            rewrite,
-            self._limit,
-            hide_unread=not view.display.show_raw,
-            hides_raw=hides,
+            self._app, rewrite, self._limit, hide_unread=not view.display.show_raw, hides_raw=hides
         )
         if hides:
             scope = {**scope, "query_string": _safe_query(scope.get("query_string", b""))}

@@ -84,10 +84,7 @@ CONSTRUCTS = (
     ),
     construct(_INVISIBLE, _INVISIBLE, r"(?!)", ""),
     construct(  # joiners: one joins emoji or shapes letters, several in a row only carry data
-        r"[\u200c\u200d]",
-        r"[\u200c\u200d](?=[\u200c\u200d])",
-        r"[\u200c\u200d]",
-        "",
+        r"[\u200c\u200d]", r"[\u200c\u200d](?=[\u200c\u200d])", r"[\u200c\u200d]", ""
     ),
     construct(  # tags, comments, declarations; for a tag quoted as code, its name stays
         "[`<]",

@@ -35,10 +35,7 @@ class Construct:
 
 
 def construct(
-    first: str,
-    complete: str,
-    partial: str,
-    replacement: str | Callable[[re.Match[str]], str],
+    first: str, complete: str, partial: str, replacement: str | Callable[[re.Match[str]], str]
 ) -> Construct:
     """Compile a construct. All patterns ignore case, and a dot matches a line end, too."""
     flags = re.IGNORECASE | re.DOTALL

@@ -105,7 +105,7 @@ _LABEL_END = ":： "
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]?\s|[。！？]")
 
 _TITLE_WORD = re.compile(
-    rf"(?i:[a-z]+ing|[a-zäöüß]+ung)(?=\s)|(?![我你他她它用私])[{WIDE_LETTERS}]",
+    rf"(?i:[a-z]+ing|[a-zäöüß]+ung)(?=\s)|(?![我你他她它用私])[{WIDE_LETTERS}]"
 )
 """What a title that nothing marks begins with: an English gerund, a German noun of action, or a
 character of a script without spaces. Other text is not held up to see whether it is one."""

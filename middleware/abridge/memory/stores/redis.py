@@ -19,12 +19,7 @@ from redis.exceptions import InvalidResponse
 
 from abridge.memory.stores.key_names import KeyNames
 from abridge.memory.stores.redis_client import RedisConnection
-from abridge.memory.stores.store import (
-    MARK_TTL_FACTOR,
-    MAX_ORIGINALS,
-    FoundOriginal,
-    StoreQuery,
-)
+from abridge.memory.stores.store import MARK_TTL_FACTOR, MAX_ORIGINALS, FoundOriginal, StoreQuery
 
 BATCH_SIZE = 128
 """Keys read or written at once."""

@@ -43,11 +43,7 @@ REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
         profile.max_tokens_field: MAX_TOKENS,
         "stream_options": {"include_usage": True},
     },
-    "responses": lambda _: {
-        "input": QUESTION,
-        "max_output_tokens": MAX_TOKENS,
-        "store": False,
-    },
+    "responses": lambda _: {"input": QUESTION, "max_output_tokens": MAX_TOKENS, "store": False},
     "messages": lambda _: {
         "messages": [{"role": "user", "content": QUESTION}],
         "max_tokens": MAX_TOKENS,

@@ -20,13 +20,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
 from abridge.apis.credentials import Header
-from abridge.config.client_key import (
-    CLIENT_KEY,
-    KEY_PREFIX,
-    MAX_KEYS,
-    ClientKey,
-    digest,
-)
+from abridge.config.client_key import CLIENT_KEY, KEY_PREFIX, MAX_KEYS, ClientKey, digest
 from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
 from abridge.observability.metrics import Metrics, metrics_for

@@ -9,12 +9,13 @@ from starlette.types import Scope
 
 from abridge.apis.api import Api
 from abridge.apis.credentials import Header
-from abridge.apis.json import dumps
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
+from abridge.errors import RequestError
 from abridge.http.asgi import json_start, request_paths
 from abridge.http.transport import HttpResponse
 from abridge.observability.record import RECORD, Record, new_request_id
+from abridge.pipeline.answers.error_writer import ErrorWriter
 
 
 def error_response(
@@ -23,12 +24,10 @@ def error_response(
     """Return an error, in OpenAI's shape where the path is no API's."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     record: Record | None = scope.get(RECORD)
-    api = _find_api(scope, record)
-    body = api.write_error(message, kind=kind, code=code, status=status)
-    if api.request_id_header:
-        body["request_id"] = f"req_{new_request_id() if record is None else record.id}"
-        headers = (*headers, (api.request_id_header, body["request_id"].encode()))
-    return json_response(api.statuses.get(status, status), dumps(body), headers)
+    request_id = new_request_id() if record is None else record.id
+    error = RequestError(message, status=status, kind=kind, code=code)
+    start, body = ErrorWriter(_find_api(scope, record), request_id).refuse(error, headers)
+    return HttpResponse(start["status"], start["headers"], httpx.ByteStream(body))
 
 
 def retry_later_response(scope: Scope, code: str, message: str) -> HttpResponse:

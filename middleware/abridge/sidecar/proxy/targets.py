@@ -18,12 +18,7 @@ from secrets import token_hex
 import httpx
 from starlette.types import Scope
 
-from abridge.apis.credentials import (
-    CREDENTIAL_HEADERS,
-    GATEWAY_PREFIXES,
-    Header,
-    credential_header,
-)
+from abridge.apis.credentials import CREDENTIAL_HEADERS, GATEWAY_PREFIXES, Header, credential_header
 from abridge.apis.model_names import ModelRenames
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.loading import read_secret

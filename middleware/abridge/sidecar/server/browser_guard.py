@@ -59,10 +59,7 @@ class BrowserGuard:
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        settings: ServerSettings,
-        count_refusal: CountRefusal = lambda _: None,
+        self, app: ASGIApp, settings: ServerSettings, count_refusal: CountRefusal = lambda _: None
     ) -> None:
         self._hosts = settings.served_hosts
         self._origins = re.compile("|".join(map(translate, settings.allowed_origins)) or r"(?!)")

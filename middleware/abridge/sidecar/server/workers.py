@@ -40,12 +40,7 @@ from abridge.sidecar.admin import AdminEndpoints, Health
 from abridge.sidecar.app import create_app
 from abridge.sidecar.server.browser_guard import BrowserGuard
 from abridge.sidecar.server.metrics_files import write_files_before_mapping
-from abridge.sidecar.server.serve import (
-    HttpServer,
-    run,
-    serve,
-    wait_for_last_scrape,
-)
+from abridge.sidecar.server.serve import HttpServer, run, serve, wait_for_last_scrape
 from abridge.sidecar.server.signals import SignalQueue, block_terminal_signals, catch_signals
 
 START_TIMEOUT = 60.0
@@ -124,11 +119,7 @@ class WorkerServer(uvicorn.Server):
 
 class WorkerProcess(Process):
     def __init__(
-        self,
-        config: uvicorn.Config,
-        sockets: list[socket.socket],
-        settings: Settings,
-        number: int,
+        self, config: uvicorn.Config, sockets: list[socket.socket], settings: Settings, number: int
     ) -> None:
         super().__init__(config, sockets)
         self.number = number

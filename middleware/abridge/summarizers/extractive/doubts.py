@@ -23,7 +23,7 @@ THINKING_ALOUD = re.compile(
     r"|mal sehen|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons"
     r"|peut-être|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b"
     r"|嗯|等等|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん"
-    r"|もしかし|음|잠깐|아마",
+    r"|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -45,7 +45,7 @@ HYPOTHESIS = re.compile(
     r"|you) (?:thought"
     r"|assume|suppose|try)|angenommen|nehmen wir an|was wäre|alternative\b|falls|fall \w+:"
     r"|supposons"
-    r"|supongamos|supponiamo|suponha|предположим)|假设|假如|假定|若|如果|仮に|もし|가정|만약",
+    r"|supongamos|supponiamo|suponha|предположим)|假设|假如|假定|若|如果|仮に|もし|가정|만약"
 )
 """Starts of sentences that only try something out."""
 
@@ -65,7 +65,7 @@ RETRACTION = re.compile(
     r"|non|pas (?:besoin|nécessaire)|erreur|en fait|espera|en realidad|aspetta|in realtà|não"
     r"|na verdade"
     r"|нет|неверно|на самом деле)\b"
-    r"|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)",
+    r"|\W*(?:不对|不是|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)"
 )
 """What the next sentence begins with if it takes this one back."""
 
@@ -79,7 +79,7 @@ SECOND_THOUGHT = re.compile(
     r"|is)|moment|warte|halt|hm|eigentlich|oder (?:doch|vielleicht)|attends|mais|espera|pero"
     r"|стоп|подожди)\b"
     r"|\W*(?:(?:good|fine|great|ok(?:ay)?|perfect)[.!])"
-    r"|\W*(?:等等|等一下|慢着|其实|不过|ちょっと待って|待って|待てよ|うーん|でも|잠깐)",
+    r"|\W*(?:等等|等一下|慢着|其实|不过|ちょっと待って|待って|待てよ|うーん|でも|잠깐)"
 )
 """What the next sentence begins with if it puts this one in doubt, or waves it through."""
 

@@ -104,11 +104,7 @@ def _parse_block(block: ProseBlock, number: int, *, is_answer: bool) -> Iterator
     for piece in _split_block(plain_math(block.text)):
         if piece[:1].isalnum() or _LETTER_OR_DIGIT.search(piece):
             yield Sentence(
-                piece,
-                block=number,
-                is_item=first,
-                hangs=block.hangs,
-                is_answer=is_answer or boxed,
+                piece, block=number, is_item=first, hangs=block.hangs, is_answer=is_answer or boxed
             )
             first = False
 

@@ -91,11 +91,7 @@ def build_prompt(
     )
     own_language = language_name(passage.language) if passage.language else "its own language"
     request = f"Now sum up `reasoning` in {own_language}{'.' if own else _request(passage, size)}"
-    material = {
-        "told": told,
-        "before": before,
-        "reasoning": [text],
-    }
+    material = {"told": told, "before": before, "reasoning": [text]}
     return Prompt(
         system=f"{instructions}\n\n{DATA_RULE.format(language=language, marker=marker)}",
         user=f"{_fence(material, marker)}\n\n{request}",

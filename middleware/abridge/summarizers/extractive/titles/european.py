@@ -187,10 +187,7 @@ _GERMAN_FRAMES = (
         re.compile(r"\b(?:prüf\w*|kontroll\w*|stimmt|passt|sicherstell\w*)"),
         ("{} prüfen", "{} kontrollieren"),
     ),
-    (
-        re.compile(r"\b(?:fehler|problem|kaputt|falsch|ursache)\w*"),
-        ("{} klären", "{} untersuchen"),
-    ),
+    (re.compile(r"\b(?:fehler|problem|kaputt|falsch|ursache)\w*"), ("{} klären", "{} untersuchen")),
     (
         re.compile(r"\b(?:alternativ\w*|besser|oder|statt|vergleich\w*)\b"),
         ("{} abwägen", "{} vergleichen"),

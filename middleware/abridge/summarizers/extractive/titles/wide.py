@@ -189,9 +189,7 @@ def _draft_topics(
 
 
 def _frame_topics(
-    words: Counter[str],
-    sentence: str,
-    frames: Iterable[tuple[re.Pattern[str], tuple[str, ...]]],
+    words: Counter[str], sentence: str, frames: Iterable[tuple[re.Pattern[str], tuple[str, ...]]]
 ) -> Iterator[Draft]:
     """Yield titles for the words that are used most, framed as the first sentence suggests."""
     for name in _VAGUE_NOUNS:
