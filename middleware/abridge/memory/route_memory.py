@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from time import time
 from typing import TYPE_CHECKING
 
+from starlette.types import Scope
+
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.json import contains
 from abridge.apis.openai import MINT_MARK
@@ -20,7 +22,7 @@ from abridge.memory.originals import NO_ORIGINAL, Original, is_unique
 from abridge.memory.policy import TurnQuery
 from abridge.memory.stores.store import Store, StoreQuery
 from abridge.memory.summaries import SummaryRegistry
-from abridge.memory.tenants import TenantCallable, digester, keyed_digest
+from abridge.memory.tenants import TenantCallable, digester, keyed_digest, tenant_tags
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.work import in_turns
 
@@ -136,6 +138,11 @@ class RouteMemory:
         self.summaries = summaries
         self.tenant_rule: str | TenantCallable = tenant or route.history.tenant
         self._profile = PROFILES[route.upstream.profile]
+
+    def tenant_tags(self, scope: Scope) -> dict[str, bytes] | None:
+        """Return the tags of the tenant that sends a request; None if it belongs to nobody."""
+        anonymous = self.settings.anonymous
+        return tenant_tags(scope, self.keyring, self.tenant_rule, anonymous=anonymous)
 
     def holds_anything(self) -> bool:
         """True if there may be anything to find for a request: a summary, or an original."""

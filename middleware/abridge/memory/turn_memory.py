@@ -19,7 +19,6 @@ from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryChanges, HistoryPolicy, HistoryRewriter
 from abridge.memory.route_memory import ConversationOwner, RouteMemory
 from abridge.memory.summaries import OwnerTags, SummaryTracker
-from abridge.memory.tenants import tenant_tags
 from abridge.providers.profile import Profile
 from abridge.work import LIGHT_WORK, Work, in_turns
 
@@ -70,12 +69,7 @@ class TurnMemory:
         requires_reasoning: bool,
         work: Work = LIGHT_WORK,
     ) -> TurnMemory:
-        owner_tags = tenant_tags(
-            scope,
-            route_memory.keyring,
-            route_memory.tenant_rule,
-            anonymous=route_memory.settings.anonymous,
-        )
+        owner_tags = route_memory.tenant_tags(scope)
         owner = ConversationOwner(owner_tags, route.upstream.name, model) if owner_tags else None
         return cls(
             route_memory,

@@ -53,34 +53,8 @@ class AnswerMemory:
         """Return what remembers the answer to one request."""
         return _AnswerToRemember(self, prepared.turn_memory, prepared.storage, display, writer)
 
-    def learn(self, memory: TurnMemory, reader: Reader) -> None:
-        upstream = memory.route.upstream
-        seems_prefilled = self.learned[upstream.name].record(memory.model, reader.observed())
-        if seems_prefilled and PROFILES[upstream.profile].learns:
-            _log.warning(SEEMS_PREFILLED, upstream.name)
-
-    async def remember(
-        self, memory: TurnMemory, display: Display, reader: Reader, ended: ResponseEnded, work: Work
-    ) -> None:
-        try:
-            recorded_turns = await work.run(reader.recorded_turns)
-            await memory.remember(recorded_turns, ended, display)
-        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
-            _log.warning("an answer could not be remembered: %s", type(error).__name__)
-        self._metrics_sink.set_store_size(self._memory.size)
-
-    async def store(
-        self,
-        storage: StorageAction,
-        response: Json,
-        ended: ResponseEnded,
-        display: Display,
-        work: Work,
-    ) -> None:
-        try:
-            await storage.save(response, ended, display, work)
-        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
-            _log.warning("an answer could not be stored: %s", type(error).__name__)
+    def note_size(self) -> None:
+        """Set the gauge of what is remembered and stored."""
         self._metrics_sink.set_store_size(self._memory.size)
 
 
@@ -97,10 +71,34 @@ class _AnswerToRemember:
 
     async def __call__(self, reader: Reader, ended: ResponseEnded, work: Work) -> None:
         if ended.ok:
-            self.answers.learn(self.memory, reader)
-            await self.answers.remember(self.memory, self.display, reader, ended, work)
+            self._learn(reader)
+            await self._remember(reader, ended, work)
         if self.storage is None:
             return
         response = await work.run(lambda: self.writer.final_response)
         if response is not None:
-            await self.answers.store(self.storage, response, ended, self.display, work)
+            await self._store(self.storage, response, ended, work)
+
+    def _learn(self, reader: Reader) -> None:
+        upstream = self.memory.route.upstream
+        learned = self.answers.learned[upstream.name]
+        seems_prefilled = learned.record(self.memory.model, reader.observed())
+        if seems_prefilled and PROFILES[upstream.profile].learns:
+            _log.warning(SEEMS_PREFILLED, upstream.name)
+
+    async def _remember(self, reader: Reader, ended: ResponseEnded, work: Work) -> None:
+        try:
+            recorded_turns = await work.run(reader.recorded_turns)
+            await self.memory.remember(recorded_turns, ended, self.display)
+        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
+            _log.warning("an answer could not be remembered: %s", type(error).__name__)
+        self.answers.note_size()
+
+    async def _store(
+        self, storage: StorageAction, response: Json, ended: ResponseEnded, work: Work
+    ) -> None:
+        try:
+            await storage.save(response, ended, self.display, work)
+        except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
+            _log.warning("an answer could not be stored: %s", type(error).__name__)
+        self.answers.note_size()

@@ -26,7 +26,6 @@ from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, json_start, request_paths
 from abridge.memory.registry import MemoryRegistry
-from abridge.memory.tenants import tenant_tags
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
@@ -178,23 +177,13 @@ class StoredResponses:
 
     def _repositories(self, scope: Scope) -> Iterator[ResponseRepository]:
         """Yield the tenant's repositories, one for every distinct store and tenant rule."""
-        route_memories = self._route_memories.values()
         distinct = {
-            (
-                route_memory.store,
-                route_memory.tenant_rule,
-                route_memory.settings.anonymous,
-            ): route_memory
-            for route_memory in route_memories
+            (memory.store, memory.tenant_rule, memory.settings.anonymous): memory
+            for memory in self._route_memories.values()
         }
-        for route_memory in distinct.values():
-            tags = tenant_tags(
-                scope,
-                route_memory.keyring,
-                route_memory.tenant_rule,
-                anonymous=route_memory.settings.anonymous,
-            )
-            if (repository := ResponseRepository.for_tenant(route_memory, tags)) is not None:
+        for memory in distinct.values():
+            tags = memory.tenant_tags(scope)
+            if (repository := ResponseRepository.for_tenant(memory, tags)) is not None:
                 yield repository
 
     def _is_missing(self, response_id: str) -> bool:
