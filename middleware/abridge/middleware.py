@@ -22,6 +22,7 @@ from abridge.apis.paths import OVERRIDING_HEADERS, model_in_path
 from abridge.apis.registry import counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
+from abridge.client_shares import client_of
 from abridge.config.client_key import CLIENT_KEY
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
@@ -36,7 +37,6 @@ from abridge.http.asgi import (
     request_paths,
     run_lifespan,
 )
-from abridge.http.client_shares import client_of
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for

@@ -12,7 +12,7 @@ from anyio import move_on_after
 from starlette.types import Message, Receive, Scope, Send
 
 from abridge.http.asgi import SLICE, Inflater, ReceiveUntil, call_on_leave, run_lifespan
-from abridge.http.flag import Flag
+from abridge.waiting import Flag
 from tests.support.servers import soon
 
 EVENTS = [b"data: %d\n\n" % number for number in range(5)]

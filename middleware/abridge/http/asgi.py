@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.http.flag import Flag
+from abridge.waiting import Flag
 
 PATH_SAFE = "/:@!$&'()*+,;="  # characters that need no percent-encoding in a path
 

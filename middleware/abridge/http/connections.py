@@ -37,7 +37,7 @@ from aiohttp.tracing import Trace
 from yarl import URL
 
 from abridge.http.forward_proxy import ForwardProxy
-from abridge.http.timers import LAST_LOOK
+from abridge.waiting import LAST_LOOK
 
 KEEP_ALIVE = 4.0  # seconds; uvicorn and vLLM close idle connections after five
 

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 from starlette.types import Message, Receive, Scope
 
+from abridge.client_shares import ClientShares
 from abridge.config.tables import LimitSettings
 from abridge.errors import RequestError
 from abridge.http.asgi import call_on_leave, content_length
-from abridge.http.client_shares import ClientShares
 
 ReserveMemory: TypeAlias = Callable[[int], None]
 """Reserves memory for so many more bytes of a request. Raises RequestError if there is too

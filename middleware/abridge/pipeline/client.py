@@ -14,7 +14,7 @@ from collections.abc import Callable
 from starlette.types import Message, Receive, Send
 
 from abridge.http.asgi import call_on_leave, find_write_at_once
-from abridge.http.flag import Flag
+from abridge.waiting import Flag
 
 HIGH_WATER = 64 << 10
 """Bytes that may wait for a slow client before reading from upstream pauses."""

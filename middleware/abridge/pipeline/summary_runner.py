@@ -17,10 +17,10 @@ from abridge.core.events import ErrorDetail, Event
 from abridge.core.sequencer import Sequencer
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError, SummaryWithheld
-from abridge.http.flag import Flag
 from abridge.pipeline.client import Clock
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer, closing_iterator
+from abridge.waiting import Flag
 
 UNKNOWN_USAGE = SummarizerUsage()
 """Usage of a call that was cancelled."""

@@ -28,13 +28,13 @@ from abridge.http.asgi import (
     json_start,
     with_header_list,
 )
-from abridge.http.flag import Flag
 from abridge.observability.record import Record
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import ApiRequest
 from abridge.providers.catalog import PROFILES
+from abridge.waiting import Flag
 
 ESTIMATE_HEADER = (b"x-abridge-estimate", b"true")
 

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from abridge.apis.opaque_state import refuses_state
 from abridge.errors import AttemptFailed, EndpointMissing, StateRefused
 from abridge.http.asgi import Inflater, ReceiveUntil, can_inflate, find_write_at_once, get_header
-from abridge.http.flag import Flag
+from abridge.waiting import Flag
 
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes of an error body that are read; a longer one is checked as if it were empty."""

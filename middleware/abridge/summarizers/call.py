@@ -20,11 +20,11 @@ from typing import Any, Literal
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
-from abridge.http.timers import SilenceTimer
 from abridge.summarizers.cleaning import Cleaner
 from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.review import Reviewer
 from abridge.summarizers.summarizer import Summarizer, is_name
+from abridge.waiting import SilenceTimer
 
 MAX_PART_CHARS = 32_000
 """Maximum characters of a part; the call is ended when a summarizer exceeds them."""

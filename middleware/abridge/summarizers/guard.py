@@ -22,13 +22,13 @@ from typing import TypeGuard
 
 from prometheus_client import CollectorRegistry
 
+from abridge.breaker import CircuitBreaker
 from abridge.config.tables import SummarizerSettings
 from abridge.core.effects import OVERLOADED
 from abridge.core.events import ErrorDetail
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError, SummaryWithheld
-from abridge.http.breaker import CircuitBreaker
 from abridge.observability.metrics import Metrics, metrics_for
 from abridge.summarizers.call import (
     GuardedCall,

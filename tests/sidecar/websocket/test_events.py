@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.json import dumps
+from abridge.client_shares import ClientShares
 from abridge.errors import RequestError
-from abridge.http.client_shares import ClientShares
 from abridge.sidecar.websocket.call import Call, http_scope
 from abridge.sidecar.websocket.conversations import (
     Conversation,

@@ -35,11 +35,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 
-from abridge.http.breaker import CircuitBreaker
-from abridge.http.timers import silence_timeout
+from abridge.breaker import CircuitBreaker
 from abridge.memory.stores import redis_cluster, redis_sentinel
 from abridge.memory.stores.redis_cluster import ClusterClient
 from abridge.memory.stores.store import BackendError, ProblemLog
+from abridge.waiting import silence_timeout
 
 MAX_WAIT = 0.05
 """Longest time a caller waits, in seconds."""

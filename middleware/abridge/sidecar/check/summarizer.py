@@ -18,7 +18,6 @@ from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError
-from abridge.http.timers import silence_timeout
 from abridge.middleware import AbridgeMiddleware
 from abridge.providers.catalog import PROFILES
 from abridge.sidecar.check.reach import CheckTarget, Finding, reach
@@ -27,6 +26,7 @@ from abridge.summarizers.guard import Guard
 from abridge.summarizers.review import make_moderator
 from abridge.summarizers.selection import SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
+from abridge.waiting import silence_timeout
 
 SUBJECT, REVIEW = "summarizer", "review"
 

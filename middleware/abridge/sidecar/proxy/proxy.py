@@ -24,6 +24,7 @@ import httpx
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
+from abridge.client_shares import ClientShares, client_of
 from abridge.config.settings import FAILS_OVER, ROUTE, Settings, check_settings
 from abridge.http.asgi import (
     NO_WEBSOCKET,
@@ -32,8 +33,6 @@ from abridge.http.asgi import (
     find_write_at_once,
     get_header,
 )
-from abridge.http.client_shares import ClientShares, client_of
-from abridge.http.flag import Flag
 from abridge.http.transport import HttpResponse, Transport
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
@@ -48,6 +47,7 @@ from abridge.sidecar.proxy.errors import error_response, retry_later_response
 from abridge.sidecar.proxy.models import is_models_request, join_models
 from abridge.sidecar.proxy.response_heads import ResponseHeads
 from abridge.sidecar.proxy.targets import UpstreamTarget, make_instance
+from abridge.waiting import Flag
 
 NOTICE_SECONDS = 1.0
 """Seconds for a request that a stopping server cancels to send its error response."""

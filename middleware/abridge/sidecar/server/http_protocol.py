@@ -37,10 +37,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from abridge.apis.registry import find_api
 from abridge.apis.responses.api import RESPONSES
+from abridge.client_shares import ClientShares, client_name
 from abridge.config.tables import KEEP_ALIVE_SECONDS, LimitSettings
 from abridge.errors import RequestError
-from abridge.http.client_shares import ClientShares, client_name
-from abridge.http.flag import Flag
 from abridge.sidecar.server.refusals import (
     MAX_FIELDS,
     MAX_HEAD,
@@ -54,6 +53,7 @@ from abridge.sidecar.server.refusals import (
 )
 from abridge.sidecar.server.request_cycle import RequestCycle
 from abridge.sidecar.server.request_head import CHUNK_FRAMING, check_head, check_size
+from abridge.waiting import Flag
 
 MAX_WAITING = 8
 """Requests that may wait on a connection for the response to the one before them."""

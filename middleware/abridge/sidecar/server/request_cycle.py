@@ -14,7 +14,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE as STATUS_LINES
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from abridge.http.asgi import can_be_written
-from abridge.http.flag import Flag
+from abridge.waiting import Flag
 
 FRAMING = frozenset({b"content-length", b"transfer-encoding", b"connection"})
 """Headers that say where a response ends."""

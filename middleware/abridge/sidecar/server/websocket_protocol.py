@@ -17,9 +17,9 @@ from typing import Any, cast
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
 
+from abridge.client_shares import ClientShares, client_name
 from abridge.config.tables import LimitSettings
 from abridge.http.asgi import CLOSING
-from abridge.http.client_shares import ClientShares, client_name
 from abridge.sidecar.server.http_protocol import DISCARD_SECONDS, CountRefusal, reset
 from abridge.sidecar.server.refusals import error_response, invalid
 

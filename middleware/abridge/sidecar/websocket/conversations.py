@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from abridge.apis.json import dumps, objects, packed, string
 from abridge.apis.responses.reasoning import is_reasoning
+from abridge.client_shares import ClientShares
 from abridge.core.conversation import Json
-from abridge.http.client_shares import ClientShares
 from abridge.sidecar.websocket.events import Create
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID, read_input_items
 

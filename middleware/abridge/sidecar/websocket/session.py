@@ -22,11 +22,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
+from abridge.client_shares import ClientShares, client_of
 from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.http.asgi import CLOSING
-from abridge.http.client_shares import ClientShares, client_of
 from abridge.pipeline.body import MemoryBudget
 from abridge.pipeline.request import admit_values
 from abridge.sidecar.websocket.call import Call, http_scope

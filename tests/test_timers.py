@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from abridge.http.timers import LAST_LOOK, SilenceTimer, silence_timeout
 from abridge.http.transport import Transport, _ResponseBody
+from abridge.waiting import LAST_LOOK, SilenceTimer, silence_timeout
 from tests.http.requests import get, iter_chunks
 from tests.support.servers import HANG, Peer, listen, soon
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.http.client_shares import ClientShares, client_name, client_of
+from abridge.client_shares import ClientShares, client_name, client_of
 
 
 def test_one_client_gets_its_share_and_others_the_rest() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from abridge.http.flag import Flag
+from abridge.waiting import Flag
 
 
 async def started(*flags: Flag) -> list[asyncio.Task[None]]:
