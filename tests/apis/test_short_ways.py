@@ -17,8 +17,7 @@ from abridge.apis.chat.writer import MAX_FRAMES, ChatWriter
 from abridge.apis.display import Display, Envelope
 from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
 from abridge.apis.json import dumps
-from abridge.apis.messages.translated_message import TranslatedMessage
-from abridge.apis.messages.writer import MessagesWriter
+from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.obfuscation import obfuscate_chunk, obfuscate_event
 from abridge.apis.responses.response import UpstreamResponse
 from abridge.apis.responses.translated_response import TranslatedResponse
@@ -302,15 +301,15 @@ class TestMessages:
     def test_every_translated_event_is_as_if_built_anew(
         self, events: list[Event], display: Display, limit: int
     ) -> None:
-        def writer(answer: type[TranslatedMessage]) -> MessagesWriter:
-            return MessagesWriter(display, answer(display, REQUEST, limit, Minting()))
+        def writer(kind: type[TranslatedMessagesWriter]) -> TranslatedMessagesWriter:
+            return kind(display, REQUEST, limit, Minting())
 
-        short, building = writer(TranslatedMessage), writer(BuildingMessage)
+        short, building = writer(TranslatedMessagesWriter), writer(BuildingMessage)
         for event in events:
             assert short.write(event) == building.write(event)
 
 
-class BuildingMessage(TranslatedMessage):
+class BuildingMessage(TranslatedMessagesWriter):
     """Builds each event anew."""
 
     def add_text(self, _: Event) -> None:

@@ -106,9 +106,9 @@ def as_it_comes(pipeline: Pipeline, reads: Iterable[bytes]) -> bytes:
     """Pass a stream of which each frame comes by itself, as `StreamAnswer` does."""
     decoder = FrameDecoder(1 << 20)
     for data in reads:
-        event = pipeline.reader.read_delta(data) if decoder.may_be_frame(data) else None
-        if event is not None:
-            pipeline.sequence([event])
+        events = pipeline.reader.read_delta(data) if decoder.may_be_frame(data) else None
+        if events is not None:
+            pipeline.sequence(events)
             continue
         for frame in decoder.feed(data):
             pipeline.frame(frame)

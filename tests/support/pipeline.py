@@ -17,8 +17,7 @@ from abridge.apis.chat.completion import TranslatedCompletion
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.messages.translated_message import TranslatedMessage
-from abridge.apis.messages.writer import MessagesWriter
+from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
@@ -51,8 +50,8 @@ def translating_chat_writer(
 
 def translating_messages_writer(
     _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
-) -> MessagesWriter:
-    return MessagesWriter(display, TranslatedMessage(display, echo, limit, mint_id))
+) -> Writer:
+    return TranslatedMessagesWriter(display, echo, limit, mint_id)
 
 
 TRANSLATING_WRITERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
@@ -154,7 +153,7 @@ class Pipeline:
             piece = data[start:end]
             delta = self.reader.read_delta(piece) if decoder.may_be_frame(piece) else None
             if delta is not None:
-                self.sequence([delta])
+                self.sequence(delta)
                 continue
             for frame in decoder.feed(piece):
                 self.frame(frame)

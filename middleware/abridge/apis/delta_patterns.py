@@ -62,7 +62,7 @@ class DeltaPatterns:
         self._patterns: list[_Pattern] = []
         self._unused = 0
 
-    def read(self, frame: bytes) -> Event | None:
+    def read(self, frame: bytes) -> list[Event] | None:
         """Read a frame that is the next delta by one of the patterns."""
         for pattern in self._patterns:
             text, start = pattern.match(frame)
@@ -71,11 +71,11 @@ class DeltaPatterns:
                     return None
                 self._unused = 0
                 if pattern.passes:
-                    return pattern.proceed(text, frame)
+                    return [pattern.proceed(text, frame)]
                 if pattern.outgoing is None:
-                    return pattern.proceed(text, None)
+                    return [pattern.proceed(text, None)]
                 carried = pattern.outgoing.make(frame, text, start)
-                return None if carried is None else pattern.proceed(text, carried)
+                return None if carried is None else [pattern.proceed(text, carried)]
         return None
 
     def learn(

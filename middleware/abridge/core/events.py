@@ -18,6 +18,8 @@ summary's own events, and a Writer turns them into wire events again.
     ├── TurnRecorded       the lane's whole turn, if there was reasoning in it
     ├── Finished           the finish reason of the lane
     ├── ProviderState      opaque state that stands for reasoning, or signs it
+    ├── PartStarted        a part that is neither reasoning nor a call begins
+    ├── PartEnded          a part that is no reasoning ends
     ├── Passthrough        anything else, of a lane or of the whole response
     ├── UsageReported      upstream's usage, where it comes before the end
     ├── ErrorReported      an error within the stream; the end still follows
@@ -35,6 +37,8 @@ The words used here:
 * An *item* is a reasoning item, numbered by its output index on Responses. On Chat Completions each
   choice has one item, which is opened again for every stretch of reasoning.
 * A *stretch* is one run of reasoning.
+* A *part* is what an answer consists of: a text, a call, a stretch of reasoning, or what this
+  project has no name for. Its events refer to one `Part`, by which stages know them.
 * A *frame* is the bytes in which an event goes to a client of upstream's API: those it was read
   from, repaired where upstream was sloppy, or made where upstream left the event out. It is None
   where the event is translated, and where nothing of it may go out as it came.
@@ -57,6 +61,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from abridge.core.answer import Part
     from abridge.core.conversation import ItemKey, RecordedTurn
     from abridge.core.usage import SummaryShare, Tokens
 
@@ -92,6 +97,9 @@ NO_SUMMARY = ItemSummary()
 class Event:
     lane: int | None  # None if the event concerns the whole response
     frame: bytes | None  # None if the event is translated, or composed by the writer
+    part: Part | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """The part of the answer that it is about; None if that is all of it, or the reader names no
+    parts."""
 
 
 @dataclass(slots=True)
@@ -219,6 +227,16 @@ class ProviderState(Event):
 
 
 @dataclass(slots=True)
+class PartStarted(Event):
+    """A part begins. Reasoning begins with `ReasoningStarted` instead, a call with its name."""
+
+
+@dataclass(slots=True)
+class PartEnded(Event):
+    """A part ends. Reasoning ends with `ReasoningEnded` instead."""
+
+
+@dataclass(slots=True)
 class Passthrough(Event):
     pass
 
@@ -276,9 +294,12 @@ class SummaryPartDone(Event):
 
 
 CONTINUING_EVENTS: frozenset[type[Event]] = frozenset(
-    {ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta, Passthrough}
+    {
+        *(ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta),
+        *(PartStarted, PartEnded, Passthrough),
+    }
 )
-"""Types of the events that begin and end nothing."""
+"""Types of the events that begin and end no reasoning."""
 
 FRAME_OVERHEAD = 150
 """Bytes that a frame takes beside its texts; an event in memory takes about as much."""

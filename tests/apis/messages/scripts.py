@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from abridge.apis.api import Reader
 from abridge.apis.display import Display
-from abridge.apis.messages.reader import MessagesReader
-from abridge.apis.messages.translation import TranslatedEvents
+from abridge.apis.messages.api import MESSAGES
 from abridge.core.events import Event
 from abridge.providers.catalog import PROFILES
 from tests.support.streams import frame, pieces
@@ -123,12 +123,12 @@ def _block(index: int, block: Block) -> list[bytes]:
             return [start(index, block)]
 
 
-def reader(limit: int = 1 << 20, display: Display | None = None) -> MessagesReader:
+def reader(limit: int = 1 << 20, display: Display | None = None) -> Reader:
     """Return a reader of translated events."""
-    return MessagesReader(PROFILES["auto"], display or Display(), limit, TranslatedEvents())
+    return MESSAGES.upstream.translating_reader(PROFILES["auto"], display or Display(), limit)
 
 
-def read_frames(frames: list[bytes], by: MessagesReader | None = None) -> list[Event]:
+def read_frames(frames: list[bytes], by: Reader | None = None) -> list[Event]:
     """Return all events read from a stream."""
     by = by or reader()
     return [*(event for frame in frames for event in by.read(frame)), *by.end()]

@@ -433,9 +433,12 @@ def test_nothing_hidden_leaves_in_a_block(content: list[Any], profile: str) -> N
 def test_nothing_unknown_leaves_beside_thinking_that_is_a_summary() -> None:
     display, profile = Display(hides_raw=True, native=True, style=None), PROFILES["anthropic"]
     body = whole([{**thinking("In short."), "why": SENTENCE}, text("So.")])
-    (*_, end) = MESSAGES.reader(profile, display, 1 << 20).read_whole(body)
+    (*events, end) = MESSAGES.reader(profile, display, 1 << 20).read_whole(body)
     assert isinstance(end, ResponseEnded)
-    out = MESSAGES.writer(profile, display).write_whole(end)
+    writer = MESSAGES.writer(profile, display)
+    for one in events:
+        writer.note(one)
+    out = writer.write_whole(end)
     assert json.loads(out)["content"] == [thinking("In short."), text("So.")]
 
 

@@ -97,8 +97,8 @@ class ChatReader:
         return self._unread_count + (self._rebuilder.dropped if self._rebuilder is not None else 0)
 
     def read(self, frame: bytes) -> list[Event]:
-        event = self._patterns.read(frame)
-        return self._read(frame) if event is None else [event]
+        events = self._patterns.read(frame)
+        return self._read(frame) if events is None else events
 
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""

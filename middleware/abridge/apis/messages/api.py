@@ -11,34 +11,35 @@ from functools import partial
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.messages.errors import error_body, read_error
-from abridge.apis.messages.framing import OriginalFrames
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
 from abridge.apis.messages.reasoning import ask_to_think, read_wish
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
-from abridge.apis.messages.translated_message import TranslatedMessage
-from abridge.apis.messages.translation import TranslatedEvents
-from abridge.apis.messages.upstream_message import UpstreamMessage
-from abridge.apis.messages.writer import MessagesWriter
+from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
 from abridge.providers.profile import Profile
+from abridge.stages.staged import StagedReader
+from abridge.stages.thinking import expects_thinking
 
 
-def _make_reader(profile: Profile, display: Display, limit: int) -> MessagesReader:
-    return MessagesReader(profile, display, limit, OriginalFrames(display))
+def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
+    cuts_texts = expects_thinking(profile, display) and not display.hides_raw
+    reader = MessagesReader(display, limit, carries_frames=True, cuts_texts=cuts_texts)
+    return StagedReader(reader, profile, display, limit, alternating=False)
 
 
-def _make_translating_reader(profile: Profile, display: Display, limit: int) -> MessagesReader:
-    return MessagesReader(profile, display, limit, TranslatedEvents())
+def _make_translating_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
+    reader = MessagesReader(display, limit, carries_frames=False)
+    return StagedReader(reader, profile, display, limit, alternating=True)
 
 
 def _make_writer(_: Profile, display: Display) -> MessagesWriter:
-    return MessagesWriter(display, UpstreamMessage(display))
+    return MessagesWriter(display)
 
 
 def _make_translating_writer(
     _: Profile, display: Display, echo: RequestEcho, limit: int
-) -> MessagesWriter:
-    return MessagesWriter(display, TranslatedMessage(display, echo, limit))
+) -> TranslatedMessagesWriter:
+    return TranslatedMessagesWriter(display, echo, limit)
 
 
 MESSAGES = Api(

@@ -1,329 +1,61 @@
 """The content blocks of an answer, read as they stream.
 
-A block starts, gets deltas and stops. A block of a non-streamed body starts with all its content
-and yields the same events.
+A block starts, gets deltas and stops. Each of these says in events what it says in all APIs, and
+the event that says it carries upstream's frame if the client speaks Messages, too. A block of a
+whole message starts with all its content and yields the same events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
-from abridge.apis.json import dumps, string
+from abridge.apis.frames import encode_event, parse_frame
+from abridge.apis.hosted_calls import describe_call
+from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
+from abridge.apis.messages.citations import read_citation
+from abridge.apis.messages.lifecycle import complete_call
+from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.shapes import DropCount, opaque, rebuild
-from abridge.apis.tags import TagPiece
-from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
+from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     Event,
+    PartEnded,
+    PartStarted,
+    Passthrough,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
     ToolCallDelta,
 )
-from abridge.providers.profile import Profile
 
 LANE = 0
 """The only lane: the whole answer waits together."""
 
-
-class MessageState:
-    """State shared by the blocks of one answer: the number of reasoning items and calls so far, how
-    many characters may still be kept, and what keeps thinking out of texts if that is hidden."""
-
-    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
-        self.item_count = 0
-        self.call_count = 0
-        self.text_length = 0  # characters shown in the texts that have ended, as far as translated
-        self.hidden_blocks = 0  # blocks of thinking that were taken out of texts
-        self._drops = DropCount()
-        self._profile = profile
-        self._hides_raw = display.hides_raw
-        self._limit = limit
-        self._room_left = limit
-        self._text_filter: ThinkingFilter | None = None  # of the last text
-
-    @property
-    def dropped(self) -> int:
-        return self.hidden_blocks + self._drops.count
-
-    def read_opaque(self, value: Any) -> str:
-        """Return opaque state; "" if reasoning is hidden and it could be read."""
-        return string(rebuild(value, opaque, self._drops) if self._hides_raw else value)
-
-    def new_text_filter(self) -> ThinkingFilter | None:
-        """Return what keeps thinking out of a text, if that is hidden."""
-        if not self._hides_raw:
-            return None
-        last = self._text_filter
-        thinking = ThinkingFilter.for_answer(self._profile, self._limit, after=last)
-        if self.item_count:
-            thinking.note_reasoning()
-        self._text_filter = thinking
-        return thinking
-
-    def new_arguments_filter(self) -> BlockFilter | None:
-        """Return what keeps thinking out of a call's arguments, if that is hidden."""
-        return JsonBlockFilter(limit=self._limit) if self._hides_raw else None
-
-    @property
-    def is_complete(self) -> bool:
-        """True while everything kept fits in the limit."""
-        return self._room_left >= 0
-
-    def keep_text(self, pieces: list[str], text: str) -> None:
-        self._room_left -= len(text)
-        if self.is_complete:
-            pieces.append(text)
-
-    def next_item(self) -> int:
-        self.item_count += 1
-        return self.item_count - 1
-
-    def next_call(self) -> int:
-        self.call_count += 1
-        return self.call_count - 1
-
-
-class Block:
-    """A content block without a translation: server tools and unknown types.
-
-    `item` is the reasoning item a block became. Each thinking block is an item of its own, because
-    its signature covers that block alone.
-    """
-
-    is_translated = False
-    """True for types of blocks that are translated into events."""
-
-    text_field = ""
-    """The field of its deltas whose text `proceed` takes; "" if it has none."""
-
-    accepts: Accepts | None = None
-    """Returns whether `proceed` takes a text, where it does not take every one."""
-
-    index = 0  # its place among the blocks of the answer
-    is_moved = False  # upstream gave it another index
-    is_ended = False  # upstream said that it is over
-
-    def __init__(self, content_block: Json, state: MessageState) -> None:
-        self.content_block = content_block
-        self.type = string(content_block.get("type"))
-        self._state = state
-        self.item: int | None = None
-        self.is_open = True
-
-    def start(self) -> list[Event]:
-        return []
-
-    def add_delta(self, _delta: Json) -> list[Event]:
-        """Take a delta. One of another type than the block's has no effect."""
-        return []
-
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        """Take the text of a delta that holds nothing else, after another one did; asked only of a
-        block that has a `text_field`."""
-        raise NotImplementedError
-
-    def stop(self) -> list[Event]:
-        self.is_open = False
-        return []
-
-    def abort(self) -> list[Event]:
-        """Return what was held back of the block, since the answer breaks off."""
-        return []
-
-    def to_json(self) -> Json | None:
-        """Return the block as in a non-streamed body; None if it holds nothing."""
-        return None
-
-
-class ReasoningBlock(Block):
-    """A thinking block of either type. The item starts with the first content: a block without any
-    is no item."""
-
-    is_translated = True
-
-    def _start_item(self) -> list[Event]:
-        if self.item is not None:
-            return []
-        self.item = self._state.next_item()
-        return [ReasoningStarted(LANE, None, self.item)]
-
-    def _state_events(self, opaque: str, *, signs: bool) -> list[Event]:
-        if not opaque:
-            return []
-        return [*self._start_item(), ProviderState(LANE, None, self.item or 0, opaque, signs)]
-
-    def stop(self) -> list[Event]:
-        self.is_open = False
-        return [] if self.item is None else [ReasoningEnded(LANE, None, self.item)]
-
-
-class ThinkingBlock(ReasoningBlock):
-    text_field = "thinking"
-
-    def __init__(self, content_block: Json, state: MessageState) -> None:
-        super().__init__(content_block, state)
-        self._texts: list[str] = []
-        self._signature = ""
-
-    def start(self) -> list[Event]:
-        return self.add_delta(self.content_block)
-
-    def add_delta(self, delta: Json) -> list[Event]:
-        if signature := self._state.read_opaque(delta.get("signature")):
-            self._keep_signature(signature)
-        return self._add_text(string(delta.get("thinking")))
-
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        self._state.keep_text(self._texts, text)
-        return ReasoningDelta(LANE, frame, self.item or 0, text)
-
-    def _keep_signature(self, signature: str) -> None:
-        """Keep a signature. Each delta replaces it, as in the official client."""
-        self._state.keep_text([], signature)
-        self._signature = signature
-
-    def stop(self) -> list[Event]:
-        return [*self._state_events(self._signature, signs=True), *super().stop()]
-
-    def to_json(self) -> Json | None:
-        if self.item is None:
-            return None
-        signature = {"signature": self._signature} if self._signature else {}
-        return {**self.content_block, "thinking": "".join(self._texts), **signature}
-
-    def _add_text(self, text: str) -> list[Event]:
-        if not text:
-            return []
-        self._state.keep_text(self._texts, text)
-        return [*self._start_item(), ReasoningDelta(LANE, None, self.item or 0, text)]
-
-
-class RedactedThinkingBlock(ReasoningBlock):
-    """Redacted thinking. It arrives whole in its start event."""
-
-    def start(self) -> list[Event]:
-        data = self._state.read_opaque(self.content_block.get("data"))
-        self._state.keep_text([], data)
-        return self._state_events(data, signs=False)
-
-    def to_json(self) -> Json | None:
-        return None if self.item is None else self.content_block
-
-
-class TextBlock(Block):
-    """Answer text."""
-
-    is_translated = True
-    text_field = "text"
-
-    def __init__(self, content_block: Json, state: MessageState) -> None:
-        super().__init__(content_block, state)
-        self._texts: list[str] = []
-        self._filter = state.new_text_filter()
-        self.accepts = None if self._filter is None else self._filter.passes
-
-    def start(self) -> list[Event]:
-        return self.add_delta(self.content_block)
-
-    def add_delta(self, delta: Json) -> list[Event]:
-        text = string(delta.get("text"))
-        self._state.keep_text(self._texts, text)
-        return self._show(text if self._filter is None else visible_text(self._filter.feed(text)))
-
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        self._state.keep_text(self._texts, text)
-        return ContentDelta(LANE, frame, text)
-
-    def stop(self) -> list[Event]:
-        return super().stop() if self._filter is None else self._end(self._filter.end)
-
-    def abort(self) -> list[Event]:
-        return super().abort() if self._filter is None else self._end(self._filter.abort)
-
-    def _end(self, end: Callable[[], list[TagPiece]]) -> list[Event]:
-        """End the text; show what was held back that is no thinking."""
-        if not self.is_open or self._filter is None:
-            return []
-        self.is_open = False
-        rest = visible_text(end())
-        self._state.hidden_blocks += self._filter.blocks
-        return self._show(rest)
-
-    def _show(self, text: str) -> list[Event]:
-        return [ContentDelta(LANE, None, text)] if text else []
-
-    def to_json(self) -> Json | None:
-        return {"type": "text", "text": "".join(self._texts)}
-
-
-class ToolUseBlock(Block):
-    """A call of one of the client's tools. The input in a stream's start event is empty, and is
-    used only if no delta follows."""
-
-    is_translated = True
-    text_field = "partial_json"
-
-    def __init__(self, content_block: Json, state: MessageState) -> None:
-        super().__init__(content_block, state)
-        self._call = state.next_call()
-        self._id, self._name = (string(content_block.get(key)) for key in ("id", "name"))
-        self._fragments: list[str] = []
-        self._has_no_input = True
-        self._filter = state.new_arguments_filter()
-        self.accepts = None if self._filter is None else self._filter.passes
-
-    def start(self) -> list[Event]:
-        return [ToolCallDelta(LANE, None, call_index=self._call, id=self._id, name=self._name)]
-
-    def add_delta(self, delta: Json) -> list[Event]:
-        fragment = string(delta.get("partial_json"))
-        if not fragment:
-            return []
-        self._has_no_input = False
-        self._state.keep_text(self._fragments, fragment)
-        return self._show(
-            fragment if self._filter is None else visible_text(self._filter.feed(fragment))
-        )
-
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        self._state.keep_text(self._fragments, text)
-        return ToolCallDelta(LANE, frame, call_index=self._call, arguments=text)
-
-    def stop(self) -> list[Event]:
-        self.is_open = False
-        events = self._add_given_input() if self._has_no_input else []
-        if self._filter is None:
-            return events
-        rest = visible_text(self._filter.end())
-        self._state.hidden_blocks += self._filter.blocks
-        return [*events, *self._show(rest)]
-
-    def _add_given_input(self) -> list[Event]:
-        given = dumps(self.content_block.get("input") or {}).decode()
-        return self.add_delta({"partial_json": given})
-
-    def _show(self, arguments: str) -> list[Event]:
-        if not arguments:
-            return []
-        return [ToolCallDelta(LANE, None, call_index=self._call, arguments=arguments)]
-
-    def to_json(self) -> Json | None:
-        arguments = "".join(self._fragments)
-        return {"type": "tool_use", "id": self._id, "name": self._name, "input": arguments}
-
-
-BLOCK_TYPES: dict[str, type[Block]] = {
-    "thinking": ThinkingBlock,
-    "redacted_thinking": RedactedThinkingBlock,
-    "text": TextBlock,
-    "tool_use": ToolUseBlock,
+EMPTY_CONTENT: Mapping[str, Json] = {
+    "thinking": {"thinking": "", "signature": ""},
+    "text": {"text": ""},
+    "tool_use": {"input": {}},
+    "server_tool_use": {"input": {}},
+    "mcp_tool_use": {"input": {}},
 }
+"""What a block starts with, by its type: its content comes in deltas (Anthropic API reference,
+`content_block_start`)."""
+
+HOSTED_CALL_TYPES = ("server_tool_use", "mcp_tool_use")
+"""Types of blocks with calls that Anthropic runs itself."""
+
+TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
+"""The fields of deltas that hold text, by type."""
+
+TEXT_DELTAS = (*TEXT_FIELDS, "signature_delta", "input_json_delta")
+"""Types of deltas whose text the blocks read."""
 
 DELTA_BLOCK_TYPES = {
     "thinking_delta": "thinking",
@@ -332,20 +64,425 @@ DELTA_BLOCK_TYPES = {
 }
 """Block types that a delta implies, for upstreams that leave out `content_block_start`."""
 
-TEXT_FIELDS = {"thinking_delta": "thinking", "text_delta": "text"}
-"""The fields of deltas that hold text, by type."""
+
+@dataclass(slots=True)
+class MessageState:
+    """What the blocks of one answer share, of which at most `room_left` more characters are kept.
+
+    With `carries_frames` the client speaks Messages: blocks are kept as upstream sent them.
+    """
+
+    display: Display
+    carries_frames: bool
+    room_left: int
+    cuts_texts: bool = False  # a stage may leave out some of a text, and nothing beside it
+    item_count: int = 0  # reasoning items so far
+    call_count: int = 0
+    text_length: int = 0  # characters of the texts that have ended
+    untranslated: int = 0  # blocks that no other API has
+    drops: DropCount = field(default_factory=DropCount)
+
+    @property
+    def is_complete(self) -> bool:
+        """True while everything kept fits in the limit."""
+        return self.room_left >= 0
+
+    def splits(self, kind: PartKind) -> bool:
+        """Return whether what a frame says beside a text of this kind goes out in another one,
+        since the text may not."""
+        if kind == "reasoning":
+            return not (self.display.show_raw or self.display.hides_raw)
+        return kind == "text" and self.cuts_texts
+
+    def keep(self, pieces: list[str], text: str) -> None:
+        self.room_left -= len(text)
+        if text and self.room_left >= 0:
+            pieces.append(text)
+
+    def read_opaque(self, value: Any) -> str:
+        """Return opaque state; "" if reasoning is hidden and it could be read."""
+        return string(rebuild(value, opaque, self.drops) if self.display.hides_raw else value)
 
 
-def is_stray(delta: Json, block: Block, *, is_translated: bool) -> bool:
-    """Return whether a delta holds text that cannot go on with its block: one that was closed, or
-    is of another type. For clients of other APIs thinking is none: it can be left out."""
+class Block(Part):
+    """A content block; this is one that passes as it is, and that no other API has."""
+
+    part_kind: PartKind = "other"
+
+    text_field = ""
+    """The field of its deltas whose text `proceed` takes; "" if it has none."""
+
+    is_void = False  # it ended before it said anything, and is no part
+
+    def __init__(self, content_block: Json, index: object, state: MessageState) -> None:
+        super().__init__(self.part_kind)
+        self.content_block = content_block
+        self.type = string(content_block.get("type"))
+        self.index = index  # in upstream's frames
+        self.is_stopped = False
+        self._state = state
+
+    def start(self, frame: bytes | None) -> list[Event]:
+        """Start the block without content: that comes in deltas."""
+        if self._is_untranslated:
+            self._state.untranslated += 1
+            return []
+        first = self._begin()
+        if self._state.carries_frames:
+            first.frame = self._start_frame(frame)
+        return [first, *self._read(self.content_block)]
+
+    def add(self, event: Json, frame: bytes | None) -> list[Event]:
+        """Take a delta. The event that is all it says carries its frame."""
+        events = self._read(event["delta"])
+        if frame is None:
+            return events
+        if not events:
+            return [] if self._hides(event) else [Passthrough(LANE, frame, part=self)]
+        rest = self._rest(event, frame) if self._state.splits(self.kind) else []
+        if len(events) == 1 and not rest:
+            events[0].frame = frame
+        return events + rest
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        """Take the text of a delta that holds nothing else, after another one did; asked only of a
+        block that has a `text_field`."""
+        raise NotImplementedError
+
+    def stop(self, frame: bytes | None) -> list[Event]:
+        """Stop the block. Without a frame upstream left its stop out."""
+        self.is_stopped = True
+        if not self._state.is_complete:
+            self.content_block = {"type": self.type}
+        if self._is_untranslated:
+            return []
+        return [*self._rest_of_input(), PartEnded(LANE, frame, part=self), *self._sources()]
+
+    def break_off(self) -> list[Event]:
+        """End the block, as the answer breaks off: only of reasoning that is an end."""
+        return []
+
+    def to_json(self) -> Json | None:
+        """Return the block as in a whole message; None if it holds nothing."""
+        return self.content_block if self._state.carries_frames else None
+
+    def _hides(self, event: Json) -> bool:
+        """Return whether a delta that says nothing here may hold thinking."""
+        return self._state.display.hides_raw and event["delta"].get("type") in TEXT_DELTAS
+
+    @property
+    def _is_untranslated(self) -> bool:
+        return self.kind == "other" and not self._state.carries_frames
+
+    def _begin(self) -> Event:
+        """Return the event that begins the block."""
+        self._state.keep([], dumps(self.content_block).decode())
+        return PartStarted(LANE, None, part=self)
+
+    def _read(self, _delta: Json) -> list[Event]:
+        """Read a delta, or what the block starts with."""
+        return []
+
+    def _rest_of_input(self) -> list[Event]:
+        """Return what is said only as the block stops."""
+        return []
+
+    def _sources(self) -> list[Event]:
+        """Return the sources of a block that has ended."""
+        return []
+
+    def _start_frame(self, frame: bytes | None) -> bytes:
+        given, hides_raw = self.content_block, self._state.display.hides_raw
+        shown = complete_call(show_reasoning(given) if hides_raw else given)
+        empty = {**shown, **EMPTY_CONTENT.get(self.type, {})}
+        if frame is not None and empty == given:
+            return frame
+        self.index = self.index if isinstance(self.index, int) else 0
+        return encode_event("content_block_start", {"index": self.index, "content_block": empty})
+
+    def _rest(self, event: Json, frame: bytes) -> list[Event]:
+        """Return what a frame says beside its text."""
+        known = {"type", *TEXT_FIELDS.values(), "signature"}
+        is_bare = event["delta"].keys() <= known and event.keys() <= {"type", "index", "delta"}
+        if is_bare:
+            return []
+        exact = parse_frame(frame)
+        texts = exact["delta"].keys() & {*TEXT_FIELDS.values(), "signature"}
+        rest = {**exact, "delta": {**exact["delta"], **dict.fromkeys(texts, "")}}
+        return [Passthrough(LANE, encode_event("content_block_delta", rest), part=self)]
+
+
+class ThinkingBlock(Block):
+    """Thinking. Each block is a reasoning item of its own, because its signature covers that block
+    alone; for a client of another API one without any content is none."""
+
+    part_kind: PartKind = "reasoning"
+    text_field = "thinking"
+
+    def __init__(self, content_block: Json, index: object, state: MessageState) -> None:
+        super().__init__(content_block, index, state)
+        self._signature = ""
+        self._has_begun = False
+
+    def start(self, frame: bytes | None) -> list[Event]:
+        if self._state.carries_frames:
+            return super().start(frame)
+        return self._read(self.content_block)
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        self._state.keep(self.texts, text)
+        return ReasoningDelta(LANE, frame, self.number, text, part=self)
+
+    def stop(self, frame: bytes | None) -> list[Event]:
+        self.is_stopped = True
+        self.is_void = not self._has_begun
+        return [] if self.is_void else [ReasoningEnded(LANE, frame, self.number, part=self)]
+
+    def break_off(self) -> list[Event]:
+        return self.stop(None)
+
+    def to_json(self) -> Json | None:
+        if not self._has_begun:
+            return None
+        signature = {"signature": self._signature}
+        if not (self._signature or self._state.carries_frames):
+            signature = {}
+        return {**self.content_block, "thinking": self.said_text, **signature}
+
+    def _begin(self) -> Event:
+        self._has_begun = True
+        self.number = self._state.item_count
+        self._state.item_count += 1
+        return ReasoningStarted(LANE, None, self.number, part=self)
+
+    def _ensure_begun(self) -> list[Event]:
+        return [] if self._has_begun else [self._begin()]
+
+    def _read(self, delta: Json) -> list[Event]:
+        """Read a text, or a signature: each replaces the one before, as in the official client."""
+        carries_frames, kind = self._state.carries_frames, delta.get("type")
+        text, events = string(delta.get("thinking")), list[Event]()
+        if text or (carries_frames and kind == "thinking_delta"):
+            self._state.keep(self.texts, text)
+            begun = self._ensure_begun()
+            events = [*begun, ReasoningDelta(LANE, None, self.number, text, part=self)]
+        signature = self._state.read_opaque(delta.get("signature"))
+        if signature or (carries_frames and kind == "signature_delta"):
+            self._state.keep([], signature)
+            self._signature = signature
+            begun = [] if events else self._ensure_begun()
+            state = ProviderState(LANE, None, self.number, signature, signs=True, part=self)
+            events += [*begun, state]
+        return events
+
+
+class RedactedThinkingBlock(Block):
+    """Redacted thinking, for a client of another API. It arrives whole in its start event."""
+
+    part_kind: PartKind = "reasoning"
+    _has_begun = False
+
+    def start(self, _frame: bytes | None) -> list[Event]:
+        data = self._state.read_opaque(self.content_block.get("data"))
+        self._state.keep([], data)
+        if not data:
+            return []
+        self._has_begun = True
+        self.number = self._state.item_count
+        self._state.item_count += 1
+        return [
+            ReasoningStarted(LANE, None, self.number, part=self),
+            ProviderState(LANE, None, self.number, data, signs=False, part=self),
+        ]
+
+    def stop(self, frame: bytes | None) -> list[Event]:
+        self.is_stopped = True
+        return [ReasoningEnded(LANE, frame, self.number, part=self)] if self._has_begun else []
+
+    def break_off(self) -> list[Event]:
+        return self.stop(None)
+
+    def to_json(self) -> Json | None:
+        return self.content_block if self._has_begun else None
+
+
+class TextBlock(Block):
+    """Answer text. For a client of another API its sources follow it."""
+
+    part_kind: PartKind = "text"
+    text_field = "text"
+
+    def __init__(self, content_block: Json, index: object, state: MessageState) -> None:
+        super().__init__(content_block, index, state)
+        self._citations: list[CitationDelta] = []
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        self._state.keep(self.texts, text)
+        return ContentDelta(LANE, frame, text, part=self)
+
+    def to_json(self) -> Json | None:
+        given = self.content_block if self._state.carries_frames else {"type": "text"}
+        return {**given, "text": self.shown_text}
+
+    def _begin(self) -> Event:
+        return PartStarted(LANE, None, part=self)
+
+    def _read(self, delta: Json) -> list[Event]:
+        text = string(delta.get("text"))
+        self._state.keep(self.texts, text)
+        if not self._state.carries_frames:
+            self._note([delta.get("citation"), *objects(delta.get("citations"))])
+        return [ContentDelta(LANE, None, text, part=self)] if text else []
+
+    def _note(self, citations: list[Any]) -> None:
+        for citation in map(read_citation, objects(citations)):
+            self._state.keep([], citation.source + citation.title + citation.quote)
+            if citation.source and self._state.is_complete:
+                self._citations.append(replace(citation, lane=LANE, part=self))
+
+    def _sources(self) -> list[Event]:
+        """Name the sources of the block. Their passage is all of it."""
+        start = self._state.text_length
+        end = self._state.text_length = start + sum(map(len, self.texts))
+        passage = (start, end) if self._state.is_complete else None
+        return [replace(citation, passage=passage) for citation in self._citations]
+
+
+class CallBlock(Block):
+    """A call of one of the client's tools. The input in a stream's start event is empty, and is
+    used only if no delta follows."""
+
+    part_kind: PartKind = "call"
+    text_field = "partial_json"
+
+    def __init__(self, content_block: Json, index: object, state: MessageState) -> None:
+        super().__init__(content_block, index, state)
+        self.number = state.call_count
+        state.call_count += 1
+
+    def proceed(self, text: str, frame: bytes | None) -> Event:
+        self._state.keep(self.texts, text)
+        return ToolCallDelta(LANE, frame, call_index=self.number, arguments=text, part=self)
+
+    def to_json(self) -> Json | None:
+        call_id, name = (string(self.content_block.get(key)) for key in ("id", "name"))
+        return {"type": "tool_use", "id": call_id, "name": name, "input": self.said_text}
+
+    def _begin(self) -> Event:
+        call_id, name = (string(self.content_block.get(key)) for key in ("id", "name"))
+        return ToolCallDelta(LANE, None, call_index=self.number, id=call_id, name=name, part=self)
+
+    def _read(self, delta: Json) -> list[Event]:
+        fragment = string(delta.get("partial_json"))
+        if not fragment:
+            return []
+        self._state.keep(self.texts, fragment)
+        return [ToolCallDelta(LANE, None, call_index=self.number, arguments=fragment, part=self)]
+
+    def _rest_of_input(self) -> list[Event]:
+        """Add the input of the start. Without any, a block has no delta; others need `{}`."""
+        given = self.content_block.get("input")
+        if self.texts or not self._state.is_complete:
+            return []
+        if not given and self._state.carries_frames:
+            self.texts.append("{}")
+            return []
+        return self._read({"partial_json": dumps(given or {}).decode()})
+
+
+class HostedCallBlock(CallBlock):
+    """A call of a tool of the server's. It is part of the answer, which clients return whole."""
+
+    def to_json(self) -> Json | None:
+        arguments = self.said_text.encode(errors="surrogatepass")
+        given = parse_object(arguments, loads_exact)
+        return {**self.content_block, "input": as_object(given)}
+
+    def _begin(self) -> Event:
+        return PartStarted(LANE, None, part=self)
+
+
+SHARED_TYPES: Mapping[str, type[Block]] = {
+    "thinking": ThinkingBlock,
+    "text": TextBlock,
+    "tool_use": CallBlock,
+}
+
+TYPES: Mapping[bool, Mapping[str, type[Block]]] = {
+    True: {**SHARED_TYPES, **dict.fromkeys(HOSTED_CALL_TYPES, HostedCallBlock)},
+    False: {**SHARED_TYPES, "redacted_thinking": RedactedThinkingBlock},
+}
+"""The blocks that are read by type, for clients of this API and of others; any other is a
+`Block`."""
+
+
+class AnswerBlocks:
+    """The blocks of one answer: which there are, and which an event is about."""
+
+    def __init__(self, state: MessageState) -> None:
+        self._state = state
+        self._by_index: dict[int | None, Block] = {}
+        self.all: list[Block] = []
+
+    @property
+    def has_open_part(self) -> bool:
+        """Return whether upstream has begun a block and not ended it."""
+        return not all(block.is_ended for block in self.all)
+
+    @property
+    def only_hosted_calls(self) -> list[dict[str, str]]:
+        """Return the calls that upstream ran itself, if there is nothing else."""
+        state = self._state
+        if state.text_length or state.call_count or not state.is_complete:
+            return []
+        contents = (block.content_block for block in self.all if block.type in HOSTED_CALL_TYPES)
+        return [describe_call(content["type"], string(content.get("name"))) for content in contents]
+
+    def find(self, index: object) -> Block | None:
+        """Return the block that began last under an index."""
+        block = self._by_index.get(_known_index(index))
+        return None if block is None or block.is_void else block
+
+    def open(self, index: object, content_block: Json, frame: bytes | None) -> list[Event]:
+        """Open a block, in the place of one that is still open under its index."""
+        previous = self.find(index)
+        ending = self._close(previous) if previous is not None else []
+        return [*ending, *self.add(index, content_block).start(frame)]
+
+    def add(self, index: object, content_block: Json) -> Block:
+        kind = string(content_block.get("type"))
+        make = TYPES[self._state.carries_frames].get(kind, Block)
+        block = make(content_block, index, self._state)
+        self.all.append(block)
+        self._by_index[_known_index(index)] = block
+        return block
+
+    def close_all(self) -> list[Event]:
+        """Stop what is open, as the answer is over."""
+        return [event for block in self.all for event in self._close(block)]
+
+    def break_off(self) -> list[Event]:
+        """End what is open, as the answer breaks off. Calls stay incomplete."""
+        open_blocks = (block for block in self.all if not block.is_stopped)
+        return [event for block in open_blocks for event in block.break_off()]
+
+    def _close(self, block: Block) -> list[Event]:
+        return [] if block.is_stopped else block.stop(None)
+
+
+def _known_index(index: object) -> int | None:
+    """Return an index under which a block can be found."""
+    return index if isinstance(index, int) else None
+
+
+def is_of_other_type(delta: Json, block: Block) -> bool:
+    """Return whether a delta holds text that is none of its block's: that is of another type, and
+    of texts as well, or is over."""
     kind = string(delta.get("type"))
     if kind not in TEXT_FIELDS or not delta.get(TEXT_FIELDS[kind]):
         return False
-    if is_translated and kind == "thinking_delta":
-        return False
-    is_other = block.type in DELTA_BLOCK_TYPES.values() and block.type != DELTA_BLOCK_TYPES[kind]
-    return is_other or not block.is_open
+    is_over = block.is_stopped or block.is_closed or block.type in DELTA_BLOCK_TYPES.values()
+    return is_over and block.type != DELTA_BLOCK_TYPES[kind]
 
 
 def is_lost_fragment(delta: Json, block: Block | None) -> bool:
@@ -353,4 +490,4 @@ def is_lost_fragment(delta: Json, block: Block | None) -> bool:
     call would be made than upstream's."""
     if delta.get("type") != "input_json_delta" or not string(delta.get("partial_json")).strip():
         return False
-    return block is None or not block.is_open or block.type in DELTA_BLOCK_TYPES.values()
+    return block is None or block.type in DELTA_BLOCK_TYPES.values()

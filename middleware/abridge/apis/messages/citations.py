@@ -7,59 +7,21 @@ request, by its place there (Anthropic API reference, `TextCitation`).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from abridge.apis.json import as_object, objects, string
-from abridge.apis.messages.blocks import LANE, MessageState, TextBlock
+from abridge.apis.json import as_object, string
 from abridge.core.conversation import Json
-from abridge.core.events import CitationDelta, Event
+from abridge.core.events import CitationDelta
 
 MARK: Json = {"encrypted_index": ""}
 """Marks citations as Abridge's: one of Anthropic's has opaque state there, or no such field."""
 
 
-class CitedText(TextBlock):
-    """A text, translated with its sources, which follow it."""
-
-    def __init__(self, content_block: Json, state: MessageState) -> None:
-        self._citations: list[CitationDelta] = []
-        self._held_back = 0  # characters that are not shown, or not yet
-        super().__init__(content_block, state)
-        self._note(objects(content_block.get("citations")))
-
-    def _note(self, citations: list[Json]) -> None:
-        for citation in map(_read_citation, citations):
-            self._state.keep_text([], citation.source + citation.title + citation.quote)
-            if citation.source and self._state.is_complete:
-                self._citations.append(citation)
-
-    def add_delta(self, delta: Json) -> list[Event]:
-        self._note(objects([delta.get("citation")]))
-        self._held_back += len(string(delta.get("text")))
-        return super().add_delta(delta)
-
-    def _show(self, text: str) -> list[Event]:
-        self._held_back -= len(text)
-        return super()._show(text)
-
-    def stop(self) -> list[Event]:
-        return [*super().stop(), *self._cite()]
-
-    def _cite(self) -> list[CitationDelta]:
-        """Name the sources of the block, which ends."""
-        start = self._state.text_length
-        end = self._state.text_length = start + sum(map(len, self._texts)) - self._held_back
-        passage = (start, end) if self._state.is_complete else None
-        return [replace(citation, passage=passage) for citation in self._citations]
-
-
-def _read_citation(citation: Json) -> CitationDelta:
+def read_citation(citation: Json) -> CitationDelta:
     """Read a citation. A document of the request has no name but its title."""
     title = string(citation.get("title")) or string(citation.get("document_title"))
     source = string(citation.get("url")) or string(citation.get("source"))
     is_page = source.startswith(("http://", "https://"))
     return CitationDelta(
-        LANE,
+        None,
         None,
         url=source if is_page else "",
         file_id="" if is_page else source or string(citation.get("file_id")) or title,

@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from abridge.apis.json import as_object, loads_exact, parse_object, string
-from abridge.apis.messages.block_order import BLOCK_EVENTS
+from abridge.apis.json import as_object, string
 from abridge.apis.messages.shapes import CONTENT_BLOCKS, EVENTS, MESSAGE
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.core.conversation import Json
-from abridge.core.events import Event, ToolCallDelta
+
+BLOCK_EVENTS = ("content_block_start", "content_block_delta", "content_block_stop")
 
 MAX_INDEXES = 8192
 """Indexes of blocks that are remembered. An answer with more of them goes on without the rest of
@@ -63,13 +61,3 @@ class MessageRebuilder:
             if len(known) <= MAX_INDEXES:
                 known[index] = known[None]
         return not known.get(index, known.get(None, True)) or len(known) > MAX_INDEXES
-
-
-def show_block(content_block: Json, events: Iterable[Event]) -> Json:
-    """Return a block of a whole message, a call's with the input that its events have, which is
-    without thinking."""
-    if "input" in content_block:
-        pieces = (event.arguments for event in events if isinstance(event, ToolCallDelta))
-        arguments = parse_object("".join(pieces).encode(errors="surrogatepass"), loads_exact)
-        return {**content_block, "input": as_object(arguments)}
-    return content_block

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from abridge.apis.endings import reason_of_parts
 from abridge.apis.frames import encode_event
 from abridge.apis.json import as_object, loads_exact, objects, parse_object, string
-from abridge.apis.messages.block_order import FramedEvent
 from abridge.apis.messages.usage import NO_USAGE, merge_usage
 from abridge.apis.openai import mint_id
 from abridge.core.conversation import Json
@@ -54,7 +53,7 @@ def complete_call(content_block: Json) -> Json:
     return {**content_block, "name": ""} if is_nameless else content_block
 
 
-def unfold_start(event: Json) -> list[FramedEvent]:
+def unfold_start(event: Json) -> list[Json]:
     """Return the events that an answer consists of which begins with content; none of any other.
 
     Where a tool of the server's calls one of the client's, all of the answer is in its start: the
@@ -75,7 +74,7 @@ def unfold_start(event: Json) -> list[FramedEvent]:
         usage = as_object(message.get("usage"))
         delta = {"stop_reason": None, "stop_sequence": None, **change}
         events.append({"type": "message_delta", "delta": delta, "usage": usage})
-    return [(one, None) for one in events]
+    return events
 
 
 class MessageStop:

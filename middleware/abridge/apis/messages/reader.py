@@ -1,24 +1,30 @@
 """Read an Anthropic Messages response, streamed or whole, into events.
 
-A `Framing` says what becomes of an answer's blocks: events carry frames for clients of the same API
-(`framing.py`), none for clients of others (`translation.py`).
+An event says what it says in all APIs; where the client speaks Messages, it carries upstream's
+frame, too. The parts are in the order in which upstream let them come, be it sloppy: the stages
+behind the reader put them one after the other, and take thinking out of texts.
 
-Everything is in one lane. Each thinking block is a reasoning item of its own, numbered from 0, and
-ends when another block continues. Upstream may go on with an answer whose end it has told: the end
-is that of all that comes (`_complete`). Anything after that is a fault: counted and dropped.
+Everything is in one lane. Each thinking block is a reasoning item of its own, numbered from 0.
+Upstream may go on with an answer whose end it has told: the end is that of all that comes
+(`_complete`). Anything after that is a fault: counted and dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from abridge.apis import sse
 from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason
-from abridge.apis.errors import CONNECTION_LOST, SECOND_ANSWER, STRAY_ARGUMENTS, UNREADABLE
+from abridge.apis.errors import (
+    CONNECTION_LOST,
+    SECOND_ANSWER,
+    STRAY_ARGUMENTS,
+    TURN_PAUSED,
+    UNREADABLE,
+)
 from abridge.apis.frames import encode_event, parse_frame, with_event_name
 from abridge.apis.json import (
     as_object,
@@ -30,21 +36,18 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.messages.answer_blocks import AnswerBlocks
-from abridge.apis.messages.block_order import BlockOrder, FramedEvent
 from abridge.apis.messages.blocks import (
     DELTA_BLOCK_TYPES,
     LANE,
+    AnswerBlocks,
     Block,
     MessageState,
     is_lost_fragment,
-    is_stray,
+    is_of_other_type,
 )
 from abridge.apis.messages.errors import read_error_event
-from abridge.apis.messages.framing import Framing, without_frames
-from abridge.apis.messages.hiding import MessageRebuilder, show_block
+from abridge.apis.messages.hiding import MessageRebuilder
 from abridge.apis.messages.history import record_joined_turn, record_turns
-from abridge.apis.messages.inline import InlineThinking
 from abridge.apis.messages.lifecycle import (
     MessageStop,
     complete_error,
@@ -52,46 +55,42 @@ from abridge.apis.messages.lifecycle import (
     complete_whole,
     make_stop,
     parse_event,
+    read_stop_reason,
     unfold_start,
 )
-from abridge.apis.messages.translation import translate_stop
 from abridge.apis.messages.usage import merge_usage, read_usage
 from abridge.apis.own_errors import without_message
-from abridge.core.conversation import Json, RecordedTurn
+from abridge.core.answer import Part
+from abridge.core.conversation import ItemKey, Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
+    Finished,
+    Passthrough,
     ResponseEnded,
     ResponseStarted,
     UsageReported,
 )
 from abridge.core.usage import Tokens
 from abridge.providers.learned import NO_OBSERVATION, Observation
-from abridge.providers.profile import Profile
 
 _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
 class MessagesReader:
-    """Read one response. See the protocol `Reader`.
+    """Read one response. See the protocols `Reader` and `PartReader`."""
 
-    Hiding thinking blocks is the writer's job; here thinking is kept out of the other ones.
-    """
-
-    def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
-        self._framing = framing
-        self._carries_frames = framing.carries_frames
-        self._state = MessageState(profile, display, limit)
+    def __init__(
+        self, display: Display, limit: int, *, carries_frames: bool, cuts_texts: bool = False
+    ) -> None:
+        self._carries_frames = carries_frames
         self._hides_raw = display.hides_raw
+        self._state = MessageState(display, carries_frames, limit, cuts_texts)
+        self._blocks = AnswerBlocks(self._state)
         self._rebuilder = MessageRebuilder() if display.hides_raw else None
-        self._order = BlockOrder(limit)
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
-        self._inline: InlineThinking | None = None
-        if framing.carries_frames:
-            self._inline = InlineThinking.for_answer(profile, display, limit)
-        self._blocks = AnswerBlocks(framing, self._state)
         self._usage: Json = {}
         self._failure: ErrorDetail | None = None
         self._stop = MessageStop()
@@ -107,12 +106,11 @@ class MessagesReader:
     @property
     def dropped(self) -> int:
         rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
-        inline = self._inline.dropped if self._inline is not None else 0
-        return self._blocks.untranslated + self._state.dropped + rebuilt + inline
+        return self._state.untranslated + self._state.drops.count + rebuilt
 
     def read(self, frame: bytes) -> list[Event]:
-        delta = self._patterns.read(frame)
-        return self._read(frame) if delta is None else [delta]
+        events = self._patterns.read(frame)
+        return self._read(frame) if events is None else events
 
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""
@@ -126,33 +124,27 @@ class MessagesReader:
             event = self._rebuilder.rebuild(event)
             if event is None:
                 return []
-            carried = encode_event(event["type"], event) if self._carries_frames else None
+            carried = self._make_frame(event["type"], event)
         elif self._carries_frames:
             carried = with_event_name(frame, event)
         self._stop.note(event)
         if unfolded := unfold_start(event):
-            arranged = (self._order.arrange(*one) for one in unfolded)
-            return self._handle_all(made for events in arranged for made in events)
-        if self._passes(event):
-            events = self._handle(event, carried)
-            if self.dropped == dropped and not self._ended:
-                self._learn(frame, event, events)
-            return events
-        return self._handle_all(self._order.arrange(event, carried))
+            handled = (self._handle(one, None) for one in unfolded if not self._ended)
+            return [made for events in handled for made in events]
+        events = self._handle(event, carried)
+        if self.dropped == dropped and not self._ended:
+            self._learn(frame, event, events)
+        return events
 
     def _learn(self, frame: bytes, event: Json, events: list[Event]) -> None:
         """Learn the pattern of a frame if it says nothing but the next text of a block."""
-        delta, block = event.get("delta"), self._blocks.current
-        if block is None or not isinstance(delta, dict):
+        block, delta = events[0].part if len(events) == 1 else None, event.get("delta")
+        if not isinstance(block, Block) or event.get("type") != "content_block_delta":
             return
         field = block.text_field
-        is_next = event.get("type") == "content_block_delta" and len(events) == 1
-        if is_next and delta.keys() == {"type", field} and string(delta[field]):
-            accepts = block.accepts
-            if accepts is None and self._inline is not None:
-                accepts = self._inline.accepts
-            proceed, text = partial(_proceed, self._order, block), delta[field]
-            self._patterns.learn(frame, events[0].frame, field, text, proceed, accepts=accepts)
+        if isinstance(delta, dict) and delta.keys() == {"type", field} and string(delta[field]):
+            proceed, carried = block.proceed, events[0].frame
+            self._patterns.learn(frame, carried, field, delta[field], proceed)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -174,32 +166,42 @@ class MessagesReader:
             return [ResponseEnded(None, frame, ok=False, error=error)]
         message = sent if self._rebuilder is None else self._rebuilder.rebuild_message(sent)
         events = self._on_message_start({"message": message}, None)
-        given = objects(message["content"])
-        content = given if self._inline is None else self._inline.split(given)
-        read = [self._blocks.read_whole(content_block) for content_block in content]
-        events += [event for block_events in read for event in block_events]
-        if self._rebuilder is not None:
-            content = [show_block(*shown) for shown in zip(content, read, strict=True)]
+        content = objects(message["content"])
+        for index, content_block in enumerate(content):
+            block = self._blocks.add(index, content_block)
+            events += [*block.start(None), *block.stop(None)]
         whole = complete_whole(message, content)
         if self._carries_frames and (self._hides_raw or whole != sent):
             frame = dumps(whole)
         reason = string(message.get("stop_reason"))
         self.faults += not reason
         events += self._finish(reason)
+        for event in events:
+            event.frame = None
         usage, error = read_usage(self._usage), self._failure
         self._ended = True
-        ended = ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)
-        return [*without_frames(events), ended]
+        return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
 
     def observed(self) -> Observation:
         """Return nothing: Messages leaves providers no choice of format."""
         return NO_OBSERVATION
 
     def recorded_turns(self) -> list[RecordedTurn]:
+        return self.record(self._blocks.all)
+
+    def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         if not self._state.is_complete:
             return []
-        record = record_turns if self._carries_frames else record_joined_turn
-        return record(self._blocks.as_content())
+        content = [(part, _as_block(part)) for part in parts]
+        items = [(_item_key(part), block) for part, block in content if block is not None]
+        return (record_turns if self._carries_frames else record_joined_turn)(items)
+
+    def _make_frame(self, event_type: str, fields: Json) -> bytes | None:
+        return encode_event(event_type, fields) if self._carries_frames else None
+
+    def _pass(self, frame: bytes | None) -> list[Event]:
+        """Return the event of a frame that is about no block."""
+        return [Passthrough(None, frame)] if self._carries_frames else []
 
     def _count_fault(self) -> list[Event]:
         self.faults += 1
@@ -212,7 +214,7 @@ class MessagesReader:
         passes.
         """
         if data is None:
-            return [] if self._hides_raw else self._framing.other(frame)
+            return [] if self._hides_raw else self._pass(frame)
         if data.startswith(sse.DONE):
             return self._read_done(frame)
         if not self._ended:
@@ -226,32 +228,12 @@ class MessagesReader:
         """Read the `[DONE]` that some gateways send here, too. It passes after the end."""
         if not self._ended:
             return self._note_stop(self._end_frame)
-        return self._framing.other(sse.encode_frame(sse.DONE) if self._hides_raw else frame)
-
-    def _passes(self, event: Json) -> bool:
-        """Return whether an event is read as it is: it waits for none, and no thinking is to be
-        taken out of it. What waits at the end of the answer is read there (`_complete`)."""
-        if not self._carries_frames or event.get("type") == "message_stop":
-            return True
-        is_plain = self._inline is None or self._inline.passes(event)
-        return is_plain and self._order.passes(event)
-
-    def _handle_all(self, framed_events: Iterable[FramedEvent]) -> list[Event]:
-        events: list[Event] = []
-        for event, frame in framed_events:
-            if self._ended:
-                break
-            if self._inline is None:
-                events += self._handle(event, frame)
-            else:
-                for made in self._inline.read(event, frame):
-                    events += self._handle(*made)
-        return events
+        return self._pass(sse.encode_frame(sse.DONE) if self._hides_raw else frame)
 
     def _handle(self, event: Json, frame: bytes | None) -> list[Event]:
         handler = self._HANDLERS.get(string(event.get("type")))
         if handler is None:
-            return [*self._release_stop(), *self._framing.other(frame)]
+            return [*self._release_stop(), *self._pass(frame)]
         return handler(self, event, frame)
 
     # Beginning
@@ -276,7 +258,7 @@ class MessagesReader:
         message_id, model = (string(message.get(key)) for key in ("id", "model"))
         complete = complete_start(message)
         if frame is None or complete != message:
-            frame = self._framing.make_frame("message_start", {"message": complete})
+            frame = self._make_frame("message_start", {"message": complete})
         return [ResponseStarted(LANE if frame else None, frame, message_id, model, 0)]
 
     def _ensure_started(self) -> list[Event]:
@@ -297,36 +279,33 @@ class MessagesReader:
             return self._count_fault()
         if is_lost_fragment(delta, block):
             return [*self._count_fault(), *self._fail(STRAY_ARGUMENTS)]
-        if block is None or is_stray(delta, block, is_translated=not self._carries_frames):
-            return self._read_stray_delta(event, frame)
-        if not block.is_open:
-            return self._count_fault()
-        return [*self._blocks.switch_to(block), *self._framing.add_delta(block, event, frame)]
+        if block is not None and not is_of_other_type(delta, block):
+            return block.add(event, frame)
+        return self._read_stray_delta(event, frame)
 
     def _read_stray_delta(self, event: Json, frame: bytes | None) -> list[Event]:
         """Read a delta of a block that upstream did not start, or of another type than its block:
-        text of an answer begins a block of its own."""
+        text begins a block of its own."""
         block_type = DELTA_BLOCK_TYPES.get(string(event["delta"].get("type")))
         if block_type is None:
             return self._count_fault()
         start = {"index": event.get("index"), "content_block": {"type": block_type}}
         events = self._on_block_start(start, None)
-        block = self._blocks.all[-1]
-        return [*events, *self._framing.add_delta(block, event, frame)]
+        return [*events, *self._blocks.all[-1].add(event, frame)]
 
     def _on_block_stop(self, event: Json, frame: bytes | None) -> list[Event]:
         block = self._blocks.find(event.get("index"))
         if block is not None:
             block.is_ended = True
-        if block is None or not block.is_open:
+        if block is None or block.is_stopped:
             return self._count_fault()
-        return self._blocks.close(block, frame)
+        return block.stop(frame)
 
     # End
 
     def _on_message_delta(self, event: Json, frame: bytes | None) -> list[Event]:
         self._usage = merge_usage(self._usage, event.get("usage"))
-        if self._stop.take(event, frame or self._framing.make_frame("message_delta", event)):
+        if self._stop.take(event, frame or self._make_frame("message_delta", event)):
             return self._ensure_started()
         if not self._carries_frames:
             return []
@@ -349,29 +328,16 @@ class MessagesReader:
 
     def _complete(self) -> list[Event]:
         """End an answer that is over."""
-        if self._order.is_waiting and not self._stop.reason:
-            return self._fail(UNFINISHED)
-        events = self._flush()
-        if self._ended:
-            return events
         if not (self._stop.reason or self._explain_end()):
-            return [*events, *self._fail(UNFINISHED)]
+            return self._fail(UNFINISHED)
         self._ended = True
-        events += self._finish(self._stop.reason)
+        events = self._finish(self._stop.reason)
         events += self._release_stop()
         if self._carries_frames and not self._stop.reason:
             events.append(self._report_usage(self._make_stop()))
-        frame = self._end_frame or self._framing.make_frame("message_stop", {})
+        frame = self._end_frame or self._make_frame("message_stop", {})
         usage, error = read_usage(self._usage), self._failure
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
-
-    def _flush(self) -> list[Event]:
-        """Read what waits, as nothing more can come."""
-        events = self._handle_all(self._order.rest())
-        if self._inline is not None:
-            for made in self._inline.end():
-                events += self._handle(*made)
-        return events
 
     def _explain_end(self) -> bool:
         """Return whether the blocks tell why the answer stops, where upstream does not."""
@@ -384,29 +350,25 @@ class MessagesReader:
         """Finish the blocks. A client continues with the calls it got, whatever reason upstream
         gives."""
         events = [*self._blocks.close_all(), *self._ensure_started()]
-        if self._carries_frames:
-            return events
-        stop = translate_stop(reason, self._blocks.all, self._state)
-        self._failure = stop.error if isinstance(stop, ErrorReported) else self._failure
-        return [*events, stop]
+        if reason == "pause_turn" and not self._carries_frames:  # no other API can have it go on
+            self._failure = TURN_PAUSED
+            return [*events, ErrorReported(None, None, TURN_PAUSED)]
+        finish_reason = read_stop_reason(reason, has_calls=self._state.call_count > 0)
+        hosted_calls = self._blocks.only_hosted_calls
+        return [*events, Finished(LANE, None, finish_reason, hosted_calls=hosted_calls)]
 
     def _make_stop(self) -> bytes | None:
         """Make the frame that says why the answer stops."""
         fields = make_stop([block.type for block in self._blocks.all], self._usage)
-        return self._framing.make_frame("message_delta", fields)
+        return self._make_frame("message_delta", fields)
 
     def _fail(self, error: ErrorDetail) -> list[Event]:
         """End an answer that is not whole."""
         self._patterns.clear()
-        rest: list[Event] = []
-        if self._inline is not None:
-            for made in self._inline.end(is_cut=True):
-                rest += self._handle(*made)
         self._ended = self._is_given_up = True
         usage = read_usage(self._usage) if self._stop.reason else None  # not final before
-        rest += self._blocks.break_off()
-        error = self._failure or error
-        return [*rest, ResponseEnded(None, None, ok=False, usage=usage, error=error)]
+        ended = ResponseEnded(None, None, ok=False, usage=usage, error=self._failure or error)
+        return [*self._blocks.break_off(), ended]
 
     def _on_error(self, event: Json, frame: bytes | None) -> list[Event]:
         if self._failure is not None:
@@ -436,7 +398,14 @@ class MessagesReader:
     }
 
 
-def _proceed(order: BlockOrder, block: Block, text: str, frame: bytes | None) -> Event:
-    """Read the next text of a block."""
-    order.note_fragment(text)
-    return block.proceed(text, frame)
+def _as_block(part: Part) -> Json | None:
+    """Return a part as a block of a whole message; None if it holds nothing."""
+    if isinstance(part, Block):
+        return part.to_json()
+    field = {"reasoning": "thinking", "text": "text"}.get(part.kind)
+    signature = {"signature": ""} if field == "thinking" else {}
+    return None if field is None else {"type": field, field: part.shown_text, **signature}
+
+
+def _item_key(part: Part) -> ItemKey | None:
+    return (LANE, part.number) if part.kind == "reasoning" else None

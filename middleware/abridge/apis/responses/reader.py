@@ -122,15 +122,15 @@ class ResponsesReader:
     def mismatches(self) -> int:
         return self._output.mismatches
 
-    def read_delta(self, data: bytes) -> Event | None:
-        delta = self._patterns.read(data)
-        if delta is not None:
+    def read_delta(self, data: bytes) -> list[Event] | None:
+        events = self._patterns.read(data)
+        if events is not None:
             self._output.frame_size = len(data)
-        return delta
+        return events
 
     def read(self, frame: bytes) -> list[Event]:
         delta = self.read_delta(frame)
-        return self._read(frame) if delta is None else [delta]
+        return self._read(frame) if delta is None else delta
 
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""

@@ -65,7 +65,7 @@ class StreamAnswer(Answer):
             )
             return
         if delta is not None:
-            self._runner.feed([delta])
+            self._runner.feed(delta)
         elif any(len(frame) > LARGE_FRAME for frame in frames):
             self._runner.read_in_turns(self._read_in_turns(frames))
         else:
@@ -117,7 +117,7 @@ class StreamAnswer(Answer):
         except RecursionError:  # it repeats what upstream sent
             return KEEP_ALIVE
 
-    def _read_delta(self, data: bytes) -> Event | None:
+    def _read_delta(self, data: bytes) -> list[Event] | None:
         """Read one frame that came by itself and says more of the same, as nearly all do that are
         not sent in bursts; return None for anything else."""
         if not self._decoder.may_be_frame(data):

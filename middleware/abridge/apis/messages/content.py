@@ -1,25 +1,28 @@
-"""The blocks of a translated message, as they are written: text, calls and thinking.
+"""Write the content of a message: its blocks, numbered densely from 0, one open at a time.
 
-They are numbered densely from 0, and one is open at a time.
+What carries a frame goes out in it, under the number that its block has for the client. What does
+not is composed. Both are one way: the text of a block may come in frames, and its end be composed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.call_order import CallOrder
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
 from abridge.apis.errors import CALL_REOPENED
-from abridge.apis.frames import HOLE, DeltaFrame
+from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event
+from abridge.apis.messages.blocks import Block
 from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_invalid
 from abridge.apis.messages.citations import write_citation
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.openai import MintId
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
-from abridge.apis.translated_answer import NOTHING, AddedText, WireEvents
+from abridge.apis.translated_answer import NOTHING, AddedText
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     CitationDelta,
@@ -27,6 +30,9 @@ from abridge.core.events import (
     ErrorDetail,
     Event,
     NativeSummary,
+    PartEnded,
+    PartStarted,
+    Passthrough,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
@@ -48,12 +54,17 @@ DELTA_FIELDS = {
 }
 """The field that holds the text, by the type of delta."""
 
+THINKING: Json = {"type": "thinking", "thinking": "", "signature": ""}
 
-def delta_frame(index: int, delta_type: str) -> DeltaFrame:
-    """Return the frame of deltas of one type that go into one block."""
-    delta = {"type": delta_type, DELTA_FIELDS[delta_type]: HOLE}
-    event = {"type": "content_block_delta", "index": index, "delta": delta}
-    return DeltaFrame(event, "content_block_delta")
+MAX_SEALED_CHARS = 1 << 22
+"""Characters of a thinking block that are kept to be sealed. A longer one gets no envelope."""
+
+WireEvents: TypeAlias = Iterator[Any]
+"""Events of a stream: the type of each and its other fields or, as bytes, the frame it came in."""
+
+
+def encode(event: tuple[str, Json] | bytes) -> bytes:
+    return event if isinstance(event, bytes) else encode_event(*event)
 
 
 class BlockEvents:
@@ -66,11 +77,19 @@ class BlockEvents:
 
     def start(self, block: Json) -> WireEvents:
         """Start a block, which stops the one before it."""
+        yield from self._next()
+        yield "content_block_start", {"index": self._index, "content_block": block}
+
+    def start_in(self, frame: bytes, event: Event) -> WireEvents:
+        """Start a block in its frame."""
+        yield from self._next()
+        yield self.move(frame, event)
+
+    def _next(self) -> WireEvents:
         yield from self.stop()
         self.is_open = True
         self._index += 1
         self._frames = {}
-        yield "content_block_start", {"index": self._index, "content_block": block}
 
     def add(self, delta_type: str, text: str) -> WireEvents:
         """Add to the open block; nothing for an empty text."""
@@ -84,7 +103,9 @@ class BlockEvents:
             return NOTHING
         frame = self._frames.get(delta_type)
         if frame is None:
-            frame = self._frames[delta_type] = delta_frame(self._index, delta_type)
+            delta = {"type": delta_type, DELTA_FIELDS[delta_type]: HOLE}
+            event = {"type": "content_block_delta", "index": self._index, "delta": delta}
+            frame = self._frames[delta_type] = DeltaFrame(event, "content_block_delta")
         return frame, text
 
     def cite(self, citation: Json) -> WireEvents:
@@ -92,18 +113,46 @@ class BlockEvents:
         delta = {"type": "citations_delta", "citation": citation}
         yield "content_block_delta", {"index": self._index, "delta": delta}
 
-    def stop(self, error: ErrorDetail | None = None) -> WireEvents:
+    def move(self, frame: bytes, event: Event) -> bytes:
+        """Return a frame under the index that the open block has for the client."""
+        part = event.part
+        is_same = isinstance(part, Block) and part.index == self._index
+        return frame if is_same else with_index(frame, self._index)
+
+    def stop(self, error: ErrorDetail | None = None, frame: bytes | None = None) -> WireEvents:
         """Stop the open block, if there is one; say why it has no summary, or not all of it."""
-        if self.is_open:
-            self.is_open = False
-            fields = {} if error is None else {"summary_error": error.as_dict()}
-            yield "content_block_stop", {"index": self._index, **fields}
+        if not self.is_open:
+            return
+        self.is_open = False
+        if frame is None:
+            yield "content_block_stop", {"index": self._index, **error_field(error)}
+        elif error is not None:
+            yield change_frame(frame, lambda stop: {**stop, **error_field(error)}) or frame
+        else:
+            yield frame
 
 
-_AddText: TypeAlias = Callable[["TranslatedContent", Any], AddedText | None]
+def error_field(error: ErrorDetail | None) -> Json:
+    return {} if error is None else {"summary_error": error.as_dict()}
 
 
-class TranslatedContent:
+_INDEX = re.compile(rb'("index"\s*:\s*)(\d+)')
+
+
+def with_index(frame: bytes, index: int) -> bytes:
+    """Return the frame of an event with this index."""
+    found = _INDEX.search(frame) if frame.count(b'"index"') == 1 else None
+    if found is None:
+        return change_frame(frame, lambda event: {**event, "index": index}) or frame
+    if int(found[2]) == index:
+        return frame
+    return b"%b%d%b" % (frame[: found.start(2)], index, frame[found.end(2) :])
+
+
+_AddText: TypeAlias = Callable[["MessageContent", Any], AddedText | None]
+
+
+class MessageContent:
     """Write the content of one message. `tools` are those offered to upstream, by name."""
 
     def __init__(
@@ -111,15 +160,15 @@ class TranslatedContent:
     ) -> None:
         self.has_refusal = False
         self.has_calls = False
+        self.sealer = EnvelopeSealer(display.seal)
         self._display = display
         self._tools = tools
         self._limit = limit
         self._mint_id = mint_id
         self._blocks = BlockEvents()
-        self._sealer = EnvelopeSealer(display.seal)
         self._order = CallOrder()
-        self._thinking: TranslatedThinking | None = None
-        self._call: TranslatedCall | None = None
+        self._thinking: ThinkingContent | None = None
+        self._call: CallContent | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
         self._reported_errors: set[ItemKey] = set()
         self._cited_files: list[str] = []
@@ -129,6 +178,15 @@ class TranslatedContent:
         return CALL_REOPENED if self._order.lost_arguments else None
 
     # Texts that go on
+
+    def pass_delta(self, event: Event, frame: bytes) -> bytes | None:
+        """Return what the client gets of a delta in its frame; None for any other event."""
+        kind = type(event)
+        if kind is ContentDelta or (isinstance(event, ToolCallDelta) and event.arguments):
+            return self._blocks.move(frame, event)
+        if isinstance(event, ReasoningDelta) and self._thinking is not None:
+            return self._thinking.pass_raw(event, frame)
+        return None
 
     def add_text(self, event: Event) -> AddedText | None:
         """Take an event that only adds to the text of the open block, if it can be told here."""
@@ -144,7 +202,7 @@ class TranslatedContent:
         call = self._call
         if call is None or call.number != event.call_index or not call.streams:
             return None
-        if not self._order.add_arguments(event):
+        if event.part is None and not self._order.add_arguments(event):
             return None
         return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
 
@@ -170,7 +228,10 @@ class TranslatedContent:
     # In order
 
     def write(self, event: Event) -> WireEvents:
-        if isinstance(event, ContentDelta) or not self._display.drops_reasoning:
+        """Write an event of the answer or its reasoning, and those that waited for it."""
+        if event.part is not None:
+            yield from self._write_piece(event)
+        elif isinstance(event, ContentDelta) or not self._display.drops_reasoning:
             for piece in self._order.arrange(event):
                 yield from self._write_piece(piece)
 
@@ -184,19 +245,31 @@ class TranslatedContent:
             case ContentDelta():
                 yield from self._write_text(event, event.text)
             case ReasoningStarted():
-                yield from self._start_reasoning()
+                yield from self._start_reasoning(event)
             case ReasoningEnded():
                 yield from self._end_reasoning(event)
+            case PartStarted():
+                yield from self._start_part(event)
+            case PartEnded():
+                yield from self._stop_block(event.frame and self._blocks.move(event.frame, event))
             case _ if self._thinking is not None:
                 yield from self._thinking.write(event)
+            case Passthrough(frame=bytes() as frame):
+                yield self._blocks.move(frame, event)
 
     # Reasoning
 
-    def _start_reasoning(self) -> WireEvents:
+    def _start_reasoning(self, event: ReasoningStarted) -> WireEvents:
         """Start a stretch of reasoning."""
         yield from self._stop_block()
-        self._thinking = TranslatedThinking(self._display, self._blocks, self._sealer, self._limit)
-        yield from self._thinking.start()
+        is_given = event.part is not None
+        self._thinking = ThinkingContent(
+            self._display, self._blocks, self.sealer, self._limit, is_given=is_given
+        )
+        if event.frame is None:
+            yield from self._blocks.start(THINKING)
+        else:
+            yield from self._blocks.start_in(event.frame, event)
 
     def _end_reasoning(self, event: ReasoningEnded) -> WireEvents:
         """End the stretch. The error of an item's summary is reported once."""
@@ -206,15 +279,29 @@ class TranslatedContent:
         key, error = (event.lane or 0, event.item), event.summary.error
         is_new = error is not None and key not in self._reported_errors
         self._reported_errors |= {key} if is_new else set()
-        yield from thinking.end(error if is_new else None)
+        frame = event.frame and self._blocks.move(event.frame, event)
+        yield from thinking.end(error if is_new else None, frame)
 
     # The answer
+
+    def _start_part(self, event: PartStarted) -> WireEvents:
+        """Start a block of upstream's, or a text that goes on with one that was stopped."""
+        yield from self._stop_block()
+        is_text = event.part is not None and event.part.kind == "text"
+        self._text = (ContentDelta, 0) if is_text else None
+        if event.frame is not None:
+            yield from self._blocks.start_in(event.frame, event)
+        elif is_text:
+            yield from self._blocks.start({"type": "text", "text": ""})
 
     def _write_text(self, event: ContentDelta, text: str) -> WireEvents:
         """Write a piece of text. Each of upstream's messages, and a refusal, has its own block.
 
         Anthropic refuses a block without text when it comes back, so none is begun for nothing.
         """
+        if event.frame is not None:
+            yield self._blocks.move(event.frame, event)
+            return
         key = type(event), event.message_index
         if self._text != key and text:
             yield from self._stop_block()
@@ -233,21 +320,36 @@ class TranslatedContent:
         return write_citation(citation, self._cited_files)
 
     def _write_call(self, event: ToolCallDelta) -> WireEvents:
+        if event.frame is not None:
+            yield from self._pass_call(event, event.frame)
+            return
+        if event.part is not None and self._call is None:  # of a tool that upstream runs
+            yield from self._blocks.add("input_json_delta", event.arguments)
+            return
         if self._call is None or self._call.number != event.call_index:
             yield from self._stop_block()
             self.has_calls = True
-            self._call = TranslatedCall(event, self._tools.get(event.name), self._mint_id)
-            self._sealer.note_call(self._call.id)
+            self._call = CallContent(event, self._tools.get(event.name), self._mint_id)
+            self.sealer.note_call(self._call.id)
             yield from self._blocks.start(self._call.build_start())
         yield from self._blocks.add(
             "input_json_delta", escape_halves(self._call.write(event.arguments))
         )
 
-    def _stop_block(self) -> WireEvents:
+    def _pass_call(self, event: ToolCallDelta, frame: bytes) -> WireEvents:
+        if event.arguments:
+            yield self._blocks.move(frame, event)
+            return
+        if event.id:
+            self.sealer.note_call(event.id)
+        yield from self._stop_block()
+        yield from self._blocks.start_in(frame, event)
+
+    def _stop_block(self, frame: bytes | None = None) -> WireEvents:
         call, self._call, self._text = self._call, None, None
         if call is not None:
             yield from self._blocks.add("input_json_delta", escape_halves(call.end()))
-        yield from self._blocks.stop()
+        yield from self._blocks.stop(frame=frame)
 
     def finish(self) -> WireEvents:
         """Finish the open block, and everything that is queued behind it."""
@@ -268,7 +370,7 @@ class TranslatedContent:
             yield from thinking.end(None)
 
 
-class TranslatedCall:
+class CallContent:
     """Write one call of a client's tool.
 
     Arguments stream as they come. They are held until they are whole where an object has to be made
@@ -308,40 +410,48 @@ class TranslatedCall:
         return json.dumps(wrap_invalid(held), ensure_ascii=False)
 
 
-THINKING: Json = {"type": "thinking", "thinking": "", "signature": ""}
-
-
-class TranslatedThinking:
+class ThinkingContent:
     """Write one stretch of reasoning.
 
     It is one block, of the summary or of the raw text. Where both are shown the summary is a block
     after the raw one, and its text waits until that is whole. What a signature of upstream's signs
     is a block of its own. Any other block is signed with an envelope, from which the reasoning is
     restored; without one, opaque state follows in blocks of redacted thinking.
+
+    A block `is_given` by an upstream that speaks Messages, too. Shown raw, it passes as upstream
+    sent it; unchanged, it keeps upstream's signature.
     """
 
     def __init__(
-        self, display: Display, blocks: BlockEvents, sealer: EnvelopeSealer, limit: int
+        self,
+        display: Display,
+        blocks: BlockEvents,
+        sealer: EnvelopeSealer,
+        limit: int,
+        *,
+        is_given: bool,
     ) -> None:
         self._display = display
         self._blocks = blocks
         self._sealer = sealer
-        self._builder = EnvelopeBuilder(limit) if sealer.is_sealing else None
+        self._is_given = is_given
+        self._builder: EnvelopeBuilder | None = None
+        if sealer.is_sealing and not (is_given and display.show_raw):
+            self._builder = EnvelopeBuilder(MAX_SEALED_CHARS if is_given else limit)
         self._kind: Literal["raw", "summary"] | None = None  # of the text in the last block
         self._last_part: int | None = None
         self._held_summary = StringIO()
         self._states: list[str] = []
-        self._is_signed = False  # upstream signed a block
-
-    def start(self) -> WireEvents:
-        yield from self._blocks.start(THINKING)
+        self._is_signed = is_given and display.show_raw  # upstream signs its blocks itself
+        self._has_text = False  # there was reasoning, shown or not
+        self._given: tuple[ProviderState, bytes] | None = None  # upstream's last signature
 
     def write(self, event: Event) -> WireEvents:
-        if self._builder is not None:
+        if self._builder is not None and not self._is_given:
             self._builder.add(event)
         match event:
-            case ReasoningDelta() if self._display.show_raw and event.text:
-                yield from self._write_raw(event.text)
+            case ReasoningDelta():
+                yield from self._write_raw(event)
             case NativeSummary() if self._display.show_summary and event.text:
                 yield from self._write_summary(event.index, event.text)
             case SummaryTextDelta():  # comes before the raw text where that was queued
@@ -349,14 +459,23 @@ class TranslatedThinking:
                 yield from self._write_summary(event.index, event.text, waits=waits)
             case ProviderState():
                 yield from self._add_state(event)
+            case Passthrough(frame=bytes() as frame):
+                yield self._blocks.move(frame, event)
+
+    def pass_raw(self, event: ReasoningDelta, frame: bytes) -> bytes:
+        """Return what the client gets of a piece of reasoning in its frame."""
+        self._note_raw(event)
+        return self._blocks.move(frame, event) if self._display.show_raw else b""
 
     def add_raw(self, event: ReasoningDelta) -> AddedText | None:
         """Take a piece of reasoning, unless a block has to be started for it."""
         is_shown = self._display.show_raw and event.text
         if is_shown and not (self._kind == "raw" and self._blocks.is_open):
             return None
-        if self._builder is not None:
+        if self._builder is not None and not self._is_given:
             self._builder.add(event)
+        elif self._is_given:
+            self._note_raw(event)
         return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
 
     def add_summary(self, event: SummaryTextDelta) -> AddedText | None:
@@ -365,11 +484,40 @@ class TranslatedThinking:
             return None
         return self._blocks.add_text("thinking_delta", event.text)
 
-    def _write_raw(self, text: str) -> WireEvents:
+    def end(self, error: ErrorDetail | None, frame: bytes | None = None) -> WireEvents:
+        """End the stretch, in the frame that stops its block if there is one."""
+        yield from self._write_waiting_summary()
+        yield from self._sign()
+        summary = self._held_summary.getvalue()
+        needs_block = bool(summary) or (error is not None and not self._blocks.is_open)
+        yield from self._blocks.stop(None if needs_block else error, frame)
+        for state in self._states:
+            yield from self._blocks.start({"type": "redacted_thinking", "data": state})
+        if needs_block:
+            yield from self._blocks.start(THINKING)
+            yield from self._blocks.add("thinking_delta", summary)
+            yield from self._blocks.add("signature_delta", self._sealer.seal([]))
+        yield from self._blocks.stop(error if needs_block else None)
+
+    def _note_raw(self, event: ReasoningDelta) -> None:
+        self._has_text = self._has_text or bool(event.text)
+        if self._builder is not None:
+            self._builder.add(event)
+        if self._display.show_raw:
+            self._kind = "raw"
+
+    def _write_raw(self, event: ReasoningDelta) -> WireEvents:
+        if self._is_given:
+            self._note_raw(event)
+        if not (self._display.show_raw and event.text):
+            return
+        if event.frame is not None:
+            yield self._blocks.move(event.frame, event)
+            return
         if self._kind == "summary" or not self._blocks.is_open:
             yield from self._blocks.start(THINKING)
         self._kind = "raw"
-        yield from self._blocks.add("thinking_delta", text)
+        yield from self._blocks.add("thinking_delta", event.text)
 
     def _write_summary(self, part: int, text: str, *, waits: bool = False) -> WireEvents:
         """Write a piece of the summary; keep it where it `waits` for the raw text."""
@@ -382,42 +530,50 @@ class TranslatedThinking:
             yield from self._blocks.add("thinking_delta", text)
 
     def _add_state(self, event: ProviderState) -> WireEvents:
-        if not event.signs:
+        if self._is_given:
+            yield from self._take_signature(event)
+        elif not event.signs:
             self._states.append(event.data)
         elif self._display.show_raw and self._kind != "summary" and self._blocks.is_open:
             self._kind, self._is_signed = "raw", True
             yield from self._blocks.add("signature_delta", event.data)
             yield from self._blocks.stop()
 
+    def _take_signature(self, event: ProviderState) -> WireEvents:
+        """Take the signature of a given block. It fits only the text that it signs."""
+        if event.frame is not None:
+            frame = self._blocks.move(event.frame, event)
+        else:
+            frame = b"".join(map(encode, self._blocks.add("signature_delta", event.data)))
+        self._given = event, frame
+        if self._display.show_raw:
+            yield frame
+
     def _write_waiting_summary(self) -> WireEvents:
         """Write the summary that waited for raw text which did not come."""
         summary = self._held_summary.getvalue()
-        if self._kind is None and summary:
+        if self._kind is None and summary and not self._is_signed:
             self._kind, self._held_summary = "summary", StringIO()
             yield from self._blocks.add("thinking_delta", summary)
 
-    def end(self, error: ErrorDetail | None) -> WireEvents:
-        yield from self._write_waiting_summary()
-        signature, summary = self._seal(), self._held_summary.getvalue()
-        states = self._states if signature in {"", UNSEALED, UNSEALED_RAW} else []
-        needs_block = bool(summary) or (error is not None and not self._blocks.is_open)
-        yield from self._blocks.add("signature_delta", signature if self._blocks.is_open else "")
-        yield from self._blocks.stop(None if needs_block else error)
-        for state in states:
-            yield from self._blocks.start({"type": "redacted_thinking", "data": state})
-        if needs_block:
-            yield from self._blocks.start(THINKING)
-            yield from self._blocks.add("thinking_delta", summary)
-            yield from self._blocks.add("signature_delta", self._sealer.seal([]))
-        yield from self._blocks.stop(error if needs_block else None)
+    def _sign(self) -> WireEvents:
+        """Sign the open block; unless that is done, opaque state goes into the envelope, too."""
+        is_unchanged = self._is_given and not self._has_text and self._kind is None
+        if is_unchanged and self._given is not None and not self._display.show_raw:
+            yield self._given[1]
+        elif not (is_unchanged or self._is_signed):
+            signature = self._seal()
+            self._states = self._states if signature in {"", UNSEALED, UNSEALED_RAW} else []
+            yield from self._blocks.add(
+                "signature_delta", signature if self._blocks.is_open else ""
+            )
 
     def _seal(self) -> str:
-        """Return the envelope of the stretch; "" if upstream signed some of it itself, or if there
-        is nothing in it."""
-        if self._is_signed:
-            return ""
+        """Return the envelope of the stretch; "" if there is nothing in it."""
+        if self._builder is not None and self._given is not None:
+            self._builder.add(self._given[0])
         blocks = None if self._builder is None else self._builder.build()
-        if not blocks and self._kind is None:
+        if not (blocks or self._is_given) and self._kind is None:
             return ""
         signature = self._sealer.seal(blocks)
         return UNSEALED_RAW if (signature, self._kind) == (UNSEALED, "raw") else signature

@@ -1,0 +1,225 @@
+"""Put the parts of an answer one after the other, as clients of Responses and Messages know them.
+
+Parts that follow each other are the order of these APIs, but upstream may let them alternate:
+fragments of several calls, or reasoning between the fragments of one. A text or a reasoning can be
+ended, and what comes of it later becomes another one. A call cannot: clients run what has ended. So
+whatever comes while a call is open and not whole waits, part by part, until that is. This is the
+only place that asks whether an open call is whole.
+
+What upstream still says of a call that was ended cannot be told any more: the answer fails.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+
+from abridge.apis.errors import STRAY_ARGUMENTS
+from abridge.core.answer import Part
+from abridge.core.events import (
+    CitationDelta,
+    ContentDelta,
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    Finished,
+    PartEnded,
+    PartStarted,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResponseEnded,
+    ToolCallDelta,
+    held_size,
+)
+
+ENDS = (PartEnded, ReasoningEnded)
+
+
+class Order:
+    """Order the events of one lane. At most `limit` bytes wait: past that, the open call is ended
+    as it stands. With `alternating`, parts may go on side by side, as on Chat Completions, and only
+    reasoning ends where another part goes on. `items` numbers the reasoning items made here."""
+
+    def __init__(self, limit: int, items: Iterator[int], *, alternating: bool = False) -> None:
+        self._alternating = alternating
+        self._room_left = limit
+        self._items = items
+        self._open: Part | None = None
+        self._arguments: _Arguments | None = None  # of the open part, if it is a call
+        self._queued: OrderedDict[Part, list[Event]] = OrderedDict()
+        self._continued: dict[Part, Part] = {}
+        """The part that goes on with one that ended before upstream ended it."""
+        self._out: list[Event] = []
+        self.failure: ErrorDetail | None = None
+        self.faults = 0
+
+    def passes(self, event: Event) -> bool:
+        """Return whether a delta goes out before anything that waits."""
+        return event.part is self._open and not self._queued
+
+    def take(self, events: Iterable[Event]) -> list[Event]:
+        """Take events; return those whose turn it is."""
+        for event in events:
+            if self.failure is not None:
+                break
+            if event.part is None:
+                self._take_other(event)
+            elif self._waits(event.part):
+                self._queue(event.part, event)
+            else:
+                self._place(event.part, event)
+            while self._queued and not self._is_held():
+                self._release()
+        out, self._out = self._out, []
+        return out
+
+    def _take_other(self, event: Event) -> None:
+        """Take what is about no part. After an error, what waits is not told: a call that may lack
+        something must not be ended, since clients run what is."""
+        if isinstance(event, ErrorReported) or (isinstance(event, ResponseEnded) and not event.ok):
+            self._queued.clear()
+        elif isinstance(event, Finished | ResponseEnded):
+            while self._queued:
+                self._release()
+            self._end_open(event)
+        self._out.append(event)
+
+    def _waits(self, part: Part) -> bool:
+        return part is not self._open and (bool(self._queued) or self._is_held())
+
+    def _is_held(self) -> bool:
+        """Return whether a call is open that is not whole."""
+        if self._arguments is None or self._alternating:
+            return False
+        return not self._arguments.are_whole()
+
+    def _queue(self, part: Part, event: Event) -> None:
+        self._queued.setdefault(part, []).append(event)
+        self._room_left -= held_size(event)
+        if self._room_left < 0:
+            self._end_open(event)
+
+    def _release(self) -> None:
+        """Place what has waited longest: all that is there of one part."""
+        part, events = self._queued.popitem(last=False)
+        for event in events:
+            self._room_left += held_size(event)
+            self._place(part, event)
+
+    def _place(self, part: Part, event: Event) -> None:
+        if part.is_closed:
+            self._place_late(part, event)
+            return
+        is_end = isinstance(event, ENDS)
+        if part is not self._open and not is_end:
+            self._open_part(part, event)
+        self._out.append(event)
+        if is_end:
+            part.is_closed = True
+        if is_end and part is self._open:
+            self._open = self._arguments = None
+
+    def _open_part(self, part: Part, event: Event) -> None:
+        self._end_open(event)
+        self._open = part
+        self._arguments = _Arguments(part) if part.kind == "call" else None
+
+    def _end_open(self, event: Event) -> None:
+        """End the open part, since another one goes on or there is no room to wait for its end."""
+        part, self._open, self._arguments = self._open, None, None
+        if part is None or (self._alternating and part.kind != "reasoning"):
+            return
+        part.is_closed = True
+        part.shown = [part.shown_text]  # what upstream still says of it is another part's
+        end = ReasoningEnded(event.lane, None, part.number, part=part)
+        self._out.append(
+            end if part.kind == "reasoning" else PartEnded(event.lane, None, part=part)
+        )
+
+    def _place_late(self, part: Part, event: Event) -> None:
+        """Place what comes of a part that was ended: its text begins another one."""
+        following = self._continued.get(part)
+        if following is None and _says_something(event):
+            if isinstance(event, ToolCallDelta):
+                self.faults += 1
+                self.failure = STRAY_ARGUMENTS
+                return
+            following = self._continued[part] = self._continue(part, event)
+        if following is not None:
+            event.part = following
+            if isinstance(event, ReasoningDelta | ReasoningEnded):
+                event.item = following.number
+            self._place(following, event)
+        elif isinstance(event, CitationDelta):  # it names its passage itself
+            self._out.append(event)
+        else:
+            self.faults += part.is_ended or not isinstance(event, ENDS)
+
+    def _continue(self, part: Part, event: Event) -> Part:
+        """Begin a part that goes on with one that was ended."""
+        following = Part(part.kind, next(self._items) if part.kind == "reasoning" else 0)
+        following.shown = []
+        begun: Event = PartStarted(event.lane, None, part=following)
+        if part.kind == "reasoning":
+            begun = ReasoningStarted(event.lane, None, following.number, part=following)
+        self._place(following, begun)
+        return following
+
+
+def _says_something(event: Event) -> bool:
+    """Return whether an event holds words, or arguments that are more than blanks."""
+    if isinstance(event, ToolCallDelta):
+        return bool(event.arguments.strip())
+    return isinstance(event, ContentDelta | ReasoningDelta) and bool(event.text)
+
+
+_MARK = re.compile(r'\\(?:.|\Z)|[{}"]', re.DOTALL)
+
+
+class _Arguments:
+    """The arguments of the open call, of which each piece is read once."""
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+        self._read = 0  # pieces
+        self._depth = 0  # of the objects that are open
+        self._is_string = False
+        self._carried = ""  # a backslash that ends a piece
+        self._is_whole: bool | None = None  # None until the object may have ended
+
+    def are_whole(self) -> bool:
+        """Return whether the arguments are an object of JSON. Free text is never known to be whole,
+        nor is what goes on after an object."""
+        texts = self._part.texts
+        for piece in texts[self._read :]:
+            if self._is_whole is None:
+                self._scan(piece)
+            elif piece.strip():
+                self._is_whole = False
+        self._read = len(texts)
+        return bool(self._is_whole)
+
+    def _scan(self, piece: str) -> None:
+        text, self._carried = self._carried + piece, ""
+        for mark in _MARK.finditer(text):
+            found = mark[0]
+            if found == "\\":
+                self._carried = found
+            elif found == '"':
+                self._is_string = not self._is_string
+            elif not self._is_string and found in "{}":
+                self._depth += 1 if found == "{" else -1
+                if self._depth <= 0:
+                    self._is_whole = self._is_object()
+                    return
+
+    def _is_object(self) -> bool:
+        if self._part.free_text:
+            return False
+        try:
+            return isinstance(json.loads(self._part.said_text), dict)
+        except (ValueError, RecursionError):
+            return False

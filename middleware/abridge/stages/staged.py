@@ -1,0 +1,120 @@
+"""A reader with stages behind it: what they make of its events is what the rest gets to see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Protocol
+
+from abridge.apis.api import Reader
+from abridge.apis.display import Display
+from abridge.core.answer import Part
+from abridge.core.conversation import RecordedTurn
+from abridge.core.events import (
+    ContentDelta,
+    ErrorDetail,
+    Event,
+    PartEnded,
+    PartStarted,
+    ReasoningDelta,
+    ToolCallDelta,
+)
+from abridge.providers.learned import Observation
+from abridge.providers.profile import Profile
+from abridge.stages.order import Order
+from abridge.stages.thinking import Thinking, expects_thinking
+
+
+class PartReader(Reader, Protocol):
+    """A reader whose events name their parts, in the order in which upstream sent them."""
+
+    def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
+        """Return the turns of an answer that consists of these parts."""
+
+
+class StagedReader:
+    """Read one response. See the protocol `Reader`."""
+
+    def __init__(
+        self,
+        reader: PartReader,
+        profile: Profile,
+        display: Display,
+        limit: int,
+        *,
+        alternating: bool,
+    ) -> None:
+        self._reader = reader
+        self._tells_bounds = not alternating
+        items = count(-1, -1)
+        self._order = Order(limit, items, alternating=alternating)
+        self._thinking: Thinking | None = None
+        if expects_thinking(profile, display):
+            self._thinking = Thinking(profile, display, limit, items)
+        self._parts: dict[Part, None] = {}  # in the order in which they began
+        self._has_failed = False
+
+    @property
+    def dropped(self) -> int:
+        return self._reader.dropped + (0 if self._thinking is None else self._thinking.dropped)
+
+    @property
+    def faults(self) -> int:
+        return self._reader.faults + self._order.faults
+
+    @property
+    def mismatches(self) -> int:
+        return self._reader.mismatches
+
+    def read_delta(self, data: bytes) -> list[Event] | None:
+        event = self._reader.read_delta(data)
+        if event is None:
+            return None
+        (delta,) = event
+        if self._order.passes(delta) and (self._thinking is None or self._thinking.passes(delta)):
+            _note_shown(delta)
+            return event
+        return self._pass_on(event)
+
+    def read(self, frame: bytes) -> list[Event]:
+        return self._pass_on(self._reader.read(frame))
+
+    def end(self, error: ErrorDetail | None = None) -> list[Event]:
+        return self._pass_on(self._reader.end(error))
+
+    def read_whole(self, body: bytes) -> list[Event]:
+        return self._pass_on(self._reader.read_whole(body))
+
+    def recorded_turns(self) -> list[RecordedTurn]:
+        return self._reader.record(list(self._parts))
+
+    def observed(self) -> Observation:
+        return self._reader.observed()
+
+    def _pass_on(self, events: list[Event]) -> list[Event]:
+        events = self._order.take(events)
+        if self._thinking is not None:
+            events = self._thinking.take(events)
+        for event in events:
+            if event.part is not None:
+                self._parts.setdefault(event.part)
+                _note_shown(event)
+        if not self._tells_bounds:
+            events = [event for event in events if not isinstance(event, PartStarted | PartEnded)]
+        failure = self._order.failure
+        if failure is None or self._has_failed:
+            return events
+        self._has_failed = True
+        self._order.failure = None
+        return [*events, *self._pass_on(self._reader.end(failure))]
+
+
+def _note_shown(event: Event) -> None:
+    """Note the text that goes out of a part which a stage may change."""
+    part = event.part
+    if part is None or part.shown is None:
+        return
+    if isinstance(event, ToolCallDelta):
+        part.shown.append(event.arguments)
+    elif isinstance(event, ContentDelta | ReasoningDelta):
+        part.shown.append(event.text)
