@@ -139,8 +139,9 @@ class Block(Part):
             return events
         if not events:
             return [] if self._hides(event) else [Passthrough(LANE, frame, part=self)]
-        rest = self._rest(event, frame) if self._state.splits(self.kind) else []
-        if len(events) == 1 and not rest:
+        is_one = len(events) == 1
+        rest = [] if is_one and not self._state.splits(self.kind) else self._rest(event, frame)
+        if is_one and not rest:
             events[0].frame = frame
         return events + rest
 

@@ -153,11 +153,19 @@ _AddText: TypeAlias = Callable[["MessageContent", Any], AddedText | None]
 
 
 class MessageContent:
-    """Write the content of one message. `tools` are those offered to upstream, by name."""
+    """Write the content of one message. `tools` are those offered to upstream, by name. What is
+    `given` comes in order, from an upstream that speaks Messages, too."""
 
     def __init__(
-        self, display: Display, tools: Mapping[str, Tool], limit: int, mint_id: MintId
+        self,
+        display: Display,
+        tools: Mapping[str, Tool],
+        limit: int,
+        mint_id: MintId,
+        *,
+        given: bool = False,
     ) -> None:
+        self._is_given = given
         self.has_refusal = False
         self.has_calls = False
         self.sealer = EnvelopeSealer(display.seal)
@@ -202,7 +210,7 @@ class MessageContent:
         call = self._call
         if call is None or call.number != event.call_index or not call.streams:
             return None
-        if event.part is None and not self._order.add_arguments(event):
+        if not (self._is_given or self._order.add_arguments(event)):
             return None
         return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
 
@@ -229,7 +237,7 @@ class MessageContent:
 
     def write(self, event: Event) -> WireEvents:
         """Write an event of the answer or its reasoning, and those that waited for it."""
-        if event.part is not None:
+        if self._is_given:
             yield from self._write_piece(event)
         elif isinstance(event, ContentDelta) or not self._display.drops_reasoning:
             for piece in self._order.arrange(event):
@@ -248,9 +256,9 @@ class MessageContent:
                 yield from self._start_reasoning(event)
             case ReasoningEnded():
                 yield from self._end_reasoning(event)
-            case PartStarted():
+            case PartStarted() if self._is_given:
                 yield from self._start_part(event)
-            case PartEnded():
+            case PartEnded() if self._is_given:
                 yield from self._stop_block(event.frame and self._blocks.move(event.frame, event))
             case _ if self._thinking is not None:
                 yield from self._thinking.write(event)
@@ -262,9 +270,8 @@ class MessageContent:
     def _start_reasoning(self, event: ReasoningStarted) -> WireEvents:
         """Start a stretch of reasoning."""
         yield from self._stop_block()
-        is_given = event.part is not None
         self._thinking = ThinkingContent(
-            self._display, self._blocks, self.sealer, self._limit, is_given=is_given
+            self._display, self._blocks, self.sealer, self._limit, is_given=self._is_given
         )
         if event.frame is None:
             yield from self._blocks.start(THINKING)
@@ -323,7 +330,7 @@ class MessageContent:
         if event.frame is not None:
             yield from self._pass_call(event, event.frame)
             return
-        if event.part is not None and self._call is None:  # of a tool that upstream runs
+        if self._is_given:
             yield from self._blocks.add("input_json_delta", event.arguments)
             return
         if self._call is None or self._call.number != event.call_index:

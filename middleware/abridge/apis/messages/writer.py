@@ -72,7 +72,7 @@ class MessagesWriter:
 
     def __init__(self, display: Display) -> None:
         self._display = display
-        self._content = MessageContent(display, {}, MAX_SEALED_CHARS, mint_id)
+        self._content = MessageContent(display, {}, MAX_SEALED_CHARS, mint_id, given=True)
         self._first_usage: Json = {}
         self._has_failed = False
         self._parts: list[Part] = []  # of a whole message
