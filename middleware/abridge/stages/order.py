@@ -27,6 +27,7 @@ from abridge.core.events import (
     Finished,
     PartEnded,
     PartStarted,
+    ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
@@ -48,6 +49,7 @@ class Order:
         self._room_left = limit
         self._items = items
         self._open: Part | None = None
+        self._lane: int | None = None  # of the open part
         self._arguments: _Arguments | None = None  # of the open part, if it is a call
         self._queued: OrderedDict[Part, list[Event]] = OrderedDict()
         self._continued: dict[Part, Part] = {}
@@ -77,14 +79,16 @@ class Order:
         return out
 
     def _take_other(self, event: Event) -> None:
-        """Take what is about no part. After an error, what waits is not told: a call that may lack
-        something must not be ended, since clients run what is."""
+        """Take what is about no part. After an error, what waits is not told, and only reasoning is
+        ended: a call that may lack something must not be, since clients run what is."""
         if isinstance(event, ErrorReported) or (isinstance(event, ResponseEnded) and not event.ok):
             self._queued.clear()
+            if self._open is not None and self._open.kind == "reasoning":
+                self._end_open()
         elif isinstance(event, Finished | ResponseEnded):
             while self._queued:
                 self._release()
-            self._end_open(event)
+            self._end_open()
         self._out.append(event)
 
     def _waits(self, part: Part) -> bool:
@@ -100,7 +104,7 @@ class Order:
         self._queued.setdefault(part, []).append(event)
         self._room_left -= held_size(event)
         if self._room_left < 0:
-            self._end_open(event)
+            self._end_open()
 
     def _release(self) -> None:
         """Place what has waited longest: all that is there of one part."""
@@ -123,34 +127,35 @@ class Order:
             self._open = self._arguments = None
 
     def _open_part(self, part: Part, event: Event) -> None:
-        self._end_open(event)
-        self._open = part
+        self._end_open()
+        self._open, self._lane = part, event.lane
         self._arguments = _Arguments(part) if part.kind == "call" else None
 
-    def _end_open(self, event: Event) -> None:
+    def _end_open(self) -> None:
         """End the open part, since another one goes on or there is no room to wait for its end."""
         part, self._open, self._arguments = self._open, None, None
         if part is None or (self._alternating and part.kind != "reasoning"):
             return
         part.is_closed = True
         part.shown = [part.shown_text]  # what upstream still says of it is another part's
-        end = ReasoningEnded(event.lane, None, part.number, part=part)
         self._out.append(
-            end if part.kind == "reasoning" else PartEnded(event.lane, None, part=part)
+            ReasoningEnded(self._lane, None, part.number, part=part)
+            if part.kind == "reasoning"
+            else PartEnded(self._lane, None, part=part)
         )
 
     def _place_late(self, part: Part, event: Event) -> None:
         """Place what comes of a part that was ended: its text begins another one."""
         following = self._continued.get(part)
-        if following is None and _says_something(event):
+        if (following is None or following.is_closed) and _says_something(event):
             if isinstance(event, ToolCallDelta):
                 self.faults += 1
                 self.failure = STRAY_ARGUMENTS
                 return
             following = self._continued[part] = self._continue(part, event)
-        if following is not None:
+        if following is not None and not following.is_closed:
             event.part = following
-            if isinstance(event, ReasoningDelta | ReasoningEnded):
+            if isinstance(event, ReasoningDelta | ProviderState | ReasoningEnded):
                 event.item = following.number
             self._place(following, event)
         elif isinstance(event, CitationDelta):  # it names its passage itself
