@@ -27,6 +27,7 @@ FOLDERS = (
     "http",
     "core",
     "providers",
+    "stages",
     "apis",
     "attribution",
     "config",
@@ -62,7 +63,8 @@ MAY_ONLY_IMPORT = {
     "http": {"errors", "caches", "waiting"},
     "core": {"caches"},
     "providers": {"caches", "core"},
-    "apis": {"errors", "caches", "core", "providers"},
+    "stages": {"caches", "core", "providers"},
+    "apis": {"errors", "caches", "core", "providers", "stages"},
     "attribution": {"errors", "core", "providers", "apis"},
     "config": {"errors", "http", "core", "providers", "apis"},
     "sidecar.page": {"http", "core", "apis", "observability", "config"},
@@ -72,7 +74,7 @@ MAY_ONLY_IMPORT = {
 LOADED_ON_DEMAND = {"middleware": "sidecar.websocket"}
 """What a folder loads of one above it, in a function, where a setting asks for it."""
 
-PURE_FOLDERS = ("core", "providers", "apis", "attribution")
+PURE_FOLDERS = ("core", "providers", "stages", "apis", "attribution")
 
 IMPURE_MODULES = frozenset(
     {

@@ -28,12 +28,12 @@ MAKERS = frozenset(
 
 SIZED_ELSEWHERE = {
     ("apis/call_order.py", "OrderedDict"): "what waits of one answer, within `limits.event`",
-    ("apis/messages/block_order.py", "OrderedDict"): "the same, within `limits.reasoning`",
     ("caches.py", "lru_cache"): "the size is what `cached` is given",
     ("memory/opened_blobs.py", "OrderedDict"): "cut to OPENED_BLOB_BYTES after each addition",
     ("memory/stores/memory.py", "TTLCache"): "`history.bytes`, and `max_marks`, which is MARKS",
     ("memory/summaries.py", "TTLCache"): "`max_marks`, which is MARKS",
     ("providers/learned.py", "OrderedDict"): "cut to LEARNED_MODELS after each addition",
+    ("stages/order.py", "OrderedDict"): "what waits of one answer, within `limits.reasoning`",
 }
 """Caches that are made without a name of `caches.py`, and what bounds them."""
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.tags import TagSplitter
 from abridge.providers.profile import TAGS, Tag
+from abridge.stages.tags import TagSplitter
 from tests.support.growth import Text, grows_too_much
 from tests.support.package import TextFunction, UsedPattern, find_functions, find_patterns
 from tests.support.pattern_texts import texts_for
@@ -31,7 +31,7 @@ _EXTRACTIVE = "abridge.summarizers.extractive"
 
 BOUNDED = {
     "abridge.apis.api.UpstreamApi.endpoint": _OWN,
-    "abridge.apis.tag_forms._form": _OWN,
+    "abridge.stages.tag_forms._form": _OWN,
     "abridge.config.warnings._ONE_OF_SEVERAL": _SETTINGS,
     "abridge.providers.profile._nest": _OWN,
     "abridge.sidecar.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,

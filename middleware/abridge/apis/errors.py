@@ -20,10 +20,6 @@ CALL_CHANGED = ErrorDetail(
 
 SECOND_ANSWER = ErrorDetail("upstream_error", "Upstream began another answer within this one.")
 
-STRAY_ARGUMENTS = ErrorDetail(
-    "upstream_error", "Upstream sent arguments of a call that was over, or had not begun."
-)
-
 TURN_PAUSED = ErrorDetail(
     "upstream_error", "Upstream paused its turn, which clients of this API have no way to resume."
 )

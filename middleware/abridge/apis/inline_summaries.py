@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from abridge.apis.json import objects, string
-from abridge.apis.tags import may_have_tags
 from abridge.providers.profile import TAGS, Tag
+from abridge.stages.tags import may_have_tags
 
 TEXT_TYPES = ("text", "output_text")
 """Types of the parts of a content that hold an answer's text."""

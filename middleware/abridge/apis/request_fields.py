@@ -13,8 +13,8 @@ from typing import Any
 
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import DROPPED, DropCount, Shape, each, fields
-from abridge.apis.tag_forms import FORMS
-from abridge.apis.thinking import ThinkingFilter
+from abridge.stages.hidden_thinking import ThinkingFilter
+from abridge.stages.tag_forms import FORMS
 
 TAG_TEXTS = tuple(text for form in FORMS for text in form.examples)
 """Tags around thinking."""

@@ -17,9 +17,9 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from abridge.apis.json import dumps, loads_exact
-from abridge.apis.tag_forms import may_hold_thinking
-from abridge.apis.thinking import BlockFilter, JsonBlockFilter, visible_text
 from abridge.core.conversation import Json
+from abridge.stages.hidden_thinking import BlockFilter, JsonBlockFilter, visible_text
+from abridge.stages.tag_forms import may_hold_thinking
 
 DROPPED: Final = object()
 """Returned for a value that does not have its shape."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from abridge.core.events import ErrorDetail
+
 PartKind: TypeAlias = Literal["reasoning", "text", "call", "other"]
+
+STRAY_ARGUMENTS = ErrorDetail(
+    "upstream_error", "Upstream sent arguments of a call that was over, or had not begun."
+)
 
 
 class Part:

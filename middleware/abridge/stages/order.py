@@ -16,8 +16,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
-from abridge.apis.errors import STRAY_ARGUMENTS
-from abridge.core.answer import Part
+from abridge.core.answer import STRAY_ARGUMENTS, Part
 from abridge.core.events import (
     CitationDelta,
     ContentDelta,

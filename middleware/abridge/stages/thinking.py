@@ -14,9 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from abridge.apis.display import Display
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
-from abridge.apis.thinking import JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.answer import Part
 from abridge.core.events import (
     CitationDelta,
@@ -31,17 +28,12 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.providers.profile import Profile
+from abridge.stages.hidden_thinking import JsonBlockFilter, ThinkingFilter, visible_text
+from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 
 MAX_HELD = MAX_LEADING_BLANKS + 64
 """Events that wait for a text's start. A tag and the blank before it have no more characters: more
 events than that hold no text."""
-
-
-def expects_thinking(profile: Profile, display: Display) -> bool:
-    """Return whether texts are to be looked through: not where it is of no interest what they hold,
-    nor where no thinking is to be expected in them."""
-    replaces_raw = display.style is not None or not display.show_raw
-    return display.hides_raw or (replaces_raw and "tags" in profile.reasoning_in)
 
 
 class Thinking:
@@ -50,11 +42,17 @@ class Thinking:
     items that are made."""
 
     def __init__(
-        self, profile: Profile, display: Display, limit: int, items: Iterator[int]
+        self,
+        profile: Profile,
+        limit: int,
+        items: Iterator[int],
+        *,
+        hides_raw: bool,
+        drops_inline: bool,
     ) -> None:
         self._profile = profile
-        self._hides_raw = display.hides_raw
-        self._drops_inline = display.drops_inline
+        self._hides_raw = hides_raw
+        self._drops_inline = drops_inline  # beside a summary of upstream's
         self._limit = limit
         self._items = items
         self._has_reasoned = False

@@ -16,9 +16,9 @@ from abridge.apis.chat.framing import MAX_CHOICES
 from abridge.apis.chat.hiding import CompletionRebuilder
 from abridge.apis.chat.inline import split_parts
 from abridge.apis.own_errors import UPSTREAM_FAILED
-from abridge.apis.thinking import ThinkingFilter, visible_text
 from abridge.core.events import ErrorDetail, ResponseEnded
 from abridge.providers.catalog import PROFILES
+from abridge.stages.hidden_thinking import ThinkingFilter, visible_text
 from tests.support.checker import check_chat
 from tests.support.pipeline import Pipeline, chat
 from tests.support.streams import DONE, chunk, completion, frame

@@ -30,7 +30,6 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason
-from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -44,6 +43,7 @@ from abridge.core.events import (
 )
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
+from abridge.stages.tags import MAX_LEADING_BLANKS
 
 REASONING_ITEM = 0
 """The number of a choice's only reasoning item."""

@@ -19,10 +19,15 @@ from abridge.apis.chat.shapes import COMPLETION
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import DropCount, rebuild
-from abridge.apis.tags import TagPiece, join_alike
-from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
+from abridge.stages.hidden_thinking import (
+    BlockFilter,
+    JsonBlockFilter,
+    ThinkingFilter,
+    visible_text,
+)
+from abridge.stages.tags import TagPiece, join_alike
 
 
 class CompletionRebuilder:

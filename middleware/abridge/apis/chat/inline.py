@@ -14,11 +14,11 @@ from abridge.apis.chat.reasoning import (
     read_answer_text,
 )
 from abridge.apis.json import string
-from abridge.apis.tags import TagPiece, TagSplitter, may_have_tags
-from abridge.apis.thinking import ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile, Tag
+from abridge.stages.hidden_thinking import ThinkingFilter
+from abridge.stages.tags import TagPiece, TagSplitter, may_have_tags
 
 
 @dataclass(slots=True)

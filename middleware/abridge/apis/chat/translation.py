@@ -18,7 +18,6 @@ from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.reasoning import LIST_FIELDS, find_reasoning, get_delta
 from abridge.apis.endings import reason_of_parts
 from abridge.apis.json import as_object, dumps, objects, string
-from abridge.apis.tags import MAX_LEADING_BLANKS
 from abridge.core.conversation import Json
 from abridge.core.events import (
     CitationDelta,
@@ -36,6 +35,7 @@ from abridge.core.events import (
     ToolCallDelta,
     text_size,
 )
+from abridge.stages.tags import MAX_LEADING_BLANKS
 
 EXPLICIT_REASONS: Mapping[str, FinishReason] = {
     "length": "length",

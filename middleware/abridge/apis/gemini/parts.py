@@ -19,8 +19,6 @@ from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signatur
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, string
 from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
-from abridge.apis.tags import TagPiece
-from abridge.apis.thinking import JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     FRAME_OVERHEAD,
@@ -34,6 +32,8 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.providers.profile import Profile
+from abridge.stages.hidden_thinking import JsonBlockFilter, ThinkingFilter, visible_text
+from abridge.stages.tags import TagPiece
 
 TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
 """The keys of a text of the answer (ai.google.dev: api/caching, `Part`)."""

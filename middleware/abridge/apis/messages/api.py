@@ -16,9 +16,8 @@ from abridge.apis.messages.reader import MessagesReader
 from abridge.apis.messages.reasoning import ask_to_think, read_wish
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
+from abridge.apis.staged import StagedReader, expects_thinking
 from abridge.providers.profile import Profile
-from abridge.stages.staged import StagedReader
-from abridge.stages.thinking import expects_thinking
 
 
 def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader:

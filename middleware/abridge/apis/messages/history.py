@@ -25,9 +25,9 @@ from abridge.apis.messages.citations import strip_citations
 from abridge.apis.messages.system_prompt import without_billing
 from abridge.apis.opaque_state import find_states
 from abridge.apis.places import PlaceTracker
-from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
+from abridge.stages.tags import may_have_tags
 
 REASONING_TYPES = ("thinking", "redacted_thinking")
 

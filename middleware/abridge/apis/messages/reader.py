@@ -21,7 +21,6 @@ from abridge.apis.endings import UNFINISHED, infer_reason
 from abridge.apis.errors import (
     CONNECTION_LOST,
     SECOND_ANSWER,
-    STRAY_ARGUMENTS,
     TURN_PAUSED,
     UNREADABLE,
 )
@@ -60,7 +59,7 @@ from abridge.apis.messages.lifecycle import (
 )
 from abridge.apis.messages.usage import merge_usage, read_usage
 from abridge.apis.own_errors import without_message
-from abridge.core.answer import Part
+from abridge.core.answer import STRAY_ARGUMENTS, Part
 from abridge.core.conversation import ItemKey, Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
@@ -79,7 +78,7 @@ _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
 class MessagesReader:
-    """Read one response. See the protocols `Reader` and `PartReader`."""
+    """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
 
     def __init__(
         self, display: Display, limit: int, *, carries_frames: bool, cuts_texts: bool = False

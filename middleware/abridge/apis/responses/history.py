@@ -31,9 +31,9 @@ from abridge.apis.responses.reasoning import (
     summary_text,
 )
 from abridge.apis.responses.tagged import put_into_tags, takes_tags
-from abridge.apis.tags import may_have_tags
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
+from abridge.stages.tags import may_have_tags
 
 ABRIDGE_FIELDS = ("summary_error",)
 """Fields that Abridge adds to an item beside its summary."""

@@ -51,9 +51,9 @@ from abridge.apis.responses.reasoning import (
     raw_text,
     summary_text,
 )
-from abridge.apis.tags import TagPiece
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
+from abridge.stages.tags import TagPiece
 
 ITEM_ADDED = "response.output_item.added"
 

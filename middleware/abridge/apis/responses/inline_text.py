@@ -27,10 +27,10 @@ from abridge.apis.responses.contents import (
     with_contents,
 )
 from abridge.apis.responses.reasoning import is_reasoning, raw_text, summary_text
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
-from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
+from abridge.stages.hidden_thinking import BlockFilter, JsonBlockFilter, ThinkingFilter
+from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 
 CALL_TYPES = ("function_call", "custom_tool_call")
 

@@ -19,7 +19,6 @@ from abridge.apis.json import dumps, string
 from abridge.apis.openai import PartWriters
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
-from abridge.apis.tags import TagSplitter
 from abridge.apis.tools import ToolNames, stated_output, write_shell_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -43,6 +42,7 @@ from abridge.core.model_request import (
     without_marks,
 )
 from abridge.providers.profile import TAGS, Profile
+from abridge.stages.tags import TagSplitter
 
 TEXT_TYPES = ("input_text", "output_text", "text")
 """Some servers and clients send `text` for either of the others."""

@@ -15,7 +15,6 @@ from abridge.apis.defaults import RequestDefaults
 from abridge.apis.display import Display
 from abridge.apis.json import objects, parse_object
 from abridge.apis.registry import APIS
-from abridge.apis.tags import TagSplitter
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
@@ -28,6 +27,7 @@ from abridge.core.events import (
 )
 from abridge.providers.profile import ApiName, Profile
 from abridge.sidecar.check.reach import CheckTarget, Finding, describe_error, read_chunks
+from abridge.stages.tags import TagSplitter
 
 QUESTION = "Which is larger, 9.11 or 9.9? Answer in one word."
 

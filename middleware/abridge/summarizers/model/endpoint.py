@@ -9,11 +9,11 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.tags import TagSplitter
 from abridge.config.tables import SummarizerSettings
 from abridge.core.conversation import Json
 from abridge.providers.claude import find_capabilities
 from abridge.providers.profile import Profile
+from abridge.stages.tags import TagSplitter
 from abridge.summarizers.model.prompts import Prompt
 
 MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece
-from abridge.apis.thinking import BlockFilter, JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.providers.catalog import PROFILES
+from abridge.stages.hidden_thinking import (
+    BlockFilter,
+    JsonBlockFilter,
+    ThinkingFilter,
+    visible_text,
+)
+from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece
 
 LIMIT = 1000
 FINAL = "<|start|>assistant<|channel|>final<|message|>"

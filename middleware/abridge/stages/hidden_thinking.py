@@ -15,7 +15,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from abridge.apis.tag_forms import (
+from abridge.providers.profile import Profile
+from abridge.stages.tag_forms import (
     ANY_TAG,
     FORMS,
     INCOMPLETE,
@@ -25,8 +26,7 @@ from abridge.apis.tag_forms import (
     Form,
     split_unmarked,
 )
-from abridge.apis.tags import BLANK_LINES, MAX_LEADING_BLANKS, TagPiece
-from abridge.providers.profile import Profile
+from abridge.stages.tags import BLANK_LINES, MAX_LEADING_BLANKS, TagPiece
 
 _STRING_REST = re.compile(r'(?:[^"\\]++|\\.)*+(?=")', re.DOTALL)
 """The rest of a string of JSON, up to its end."""

@@ -22,14 +22,21 @@ from abridge.core.events import (
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
 from abridge.stages.order import Order
-from abridge.stages.thinking import Thinking, expects_thinking
+from abridge.stages.thinking import Thinking
 
 
-class PartReader(Reader, Protocol):
+class ReaderOfParts(Reader, Protocol):
     """A reader whose events name their parts, in the order in which upstream sent them."""
 
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         """Return the turns of an answer that consists of these parts."""
+
+
+def expects_thinking(profile: Profile, display: Display) -> bool:
+    """Return whether texts are to be looked through: not where it is of no interest what they hold,
+    nor where no thinking is to be expected in them."""
+    replaces_raw = display.style is not None or not display.show_raw
+    return display.hides_raw or (replaces_raw and "tags" in profile.reasoning_in)
 
 
 class StagedReader:
@@ -37,7 +44,7 @@ class StagedReader:
 
     def __init__(
         self,
-        reader: PartReader,
+        reader: ReaderOfParts,
         profile: Profile,
         display: Display,
         limit: int,
@@ -50,7 +57,13 @@ class StagedReader:
         self._order = Order(limit, items, alternating=alternating)
         self._thinking: Thinking | None = None
         if expects_thinking(profile, display):
-            self._thinking = Thinking(profile, display, limit, items)
+            self._thinking = Thinking(
+                profile,
+                limit,
+                items,
+                hides_raw=display.hides_raw,
+                drops_inline=display.drops_inline,
+            )
         self._parts: dict[Part, None] = {}  # in the order in which they began
         self._has_failed = False
 

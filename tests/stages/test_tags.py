@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, may_have_tags
 from abridge.providers.profile import TAGS
+from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, may_have_tags
 
 
 def split(text: str, cuts: list[int] | None = None, *, prefilled: bool = False) -> tuple[str, str]:
