@@ -15,7 +15,7 @@ from tests.support.deployments import ORIGIN, build_app
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
-MINTED = re.compile(rb"\b[a-z]{2,10}[_-][0-9a-f]{24,64}\b")
+MINTED = re.compile(rb"\b[a-z]{2,10}(?:_call)?[_-][0-9a-f]{18,64}\b")
 VARYING = [
     (re.compile(rb'"obfuscation":"[^"]*"'), b'"obfuscation":""'),
     (re.compile(rb'"(created|created_at|completed_at)":\d{10}\b'), rb'"\1":0'),
