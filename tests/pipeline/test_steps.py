@@ -10,7 +10,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from abridge.apis.display import Exposure
-from abridge.pipeline.steps import SAME_API, TRANSLATED, Step
 from tests.end_to_end.translation.test_translation import BOTH, KEY, bridge
 from tests.end_to_end.translation.turn import (
     CLIENTS,
@@ -40,14 +39,6 @@ REVEALING: dict[str, Any] = {
     "chat_template": "x",
 }
 HARMLESS = {"cache_salt": "x", "keep_alive": 5}
-
-
-@pytest.mark.parametrize(("column", "steps"), [(1, SAME_API), (2, TRANSLATED)])
-def test_the_map_has_the_steps_in_their_order(column: int, steps: tuple[Step, ...]) -> None:
-    table = (ROOT / "docs" / "architecture.md").read_text().partition("| `SAME_API` |")[2]
-    rows = [line.split("|") for line in table.partition("\n\n")[0].splitlines()[2:]]
-    listed = [name for row in rows if (name := row[column].strip().strip("`"))]
-    assert listed == [step.__name__ for step in steps]
 
 
 class TestDropRevealingFields:
