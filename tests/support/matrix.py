@@ -62,13 +62,20 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
 
     Greedy: take the row that adds most combinations, on a tie the one with the least used facts.
     """
-    together = [list(combinations(row, min(strength, len(row)))) for row in rows]
-    open_: set[Facts] = {each for row in together for each in row}
+    bits: dict[Facts, int] = {}
+    together = [
+        sum(
+            1 << bits.setdefault(each, len(bits))
+            for each in set(combinations(row, min(strength, len(row))))
+        )
+        for row in rows
+    ]
+    open_ = (1 << len(bits)) - 1
     used: Counter[Fact] = Counter()
     chosen: set[int] = set()
 
     def worth(place: int) -> tuple[int, int, int]:
-        gain = sum(each in open_ for each in together[place])
+        gain = (together[place] & open_).bit_count()
         return -gain, sum(used[fact] for fact in rows[place]), place
 
     waiting = [worth(place) for place in range(len(rows))]
@@ -82,7 +89,7 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
         heappop(waiting)
         chosen.add(place)
         used.update(rows[place])
-        open_.difference_update(together[place])
+        open_ &= ~together[place]
     return chosen
 
 

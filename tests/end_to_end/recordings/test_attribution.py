@@ -13,7 +13,6 @@ from tests.end_to_end.recordings.test_replay import replay
 from tests.support.attribution import attribution_texts, without_attributions
 from tests.support.checker import attribution_of, check_attributions, check_chat, check_responses
 from tests.support.shared import needs_recordings
-from tests.support.summarizers import Scripted
 
 pytestmark = needs_recordings
 
@@ -35,7 +34,7 @@ def each(recorded: list[Recording]) -> pytest.MarkDecorator:
 
 @each(RECORDED)
 async def test_the_rest_of_an_answer_is_unchanged(recording: Recording) -> None:
-    answer = await replay(recording, "frames", Scripted(), ask=False, **ON)
+    answer = await replay(recording, str(recording.api), how="frames", **ON)
     before, after = content_of(recording, recording.data), content_of(recording, answer.data)
     assert (after.text, after.calls) == (before.text, before.calls)
     assert after.raw.strip() == before.raw.strip()
@@ -49,7 +48,7 @@ async def test_the_rest_of_an_answer_is_unchanged(recording: Recording) -> None:
 @each(CALLING)
 async def test_a_call_has_the_reasoning_before_it(recording: Recording) -> None:
     expected = content_of(recording, recording.data)
-    answer = await replay(recording, "random", Scripted(), ask=False, **ON)
+    answer = await replay(recording, str(recording.api), how="random", **ON)
     attributions = _attributions(recording, answer.data)
     assert len(attributions) == len(expected.calls)
     assert attribution_texts(attributions)[0] == [expected.raw]
