@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 pytest.register_assert_rewrite("tests.end_to_end.histories.assertions", "tests.clients.rounds")
 
@@ -24,10 +23,6 @@ WORKERS = 4
 """The most that help: each worker collects every test itself."""
 FEW = 3
 """The number of files that finish before workers would have started."""
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
-
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN

@@ -28,6 +28,7 @@ from abridge.core.plan import SummaryPlan
 from abridge.core.sequencer import Sequencer
 from abridge.core.usage import Tokens
 from tests.core.sequencer_driver import BROKEN, SequencerDriver
+from tests.support.matrix import some
 
 REASONING = "Think of it. Then again.\n\n"
 
@@ -81,7 +82,7 @@ def runs(draw: st.DrawFn) -> tuple[SummaryPlan, list[list[Event]], bool, st.Data
     return plan, upstream_events, draw(st.booleans()), draw(st.data())
 
 
-@settings(max_examples=400)
+@settings(max_examples=some(400))
 @given(runs())
 def test_every_interleaving_is_legal(
     run: tuple[SummaryPlan, list[list[Event]], bool, st.DataObject],

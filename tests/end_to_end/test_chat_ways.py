@@ -70,15 +70,16 @@ def said_in_stream(client: Api, out: bytes) -> str:
 
 
 def cases(number: int, unless: str, *, many: bool) -> Iterator[tuple[str, Api, str]]:
-    """Yield profiles that do not vouch for a way, with clients and exposures: `auto` and others,
-    each its turn."""
+    """Yield profiles that do not vouch for a way, with clients and exposures: `auto` with each
+    client, and another profile with one, each its turn."""
     profiles = [name for name in PROFILES if not (unless and getattr(PROFILES[name], unless))]
     if many:
         yield from product({"auto", *profiles[number % 5 :: 5]}, CLIENTS, EXPOSURES)
         return
-    for profile in ("auto", profiles[number % len(profiles)]):
-        for turn, client in enumerate(CLIENTS, start=number // len(profiles)):
-            yield profile, client, EXPOSURES[turn % len(EXPOSURES)]
+    for turn, client in enumerate(CLIENTS, start=number):
+        yield "auto", client, EXPOSURES[turn % len(EXPOSURES)]
+    client = CLIENTS[number // len(profiles) % len(CLIENTS)]
+    yield profiles[number % len(profiles)], client, EXPOSURES[number // 2 % len(EXPOSURES)]
 
 
 @pytest.mark.parametrize("name", WAYS)

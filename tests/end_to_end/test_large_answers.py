@@ -100,6 +100,7 @@ def read_stream(client: str, data: bytes) -> Seen:
     return Seen(message.text, *message.thinking)
 
 
+@pytest.mark.matrix(2)
 @on_any_failure
 @all_pairs
 async def test_a_whole_answer_keeps_its_summary(client: str, api: str, on_failure: str) -> None:
@@ -119,6 +120,7 @@ async def test_a_whole_answer_keeps_its_summary(client: str, api: str, on_failur
     assert read_whole(client, answer.json) == Seen(LONG, THOUGHT, summary)
 
 
+@pytest.mark.matrix(2)
 @on_any_failure
 @all_pairs
 async def test_a_stream_of_which_more_waits_than_is_held_keeps_every_part(

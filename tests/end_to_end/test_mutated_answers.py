@@ -21,6 +21,7 @@ from tests.end_to_end.mutations import (
 )
 from tests.support.asgi import Call, call
 from tests.support.deployments import build_app
+from tests.support.matrix import some
 from tests.support.nesting import PLACE
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
@@ -28,7 +29,7 @@ from tests.support.upstream import Answer, Upstream
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("expose", ["auto", "summary", "none"])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=some(60), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data())
 async def test_odd_values_anywhere(name: str, expose: str, data: st.DataObject) -> None:
     path, stream, document = DOCUMENTS[name]
@@ -42,7 +43,7 @@ async def test_odd_values_anywhere(name: str, expose: str, data: st.DataObject) 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=some(60), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data())
 async def test_nested_values_anywhere(name: str, expose: str, data: st.DataObject) -> None:
     path, stream, document = DOCUMENTS[name]

@@ -21,6 +21,7 @@ from abridge.errors import RequestError
 from abridge.memory.cipher import SALT_BYTES, Cipher, CompressedValue
 from abridge.memory.client_envelopes import _BLOB_HEADER, Sealer
 from abridge.memory.keys import Key, Keyring
+from tests.support.matrix import some
 from tests.support.sealers import NEW, NOW, OLD, PLACE, ring, sealer
 
 PARAM = "input[3].encrypted_content"
@@ -222,7 +223,7 @@ class TestAge:
 
 
 class TestTouched:
-    @settings(max_examples=300)
+    @settings(max_examples=some(300))
     @given(st.data())
     def test_no_character_can_be_changed(self, data: st.DataObject) -> None:
         place = data.draw(st.integers(len(ENVELOPE_PREFIX), len(BLOB) - 1))

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from abridge.pipeline.prepare import TOO_DEEP
 from tests.support.asgi import call
 from tests.support.deployments import build_app
+from tests.support.matrix import some
 from tests.support.nesting import nested_json
 from tests.support.streams import completion, message_item, response
 from tests.support.summarizers import Scripted
@@ -363,7 +364,7 @@ async def assert_answered(name: str, expose: str, endpoint: str, body: Json) -> 
 
 @pytest.mark.parametrize("name", UPSTREAMS)
 @pytest.mark.parametrize("endpoint", BODIES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(data=st.data())
 async def test_an_odd_value_in_any_field_is_forwarded_or_refused(
     endpoint: str, name: str, data: st.DataObject

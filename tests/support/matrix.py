@@ -1,7 +1,8 @@
 """Run a covering subset of long test matrices.
 
 A test marked `matrix(n)` is a cross product. A run selects enough cases for every combination of
-`n` parameter values to occur at least once; `--matrix` runs them all.
+`n` parameter values to occur at least once; `--matrix` runs them all. Likewise it tries a share of
+a property's examples.
 
 A dataclass parameter counts as its fields. Cases named on the command line or left by `-k` form a
 matrix of their own. Every worker selects the same cases.
@@ -10,6 +11,7 @@ matrix of their own. Every worker selects the same cases.
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
@@ -17,10 +19,14 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 MARK = "matrix"
 LEFT = pytest.StashKey[int]()
 """The number of cases left out."""
+
+SHARE = 3
+"""Of so many examples of a property an ordinary run tries one."""
 
 Fact = tuple[str, str]
 Facts = tuple[Fact, ...]
@@ -31,6 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("patient", deadline=None)
+    settings.register_profile("sample", deadline=None, max_examples=100 // SHARE)
+    settings.load_profile("patient" if config.getoption("--matrix") else "sample")
     config.addinivalue_line(
         "markers", f"{MARK}(n): a matrix, run whole by --matrix, else so that every n values meet"
     )
@@ -47,8 +56,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             name = getattr(item, "originalname", item.name)
             matrices.setdefault((item.parent, name, marker.args[0]), []).append(item)
     left: list[pytest.Item] = []
-    for (_, _, strength), matrix in matrices.items():
-        chosen = choose([list(facts(item)) for item in matrix], strength)
+    for (_, name, strength), matrix in matrices.items():
+        first = zlib.crc32(name.encode()) % len(matrix)
+        chosen = choose([list(facts(item)) for item in matrix], strength, first)
         left += [item for place, item in enumerate(matrix) if place not in chosen]
     if left:
         gone = set(left)
@@ -57,10 +67,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left)
 
 
-def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
+def choose(rows: Sequence[Sequence[Fact]], strength: int, first: int = 0) -> set[int]:
     """Choose rows, by index, that cover every combination of `strength` facts of a row.
 
-    Greedy: take the row that adds most combinations, on a tie the one with the least used facts.
+    Greedy: take the row that adds most combinations, on a tie the one with the least used facts, or
+    that comes first from `first` on: so similar tests choose different rows.
     """
     bits: dict[Facts, int] = {}
     together = [
@@ -76,12 +87,12 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
 
     def worth(place: int) -> tuple[int, int, int]:
         gain = (together[place] & open_).bit_count()
-        return -gain, sum(used[fact] for fact in rows[place]), place
+        return -gain, sum(used[fact] for fact in rows[place]), (place - first) % len(rows)
 
     waiting = [worth(place) for place in range(len(rows))]
     heapify(waiting)
     while open_:
-        place = waiting[0][-1]
+        place = (waiting[0][-1] + first) % len(rows)
         now = worth(place)
         if now > waiting[0]:  # a cost only grows, so re-rank the row and try the next
             heapreplace(waiting, now)
@@ -91,6 +102,11 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int) -> set[int]:
         used.update(rows[place])
         open_ &= ~together[place]
     return chosen
+
+
+def some(examples: int) -> int:
+    """Return how many of a property's examples to try: all with `--matrix`, else a share."""
+    return examples if settings().max_examples >= 100 else max(1, examples // SHARE)
 
 
 def facts(item: pytest.Item) -> Iterator[Fact]:

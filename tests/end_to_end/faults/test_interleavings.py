@@ -18,6 +18,7 @@ from tests.end_to_end.faults.players import REFUSAL, Player, Script
 from tests.end_to_end.faults.replies import Reply
 from tests.end_to_end.faults.stage import SHORT, Stage, stage
 from tests.end_to_end.faults.turns import NOTE, SILENCE, Kind, ParsedAnswer, Turn
+from tests.support.matrix import some
 
 TIMES: dict[str, dict[str, Any]] = {
     "summarizer": {"timeout": 3 * SHORT},
@@ -101,7 +102,7 @@ def plays(draw: st.DrawFn) -> Play:
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=some(120), deadline=None)
 @given(plays())
 def test_any_turn_with_any_faults(play: Play) -> None:
     with asyncio.Runner(loop_factory=Loop) as runner:

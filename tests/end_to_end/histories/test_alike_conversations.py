@@ -21,6 +21,7 @@ from tests.end_to_end.histories.messages_provider import Raw
 from tests.end_to_end.histories.provider import Provider
 from tests.end_to_end.histories.responses_provider import Open
 from tests.end_to_end.histories.stage import stage
+from tests.support.matrix import some
 
 KINDS: dict[str, type[Provider]] = {
     "chat": VLLM,
@@ -87,7 +88,7 @@ def assert_own(client: Client, *, kept: str) -> None:
             assert labels(str(provider.reasoning(turn))) == labels(str(due))
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=some(6), deadline=None)
 @given(thinks=THINKS, order=ORDERS, stream=st.booleans())
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 @pytest.mark.parametrize("upstream", KINDS)

@@ -32,7 +32,7 @@ async def loop(client: Client) -> None:
     assert client.history[-1] != client.history[-2]
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @BOTH
 @STRICT
 @pytest.mark.parametrize(("api", "expose"), SHOWN)
@@ -123,7 +123,7 @@ async def test_forgotten_reasoning_ends_no_conversation(
         assert_safe(sent, provider)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @BOTH
 @APIS
 @pytest.mark.parametrize("name", PROVIDERS)

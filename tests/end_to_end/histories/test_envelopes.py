@@ -51,6 +51,7 @@ async def carried(provider: Provider, api: str, *, stream: bool) -> Client:
     return client
 
 
+@pytest.mark.matrix(1)
 @BOTH
 @pytest.mark.parametrize(("api", "name"), EACH)
 async def test_reasoning_survives_in_the_clients_envelopes(
@@ -61,6 +62,7 @@ async def test_reasoning_survives_in_the_clients_envelopes(
     assert_due(client, everything)
 
 
+@pytest.mark.matrix(1)
 @BOTH
 @pytest.mark.parametrize(("api", "name"), CARRIED)
 async def test_reasoning_survives_in_envelopes_of_another_api(

@@ -34,7 +34,7 @@ def hiding(name: str, api: str, *, stream: bool = False) -> Client:
     return Client(stage(provider, "summary"), provider, api, "keeps answers", stream)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @APIS
 @DISTINGUISHABLE
 @pytest.mark.parametrize("at_once", [True, False])
@@ -51,6 +51,7 @@ async def test_two_identical_conversations(api: str, name: str, *, at_once: bool
         assert_due(client, everything)
 
 
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 async def test_equal_call_ids_in_other_conversations(api: str, name: str) -> None:
@@ -62,8 +63,9 @@ async def test_equal_call_ids_in_other_conversations(api: str, name: str) -> Non
         assert_due(client, everything)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @BOTH
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 async def test_two_credentials(api: str, name: str, *, stream: bool) -> None:
@@ -75,7 +77,7 @@ async def test_two_credentials(api: str, name: str, *, stream: bool) -> None:
         assert_due(client, everything)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 @pytest.mark.parametrize("theft", [{"tenant": "bert"}, {"more": {"model": "another"}}])
@@ -96,7 +98,7 @@ async def test_a_history_sent_by_another_tenant_or_to_another_model(
     assert_safe(sent, anna.provider)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 @pytest.mark.parametrize("keeps_first", [True, False])
@@ -111,6 +113,7 @@ async def test_a_request_sent_twice(api: str, name: str, *, keeps_first: bool) -
     assert_due(client, everything)
 
 
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 async def test_an_answer_repeated_with_other_reasoning(api: str, name: str) -> None:
@@ -120,6 +123,7 @@ async def test_an_answer_repeated_with_other_reasoning(api: str, name: str) -> N
     assert_due(client, everything)
 
 
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 async def test_a_conversation_that_forks(api: str, name: str) -> None:
@@ -132,6 +136,7 @@ async def test_a_conversation_that_forks(api: str, name: str) -> None:
         assert_due(client, everything)
 
 
+@pytest.mark.matrix(1)
 @APIS
 @DISTINGUISHABLE
 async def test_an_edited_question(api: str, name: str) -> None:
@@ -160,7 +165,7 @@ async def test_an_edited_question_before_calls_without_unique_ids(api: str) -> N
     assert_safe(client.sent[-1], client.provider)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @APIS
 @DISTINGUISHABLE
 @pytest.mark.parametrize("word", ["Looking", "It is there"])

@@ -15,6 +15,7 @@ from tests.end_to_end.histories.assertions import assert_safe
 from tests.end_to_end.histories.clients import KINDS, Client, Refused
 from tests.end_to_end.histories.providers import PROVIDERS
 from tests.end_to_end.histories.stage import stage
+from tests.support.matrix import some
 
 Json = dict[str, Any]
 
@@ -104,7 +105,7 @@ class Plot:
             self.done.append(client)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(
     name=st.sampled_from(list(PROVIDERS)),
     expose=st.sampled_from(["auto", "both", "summary", "raw", "none"]),

@@ -69,7 +69,7 @@ CASES = [
 ]
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @BOTH
 @pytest.mark.parametrize(("api", "name", "keeps", "expose"), CASES)
 async def test_two_questions(api: str, name: str, keeps: str, expose: str, *, stream: bool) -> None:
@@ -101,7 +101,7 @@ async def test_hidden_reasoning_reaches_the_model_whole(
     assert_due(client, everything)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     ("api", "name", "keeps"), [case[:3] for case in CASES if case[3] == "auto"]
 )

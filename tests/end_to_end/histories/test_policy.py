@@ -28,7 +28,7 @@ async def two_questions(api: str, name: str, keeps: str, expose: str, keep: str)
     return client
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @SHOWN
 @EACH
 @KEEPS
@@ -39,7 +39,7 @@ async def test_only_required_reasoning_is_sent(
     assert_due(client, demanded(PROVIDERS[name]))
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @SHOWN
 @EACH
 @KEEPS
@@ -51,7 +51,7 @@ async def test_finished_rounds_get_no_reasoning_back(
     assert_due(client, lambda entry, current: current or insists(entry, current))
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @SHOWN
 @EACH
 @KEEPS
@@ -60,6 +60,7 @@ async def test_with_all_everything_is_sent(api: str, name: str, keeps: str, expo
     assert_due(client, everything)
 
 
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 async def test_with_never_nothing_is_restored(api: str, name: str) -> None:
@@ -77,6 +78,7 @@ async def test_with_never_nothing_is_restored(api: str, name: str) -> None:
     assert_safe(sent, provider)
 
 
+@pytest.mark.matrix(1)
 @APIS
 @EACH
 async def test_reasoning_that_a_client_returns_is_sent_once(api: str, name: str) -> None:

@@ -18,6 +18,7 @@ from tests.end_to_end.translation.turn import ALL_UPSTREAMS, CLIENTS, PATHS, req
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import ORIGIN, build_app
+from tests.support.matrix import some
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import OPENAPI
 from tests.support.streams import call as tool_call
@@ -101,7 +102,7 @@ EXPOSE = st.sampled_from(["both", "summary", "none"])
 
 @BOTH
 @EACH
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=some(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
 async def test_odd_values_anywhere(
     client: str, upstream: str, expose: Exposure, data: st.DataObject, *, stream: bool
@@ -117,7 +118,7 @@ async def test_odd_values_anywhere(
 
 
 @EACH
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=some(40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(expose=EXPOSE, data=st.data())
 async def test_missing_repeated_or_reordered_events(
     client: str, upstream: str, expose: Exposure, data: st.DataObject

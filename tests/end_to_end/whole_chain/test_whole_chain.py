@@ -19,6 +19,7 @@ from tests.end_to_end.whole_chain.speech import Speech, speeches
 from tests.end_to_end.whole_chain.upstreams import UPSTREAMS
 from tests.support.asgi import call
 from tests.support.deployments import ORIGIN, build_app
+from tests.support.matrix import some
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -79,7 +80,7 @@ def squeezed(text: str) -> str:
 
 @EACH_STAGE
 @EACH_PAIR
-@settings(max_examples=15)
+@settings(max_examples=some(15))
 @given(speech=speeches(), places=cuts)
 def test_a_whole_answer_arrives_whole(
     upstream: str, client: str, expose: str, speech: Speech, places: list[float]
@@ -95,7 +96,7 @@ def test_a_whole_answer_arrives_whole(
 
 @EACH_STAGE
 @EACH_PAIR
-@settings(max_examples=15)
+@settings(max_examples=some(15))
 @given(speech=speeches(whole=False), places=cuts)
 def test_an_answer_without_an_end_invents_none(
     upstream: str, client: str, expose: str, speech: Speech, places: list[float]

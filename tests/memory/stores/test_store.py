@@ -29,6 +29,7 @@ from abridge.memory.stores.store import (
     StoreQuery,
 )
 from tests.memory.stores.cases import RING, TTL, Case, Observed, Time, in_memory, in_redis
+from tests.support.matrix import some
 from tests.support.redis_server import Server
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -448,7 +449,7 @@ class AllBackends(RuleBasedStateMachine):
 def check_that_backends_agree(others: Callable[[], list[Case]]) -> None:
     machine = type("TheseBackends", (AllBackends,), {"others": staticmethod(others)})
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        machine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None)
+        machine, settings=settings(max_examples=some(30), stateful_step_count=25, deadline=None)
     )
 
 

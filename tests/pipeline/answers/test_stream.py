@@ -56,6 +56,7 @@ async def longest_turn(path: str, stream: bytes, **tables: Any) -> int:
     return max(turns)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
 @pytest.mark.parametrize("tables", [{}, HIDDEN], ids=["shown", "hidden"])
 @pytest.mark.parametrize("text", ["<think>x</think>", "<think>x</think>y"])
