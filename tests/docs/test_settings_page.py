@@ -1,4 +1,4 @@
-"""Test that the page on settings says what the settings are."""
+"""Test that the page on settings, and type checkers, know the settings as they are."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+import abridge
+from abridge.config import setting_dicts
 from abridge.config.settings import Settings
 from abridge.sidecar.cli.commands import serve
+from tests.docs.setting_dicts import setting_dicts as made_of_the_tables
+from tests.docs.setting_dicts import tables_of
 from tests.docs.settings import Section, sections_of, settings_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
@@ -48,3 +52,12 @@ def test_the_example_of_each_key_is_valid_and_not_the_default(section: Section, 
 def test_there_are_no_examples_of_keys_that_do_not_exist() -> None:
     for section in sections_of(Settings):
         assert section.examples.keys() <= section.table.model_fields.keys()
+
+
+def test_the_dictionaries_of_settings_are_made_of_the_tables() -> None:
+    """If not: `python -m tests.docs.setting_dicts > middleware/abridge/config/setting_dicts.py`."""
+    assert Path(setting_dicts.__file__).read_text() == made_of_the_tables()
+
+
+def test_each_table_of_settings_can_be_imported_from_the_package() -> None:
+    assert {table.__name__ for table in tables_of(Settings)} <= set(abridge.__all__)

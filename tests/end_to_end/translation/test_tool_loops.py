@@ -23,8 +23,7 @@ from tests.end_to_end.translation.tool_loops import (
 )
 from tests.end_to_end.translation.turn import BRIDGES, PATHS
 from tests.support.asgi import call
-from tests.support.streams import DONE, chunk, completion
-from tests.support.upstream import Answer, Upstream
+from tests.support.upstream import Upstream
 
 Json = dict[str, Any]
 OTHER = {"authorization": "Bearer sk-bert-5678"}
@@ -102,35 +101,6 @@ async def test_each_round_of_calls_keeps_the_reasoning_it_came_from(
     assert list(map(comparable, received_items(upstream, sent))) == list(
         map(comparable, sent_items(upstream, shape))
     )
-
-
-@EACH
-async def test_identical_conversations_never_share_reasoning(client: str, upstream: str) -> None:
-    """Two clients send the same words; only upstream's reasoning differs."""
-    first = [play(upstream, 0, "calls", stream=False)] * 2
-    app = bridge(played := Upstream(*first, play(upstream, 1, "calls", stream=False)), upstream)
-    question = [{"role": "user", "content": "Where is it?"}]
-    anna, _ = [
-        await turn(app, client, question, "standard fields", stream=False, key=key)
-        for key in (KEY, OTHER)
-    ]
-    stranger = {"authorization": "Bearer sk-carl-9012"}
-    await turn(app, client, [*question, *anna], "everything", stream=False, key=stranger)
-    assert "I look in two more places" not in played.requests[-1].body.decode()
-    await turn(app, client, [*question, *anna], "everything", stream=False, key=OTHER)
-    assert "I look in two more places" in played.requests[-1].body.decode()
-
-
-@EACH
-async def test_an_edited_history_gets_nothing_restored(client: str, upstream: str) -> None:
-    """The client's change stays, whatever is restored beside it."""
-    played = rounds(upstream, "text and calls", stream=False)
-    history = await loop(app := bridge(played, upstream), client, "standard fields", stream=False)
-    edited = json.loads(json.dumps(history).replace("Looking, 01.", "Edited, 01."))
-    assert edited != history
-    await turn(app, client, edited, "everything", stream=False)
-    assert "Looking, 01." not in played.requests[-1].body.decode()
-    assert "Edited, 01." in played.requests[-1].body.decode()
 
 
 SPELLINGS: dict[str, Json] = {
@@ -213,52 +183,3 @@ async def test_shown_and_hidden_reasoning_return_together(
     assert list(map(comparable, received_items(upstream, sent))) == list(
         map(comparable, sent_items(upstream, shape))
     )
-
-
-DETAILS = [
-    {"type": "reasoning.text", "text": "I look.", "signature": "sig==", "format": "x", "index": 0},
-    {"type": "reasoning.encrypted", "data": "b64==", "id": "rs_1", "format": "x", "index": 1},
-]
-NATIVE_DETAILS = [
-    {"type": "reasoning.summary", "summary": "**Looking**", "format": "y", "index": 0},
-    {"type": "reasoning.encrypted", "data": "b64==", "id": "rs_1", "format": "y", "index": 1},
-]
-BLOCKS = [{"type": "thinking", "thinking": "I look.", "signature": "sig=="}]
-CHUNKS = [{"type": "thinking", "thinking": [{"type": "text", "text": "I look."}], "closed": True}]
-SIGNATURE = {"google": {"thought_signature": "c2lnbmF0dXJl"}}
-DIALECTS: dict[str, tuple[str, Json]] = {
-    "vllm": ("vllm", {"reasoning": "I look."}),
-    "openrouter": ("openrouter", {"reasoning": "I look.", "reasoning_details": DETAILS}),
-    "openrouter's summaries": (
-        "openrouter",
-        {"reasoning": "**Looking**", "reasoning_details": NATIVE_DETAILS},
-    ),
-    "litellm": ("litellm", {"reasoning_content": "I look.", "thinking_blocks": BLOCKS}),
-    "mistral": ("mistral", {"content": [*CHUNKS, {"type": "text", "text": "So."}]}),
-    "minimax": ("minimax", {"content": "<think>\nI look.\n</think>\n\nSo."}),
-    "gemini": ("gemini", {"content": "So.", "extra_content": SIGNATURE}),
-    "gemini's thoughts": ("gemini", {"content": "<thought>I look.</thought>So."}),
-}
-
-
-@pytest.mark.matrix(2)
-@BOTH
-@pytest.mark.parametrize("keeps", KEEPS)
-@pytest.mark.parametrize("expose", ["auto", "both"])
-@pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_provider_gets_reasoning_back_in_its_own_field(
-    dialect: str, expose: Any, keeps: str, *, stream: bool
-) -> None:
-    profile, spelling = DIALECTS[dialect]
-    tool = encode_round("chat", 0, "calls")[0]["tool_calls"][0]
-    tool |= {"extra_content": SIGNATURE} if profile == "gemini" else {}
-    message = {"role": "assistant", "content": None, **spelling, "tool_calls": [tool]}
-    frames = [chunk({"role": "assistant"})]
-    frames += [chunk(spelling)]
-    frames += [chunk({"tool_calls": [{**tool, "index": 0}]}), chunk({}, finish="tool_calls"), DONE]
-    played = Upstream(Answer(frames) if stream else Answer.json(completion(message)))
-    app = bridge(played, "chat", expose=expose, entry={"profile": profile})
-    await loop(app, "responses", keeps, stream=stream)
-    sent = played.requests[-1].json["messages"][1]
-    assert {key: sent.get(key) for key in spelling} == spelling
-    assert sent["tool_calls"] == [tool]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -85,19 +84,6 @@ class TestAnswers:
         assert received.finish == ("completed" if client == "responses" else "tool_calls")
         assert received.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
         assert received.summary == SUMMARY
-
-    @BOTH
-    @EACH
-    @pytest.mark.parametrize("expose", ["summary", "none"])
-    async def test_hidden_reasoning_is_nowhere(
-        self, client: str, upstream: str, expose: Exposure, *, stream: bool
-    ) -> None:
-        played = Upstream(answer(upstream, stream=stream))
-        app = bridge(played, upstream, expose=expose)
-        reply = await call(app, PATHS[client], request_body(client, stream=stream), KEY)
-        assert read_answer(client, reply, stream=stream).text == WORDS
-        assert b"odd numbers" not in reply.data
-        assert b"squared" not in reply.data
 
     @BOTH
     @pytest.mark.parametrize("upstream", ["chat", "messages"])
@@ -452,72 +438,6 @@ class TestAuto:
         }
         assert counted == {"ok": 1}
         assert registry.get_sample_value("abridge_streams_open", {"api": "responses"}) == 0
-
-
-class TestHistory:
-    @EACH
-    @pytest.mark.parametrize("returned", ["everything", "standard fields", "the summary alone"])
-    async def test_upstream_gets_its_reasoning_back_and_no_summary(
-        self, client: str, upstream: str, returned: str
-    ) -> None:
-        played = Upstream(
-            answer(upstream, stream=False, text="", calls=True), answer(upstream, stream=False)
-        )
-        app = bridge(played, upstream)
-        first = request_body(client, stream=False, tools=TOOLS[client])
-        reply = await call(app, PATHS[client], first, KEY)
-        second = _next_request(client, first, reply.json, returned)
-        reply = await call(app, PATHS[client], second, KEY)
-        assert reply.status == 200
-        sent = json.dumps(played.requests[1].json, ensure_ascii=False)
-        assert json.dumps(THOUGHT)[1:-1] in sent
-        assert "I add the numbers" not in sent
-        assert "forty-two" in sent
-
-    async def test_a_signature_returns_byte_for_byte(self) -> None:
-        played = Upstream(
-            answer("messages", stream=False, text="", calls=True),
-            answer("messages", stream=False),
-        )
-        app = bridge(played, "messages", history={"store": "none"})
-        first = request_body("responses", stream=False, tools=TOOLS["responses"])
-        reply = await call(app, PATHS["responses"], first, KEY)
-        second = _next_request("responses", first, reply.json, "everything")
-        await call(app, PATHS["responses"], second, KEY)
-        blocks = played.requests[1].json["messages"][1]["content"]
-        assert blocks[0] == {"type": "thinking", "thinking": THOUGHT, "signature": "c2ln"}
-        assert blocks[1]["type"] == "tool_use"
-
-
-def _next_request(
-    api: str, first: dict[str, Any], answer_body: Any, returned: str
-) -> dict[str, Any]:
-    """The client's next request: it has called the tool."""
-    if api == "responses":
-        output = answer_body["output"]
-        if returned == "standard fields":
-            output = [item for item in output if item["type"] != "reasoning"]
-        elif returned == "the summary alone":
-            output = [
-                {"type": "reasoning", "id": item["id"], "summary": item["summary"]}
-                if item["type"] == "reasoning"
-                else item
-                for item in output
-            ]
-        call_id = answer_body["output"][-1]["call_id"]
-        result = {"type": "function_call_output", "call_id": call_id, "output": "forty-two"}
-        question = {"type": "message", "role": "user", "content": "Hi"}
-        return {**first, "input": [question, *output, result]}
-    message = dict(answer_body["choices"][0]["message"])
-    returned_keys = {"role", "content", "tool_calls"}
-    if returned == "standard fields":
-        message = {key: message[key] for key in returned_keys if key in message}
-    elif returned == "the summary alone":
-        returned_keys |= {"reasoning_content"}
-        message = {key: message[key] for key in returned_keys if key in message}
-    call_id = message["tool_calls"][0]["id"]
-    result = {"role": "tool", "tool_call_id": call_id, "content": "forty-two"}
-    return {**first, "messages": [*first["messages"], message, result]}
 
 
 class TestSummarizers:

@@ -1,12 +1,17 @@
-"""Test splitting reasoning into sentences."""
+"""Test splitting reasoning into sentences, and what is made of each before it is judged."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abridge.summarizers.extractive.notation import plain_math
+from abridge.summarizers.extractive.openings import leans, strip_connectives, strip_fillers
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
+from abridge.summarizers.extractive.words import letter_share
 
 
 def sentence_texts(text: str) -> list[str]:
@@ -106,3 +111,142 @@ def test_an_endless_line_is_cut_at_its_clauses() -> None:
 @given(st.text())
 def test_no_sentence_is_longer_than_the_longest(text: str) -> None:
     assert all(len(one) <= MAX_SENTENCE_CHARS for one in sentence_texts(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("ab cd", 1.0), ("a bc", 2 / 3), ("x=1", 0.0), ("übrig 7", 5 / 6)]
+)
+def test_a_single_letter_is_no_word(text: str, share: float) -> None:
+    assert letter_share(text) == share
+
+
+@given(st.text(st.characters(codec="ascii"), min_size=1).filter(lambda text: text.strip(" ")))
+def test_letters_count_in_runs_of_two_and_more(text: str) -> None:
+    letters = sum(map(len, re.findall("[A-Za-z]{2,}", text)))
+    assert letter_share(text) == letters / len(text.replace(" ", ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"Let \( n \) be even.", "Let n be even."),
+        (r"So $L^2=2$ and $L=\sqrt{2}$.", "So L²=2 and L=√2."),
+        (r"Then \(a_n \ge \sqrt 2\) holds.", "Then a_n ≥ √2 holds."),
+        (r"It is \(\frac{1}{2}\) or \(\frac12\).", "It is 1/2 or 1/2."),
+        (r"It is \(\frac{a+b}{2}\).", "It is (a+b)/2."),
+        (r"The rate is \(5 \times 3\).", "The rate is 5 × 3."),
+        (r"The time is \boxed{50} minutes.", "The time is 50 minutes."),
+        (r"It takes \(3 \text{ hours}\).", "It takes 3 hours."),
+    ],
+)
+def test_simple_formulas_are_rewritten(text: str, expected: str) -> None:
+    assert plain_math(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The bat costs $1.10. The ball costs $1 less.",
+        "It is $5-$10 a day.",
+        "Prices in US$ rose.",
+        r"It is \(\sum_{i=1}^{n} i\).",
+        r"A path such as C:\temp stays.",
+        "No formula at all.",
+    ],
+)
+def test_money_paths_and_harder_formulas_stay(text: str) -> None:
+    assert plain_math(text) == text
+
+
+@given(st.text(alphabet="\\($){}^_2 abfrcsqtx", max_size=80))
+def test_any_text_is_read(text: str) -> None:
+    assert isinstance(plain_math(text), str)
+
+
+def stripped(text: str) -> str:
+    return strip_connectives(strip_fillers(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Okay, so the build fails.", "The build fails."),
+        ("Hmm, wait, no, the cache is cold.", "The cache is cold."),
+        ("So, the answer is 42.", "The answer is 42."),
+        ("But then the lock is held twice.", "The lock is held twice."),
+        ("Therefore, `parse` returns early.", "`parse` returns early."),
+        ("So parse_args is never called.", "parse_args is never called."),
+        ("So x is 5.", "x is 5."),
+        ("So a lock is missing.", "A lock is missing."),
+        ("Aber das Budget reicht nicht.", "Das Budget reicht nicht."),
+        ("Also, der Zug fährt um zehn.", "Der Zug fährt um zehn."),
+        ("Donc, il faut attendre.", "Il faut attendre."),
+        ("Y el total son 12 euros.", "El total son 12 euros."),
+        ("Но кэш пуст.", "Кэш пуст."),
+        ("嗯，所以答案是三。", "答案是三。"),
+        ("したがって、答えは三です。", "答えは三です。"),
+    ],
+)
+def test_fillers_and_connectives_are_stripped(text: str, expected: str) -> None:
+    assert stripped(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So far nothing was found.",
+        "So that works.",
+        "If it rains, we stay.",
+        "Unless the disk is full, it works.",
+        "Because the disk is full, it fails.",
+        "Now that the cache is warm, it is fast.",
+        "Also ist das Ergebnis fünf.",
+        "Y is the number of rows.",
+        "E is the energy.",
+        "Then again, it may fail.",
+        "Thus freezing the cream.",
+        "Okay.",
+        "So.",
+    ],
+)
+def test_what_would_change_the_meaning_stays(text: str) -> None:
+    assert stripped(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "This is the cause.",
+        "It fails.",
+        "They share a lock.",
+        "Because of the lock.",
+        "Otherwise the queue grows.",
+        "On the road, it melts ice.",
+        "If it rains, the path is closed.",
+        "Das passt ins Budget.",
+        "Also ist das Ergebnis fünf.",
+        "C'est la cause.",
+        "这说明缓存为空。",
+        "それが原因だ。",
+        "(See the log.)",
+    ],
+)
+def test_a_reference_to_what_was_said_leans(text: str) -> None:
+    assert leans(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The lock is held twice.",
+        "This function returns early.",
+        "The user asks for a poem.",
+        "It is important to lock first.",
+        "Das Ergebnis ist fünf.",
+        "If the disk is full, writes fail.",
+        "这个函数返回三。",
+        "他の方法はない。",
+    ],
+)
+def test_a_sentence_that_names_its_subject_does_not_lean(text: str) -> None:
+    assert not leans(text)
