@@ -18,6 +18,7 @@ import pytest
 from abridge.providers.profile import TAGS, Tag
 from abridge.stages.tags import TagSplitter
 from tests.support.growth import Text, grows_too_much
+from tests.support.matrix import share_of
 from tests.support.package import TextFunction, UsedPattern, find_functions, find_patterns
 from tests.support.pattern_texts import texts_for
 
@@ -89,7 +90,7 @@ def test_a_regular_expression_takes_time_in_proportion_to_its_text(used: UsedPat
     slow = (
         (method, text)
         for method in used.methods
-        for text in texts_for(used.pattern)
+        for text in share_of(texts_for(used.pattern), used.name)
         if grows_too_much(_calling(used.pattern, method), text)
     )
     assert next(slow, None) is None
@@ -106,7 +107,8 @@ def _calling(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 def test_a_function_takes_time_in_proportion_to_its_text(function: TextFunction) -> None:
-    slow = (text for text in _texts_of(function) if grows_too_much(function.call, text))
+    texts = share_of(list(_texts_of(function)), function.name)
+    slow = (text for text in texts if grows_too_much(function.call, text))
     assert next(slow, None) is None
 
 

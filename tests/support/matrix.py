@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -28,6 +28,7 @@ LEFT = pytest.StashKey[int]()
 SHARE = 3
 """Of so many examples of a property an ordinary run tries one."""
 
+T = TypeVar("T")
 Fact = tuple[str, str]
 Facts = tuple[Fact, ...]
 
@@ -106,7 +107,16 @@ def choose(rows: Sequence[Sequence[Fact]], strength: int, first: int = 0) -> set
 
 def some(examples: int) -> int:
     """Return how many of a property's examples to try: all with `--matrix`, else a share."""
-    return examples if settings().max_examples >= 100 else max(1, examples // SHARE)
+    return examples if _is_whole() else max(1, examples // SHARE)
+
+
+def share_of(items: Sequence[T], name: str) -> Sequence[T]:
+    """Return the items to try: all with `--matrix`, else a share that begins as `name` says."""
+    return items if _is_whole() else items[zlib.crc32(name.encode()) % SHARE :: SHARE] or items
+
+
+def _is_whole() -> bool:
+    return settings().max_examples >= 100
 
 
 def facts(item: pytest.Item) -> Iterator[Fact]:
