@@ -1,4 +1,4 @@
-"""NEW-05: the official client and its strict helpers, over upstreams that speak other APIs.
+"""NEW-05: the official client and its strict helpers, over upstreams of every API.
 
 Run with the newest release and the newest of the previous major.
 """
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from tests.clients.front import connect
 from tests.clients.turns import turn
-from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, WORDS, answer
+from tests.end_to_end.translation.turn import ARGUMENTS, BRIDGES, TOOL, UPSTREAMS, WORDS, answer
 from tests.support.servers import until
 from tests.support.streams import (
     DONE,
@@ -55,10 +55,11 @@ CHAT: dict[str, Any] = {
 }
 USAGE: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
-UNDER_RESPONSES = [upstream for client, upstream in BRIDGES if client == "responses"]
-UNDER_CHAT = [upstream for client, upstream in BRIDGES if client == "chat"]
-RESPONSES = pytest.mark.parametrize("api", UNDER_RESPONSES)
-COMPLETIONS = pytest.mark.parametrize("api", UNDER_CHAT)
+EVERY = pytest.mark.parametrize("api", UPSTREAMS)
+RESPONSES, COMPLETIONS = (
+    pytest.mark.parametrize("api", [upstream for client, upstream in BRIDGES if client == api])
+    for api in ("responses", "chat")
+)
 LOOK = (TOOL, ARGUMENTS)
 SILENT = {
     "chat": chat_stream(THOUGHT, calls=[call(TOOL, "")], finish="tool_calls"),
@@ -77,7 +78,7 @@ def upstream_settings(api: str) -> dict[str, Any]:
 
 
 class TestResponses:
-    @RESPONSES
+    @EVERY
     async def test_plain_iteration(self, api: str) -> None:
         answer = turn(api, WORDS, thought=thinking(4000))
         answer.steps = [step for each in answer.steps for step in (each, 0.0)]  # no single burst
@@ -92,7 +93,7 @@ class TestResponses:
         assert kinds[-1] == "response.completed"
         assert [event.sequence_number for event in events] == list(range(len(events)))
 
-    @RESPONSES
+    @EVERY
     @pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
     async def test_the_strict_helper(self, api: str, expose: str) -> None:
         upstream = Upstream(turn(api, WORDS))
@@ -112,7 +113,7 @@ class TestResponses:
         assert final.usage is not None
         assert final.usage.output_tokens_details.reasoning_tokens == 50
 
-    @RESPONSES
+    @EVERY
     async def test_not_streamed(self, api: str) -> None:
         async with connect(Upstream(answer(api, stream=False)), **upstream_settings(api)) as client:
             final = await client.responses.create(**ASK)
@@ -176,7 +177,7 @@ class TestResponses:
         form = body["output_config"] if api == "messages" else body["response_format"]
         assert "where" in json.dumps(form)
 
-    @RESPONSES
+    @EVERY
     async def test_a_stream_cut_short_is_no_completed_response(self, api: str) -> None:
         frames = list(turn(api, WORDS).steps)
         upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))
@@ -204,7 +205,7 @@ class TestResponses:
 
 
 class TestChat:
-    @COMPLETIONS
+    @EVERY
     async def test_plain_iteration(self, api: str) -> None:
         async with connect(Upstream(turn(api, WORDS)), **upstream_settings(api)) as client:
             stream = await client.chat.completions.create(**CHAT, **USAGE, stream=True)
@@ -216,7 +217,7 @@ class TestChat:
         assert chunks[-1].usage is not None
         assert chunks[-1].usage.completion_tokens == 75
 
-    @COMPLETIONS
+    @EVERY
     @pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
     async def test_the_strict_helper(self, api: str, expose: str) -> None:
         async with (
@@ -240,7 +241,7 @@ class TestChat:
         assert (THOUGHT in shown.values()) == (expose in ("both", "raw"))
         assert final.usage is not None
 
-    @COMPLETIONS
+    @EVERY
     async def test_not_streamed(self, api: str) -> None:
         async with connect(Upstream(answer(api, stream=False)), **upstream_settings(api)) as client:
             final = await client.chat.completions.create(**CHAT)
@@ -250,7 +251,7 @@ class TestChat:
         assert final.usage is not None
         assert final.usage.completion_tokens == 75
 
-    @COMPLETIONS
+    @EVERY
     @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
     async def test_a_tool_loop_with_parallel_calls(self, api: str, expose: str) -> None:
         upstream = Upstream(turn(api, "Let me see.", LOOK, LOOK), turn(api, WORDS, first=2))
@@ -302,7 +303,7 @@ class TestChat:
         form = body["output_config"] if api == "messages" else body["text"]
         assert "where" in json.dumps(form)
 
-    @COMPLETIONS
+    @EVERY
     async def test_a_stream_cut_short_raises(self, api: str) -> None:
         frames = list(turn(api, WORDS).steps)
         upstream = Upstream(Answer([*frames[:-5], ConnectionError("gone")]))

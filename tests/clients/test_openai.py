@@ -5,7 +5,6 @@ Run with the newest release and the newest of the previous major.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import openai
@@ -48,29 +47,6 @@ def test_the_client_is_one_of_the_two_majors() -> None:
 
 
 class TestResponses:
-    async def test_plain_iteration(self) -> None:
-        async with connect(Upstream(Answer(responses_stream(OUTPUT)))) as client:
-            stream = await client.responses.create(**ASK, stream=True)
-            events = [event async for event in stream]
-        kinds = [event.type for event in events]
-        assert kinds[-1] == "response.completed"
-        assert kinds.count("response.reasoning_summary_part.added") == 3
-        assert [event.sequence_number for event in events] == list(range(len(events)))
-
-    @pytest.mark.parametrize("expose", ["auto", "both", "summary", "raw", "none"])
-    async def test_the_strict_helper(self, expose: str) -> None:
-        upstream = Upstream(Answer(responses_stream(OUTPUT)))
-        async with (
-            connect(upstream, reasoning={"expose": expose}) as client,
-            client.responses.stream(**ASK) as stream,
-        ):
-            async for _ in stream:
-                pass
-            final = await stream.get_final_response()
-        assert final.output_text == "One hundred."
-        parts = [part.text for part in final.output[0].summary]  # type: ignore[union-attr]
-        assert parts == ([SUMMARY] * 3 if expose in ("auto", "both", "summary") else [])
-
     async def test_the_strict_helper_with_a_native_summary(self) -> None:
         native = {**reasoning_item(0, ""), "summary": [NATIVE]}
         upstream = Upstream(Answer(responses_stream([native, message_item(1, "Hi")])))
@@ -93,21 +69,6 @@ class TestResponses:
                 pass
             final = await stream.get_final_response()
         assert [item.type for item in final.output] == ["reasoning", "function_call"] * 2
-
-    async def test_not_streamed(self) -> None:
-        async with connect(Upstream(Answer.json(response(OUTPUT)))) as client:
-            answer = await client.responses.create(**ASK)
-        assert answer.output_text == "One hundred."
-        assert answer.output[0].summary[0].text == SUMMARY  # type: ignore[union-attr]
-        assert answer.usage is not None
-        assert answer.usage.total_tokens == 81 + 3 * 15
-
-    async def test_a_stream_cut_short_is_no_completed_response(self) -> None:
-        upstream = Upstream(Answer(responses_stream(OUTPUT)[:-3]))
-        async with connect(upstream) as client:
-            with pytest.raises(RuntimeError, match=r"response\.completed"):
-                async with client.responses.stream(**ASK) as stream:
-                    await stream.get_final_response()
 
     async def test_an_invalid_summary_style_is_a_bad_request(self) -> None:
         async with connect(Upstream(Answer())) as client:
@@ -149,14 +110,6 @@ class TestResponses:
 
 
 class TestChat:
-    async def test_plain_iteration(self) -> None:
-        async with connect(Upstream(Answer(chat_stream(THOUGHT, "One hundred.")))) as client:
-            stream = await client.chat.completions.create(**CHAT, stream=True)
-            deltas = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
-        shown_text = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
-        assert shown_text == SUMMARY
-        assert "".join(delta.content or "" for delta in deltas) == "One hundred."
-
     async def test_a_language_can_be_named(self) -> None:
         extra = {"reasoning": {"summary": "auto", "summary_language": "de"}}
         upstream = Upstream(Answer.json(completion({"reasoning": THOUGHT, "content": "Hi."})))
@@ -201,47 +154,6 @@ class TestChat:
                 pass
             final = await stream.get_final_completion()
         assert [choice.message.content for choice in final.choices] == ["Answer 0.", "Answer 1."]
-
-    async def test_not_streamed(self) -> None:
-        body = completion({"content": "One hundred.", "reasoning": THOUGHT})
-        async with connect(Upstream(Answer.json(body))) as client:
-            answer = await client.chat.completions.create(**CHAT)
-        message = answer.choices[0].message
-        assert message.content == "One hundred."
-        assert message.to_dict()["reasoning"] == SUMMARY
-
-    async def test_a_stream_cut_short_raises(self) -> None:
-        upstream = Upstream(Answer(chat_stream(THOUGHT, "One hundred.")[:-4]))
-        async with connect(upstream) as client:
-            stream = await client.chat.completions.create(**CHAT, stream=True)
-            with pytest.raises(openai.APIError):
-                async for _ in stream:
-                    pass
-
-    @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
-    async def test_a_two_round_tool_loop(self, expose: str) -> None:
-        first = chat_stream(THOUGHT, calls=[call("add", '{"a": 1}')], finish="tool_calls")
-        upstream = Upstream(Answer(first), Answer(chat_stream("Again.", "Two.")))
-        history: list[Any] = list(MESSAGES)
-        function = {"name": "add", "parameters": TOOL["parameters"], "strict": True}
-        tools = [{"type": "function", "function": function}]
-        async with connect(upstream, reasoning={"expose": expose}) as client:
-            for _ in range(2):
-                async with client.chat.completions.stream(
-                    **{**CHAT, "messages": history, "tools": tools}
-                ) as stream:
-                    async for _ in stream:
-                        pass
-                    message = (await stream.get_final_completion()).choices[0].message
-                history.append(message.to_dict())
-                history += [
-                    {"role": "tool", "tool_call_id": made.id, "content": "2"}
-                    for made in message.tool_calls or ()
-                ]
-        sent = upstream.requests[1].json["messages"][1]
-        assert sent["reasoning_content"] == THOUGHT
-        assert json.dumps(SUMMARY)[1:-1] not in upstream.requests[1].body.decode()
-        assert message.content == "Two."
 
 
 async def test_errors_come_as_upstream_sent_them() -> None:

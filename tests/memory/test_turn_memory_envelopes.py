@@ -324,30 +324,3 @@ class TestForgedHistories:
             ((USER, one, two, a, b, output_of(A), output_of(B)), ["one"]),
         ):
             assert await self.restored(upstreams, *history) == left
-
-
-class TestBridges:
-    @EXPOSE
-    @STREAM
-    async def test_envelopes_work_over_a_translation(
-        self,
-        expose: str,
-        stream: bool,  # noqa: FBT001 -- a table
-    ) -> None:
-        shown: dict[str, Any] = {"reasoning": {"expose": expose}, "upstreams": [{"api": "chat"}]}
-        frames = chat_stream(THOUGHT, "", calls=CALLS, finish="tool_calls")
-        message = {"role": "assistant", "content": None, **RAW, "tool_calls": CALLS}
-        first = Upstream(Answer(frames) if stream else Answer.json(completion(message)))
-        items = await response_items(replica(first, **shown), stream=stream, store=False)
-        upstream = done()
-        output = {**OUTPUT, "call_id": items[-1]["call_id"]}
-        returned = [{**item, "content": []} if "content" in item else item for item in items]
-        await call(
-            replica(upstream, **shown),
-            RESPONSES,
-            {"model": "m", "input": [USER, *returned, output], "store": False},
-            KEY,
-        )
-        sent = upstream.requests[0].json["messages"][1]
-        assert sent["reasoning_content"] == THOUGHT
-        assert "abr1." not in str(upstream.requests[0].json)
