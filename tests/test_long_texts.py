@@ -34,6 +34,7 @@ BOUNDED = {
     "abridge.apis.api.UpstreamApi.endpoint": _OWN,
     "abridge.stages.tag_forms._form": _OWN,
     "abridge.config.warnings._ONE_OF_SEVERAL": _SETTINGS,
+    "abridge.http.hosts.is_allowed_host": "globs of the settings, and the host of a head",
     "abridge.providers.profile._nest": _OWN,
     "abridge.sidecar.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,
     "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",
