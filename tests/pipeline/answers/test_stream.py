@@ -14,6 +14,7 @@ from abridge.apis.chat.reader import ChatReader
 from abridge.core.events import Event
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.record import SHUTTING_DOWN
+from abridge.work import LIGHT_BYTES
 from tests.support.asgi import Call, begin
 from tests.support.deployments import settings_for
 from tests.support.loop_turns import MANY_CALLS, counting_calls
@@ -24,7 +25,9 @@ from tests.support.upstream import Answer, Upstream
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [], "input": "Hi"}
 HIDDEN: dict[str, Any] = {"reasoning": {"expose": "none"}, "summary": {"default": "off"}}
-MANY_BLOCKS = 16_500
+MANY_BLOCKS = 5_000
+REST = "a" * LIGHT_BYTES
+"""With it a frame is so long that a thread reads it."""
 MANY_CHOICES = 1_000
 DONE = b"data: [DONE]\n\n"
 
@@ -63,7 +66,7 @@ async def longest_turn(path: str, stream: bytes, **tables: Any) -> int:
 async def test_no_turn_of_the_event_loop_is_long_for_a_frame_of_many_blocks(
     path: str, tables: dict[str, Any], text: str
 ) -> None:
-    content = chunk(choice({"role": "assistant", "content": text * MANY_BLOCKS}))
+    content = chunk(choice({"role": "assistant", "content": text * MANY_BLOCKS + REST}))
     stream = content + chunk(choice({}, finish="stop")) + DONE
     assert await longest_turn(path, stream, **tables) < MANY_CALLS
 
