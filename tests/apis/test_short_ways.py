@@ -10,10 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.apis import sse
-from abridge.apis.chat.choice_writer import ChoiceWriter, TextPlace
-from abridge.apis.chat.completion import TranslatedCompletion, UpstreamCompletion
-from abridge.apis.chat.framing import encode_chunk
-from abridge.apis.chat.writer import MAX_FRAMES, ChatWriter
+from abridge.apis.chat.chunks import encode_chunk
+from abridge.apis.chat.writer import MAX_FRAMES, ChatWriter, ChoiceWriter, TextPlace
 from abridge.apis.display import Display, Envelope
 from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
 from abridge.apis.json import dumps
@@ -124,21 +122,17 @@ class TestChat:
         display: Display,
         translated: bool,  # noqa: FBT001 -- drawn
     ) -> None:
-        def completion() -> UpstreamCompletion | TranslatedCompletion:
-            if translated:
-                return TranslatedCompletion(display, REQUEST, LIMIT, Minting())
-            return UpstreamCompletion(PROFILES["auto"], display)
+        def writer(kind: type[ChatWriter]) -> ChatWriter:
+            echo = REQUEST if translated else None
+            return kind(PROFILES["auto"], display, echo, LIMIT, Minting())
 
-        short, encoding = (
-            ChatWriter(display, completion()),
-            EncodingChatWriter(display, completion()),
-        )
+        short, encoding = writer(ChatWriter), writer(EncodingChatWriter)
         for event in events:
             assert measured(short.write(event)) == measured(encoding.write(event))
 
     def test_frames_are_kept_of_so_many_calls(self) -> None:
         display = Display()
-        writer = ChatWriter(display, TranslatedCompletion(display, REQUEST, LIMIT, Minting()))
+        writer = ChatWriter(PROFILES["auto"], display, REQUEST, LIMIT, Minting())
         numbers = [*range(MAX_FRAMES + 1), 0]
         for number in numbers:
             writer.write(ToolCallDelta(0, None, call_index=number, id=f"c{number}", name="f"))

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge.apis.chat.accumulator import MessageAccumulator
+from abridge.apis.chat.chunks import MessageAccumulator
 from tests.support.asgi import call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app

@@ -13,7 +13,6 @@ from itertools import pairwise
 from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.completion import TranslatedCompletion
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
 from abridge.apis.messages.api import MESSAGES
@@ -42,12 +41,6 @@ def translating_responses_writer(
     return ResponsesWriter(display, TranslatedResponse(display, echo, limit, mint_id))
 
 
-def translating_chat_writer(
-    _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
-) -> ChatWriter:
-    return ChatWriter(display, TranslatedCompletion(display, echo, limit, mint_id))
-
-
 def translating_messages_writer(
     _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
 ) -> Writer:
@@ -55,7 +48,7 @@ def translating_messages_writer(
 
 
 TRANSLATING_WRITERS: dict[str, Callable[[Profile, Display, RequestEcho, int, MintId], Writer]] = {
-    "chat": translating_chat_writer,
+    "chat": ChatWriter,
     "responses": translating_responses_writer,
     "messages": translating_messages_writer,
 }

@@ -15,9 +15,14 @@ from typing import NamedTuple
 from abridge.apis import sse
 from abridge.apis.api import Writer
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.chat.choice_reader import REASONING_ITEM
-from abridge.apis.chat.choice_writer import PART_SEPARATOR
-from abridge.apis.chat.reasoning import LIST_FIELDS, FieldLayout, find_reasoning, get_delta
+from abridge.apis.chat.reasoning import (
+    LIST_FIELDS,
+    REASONING_ITEM,
+    FieldLayout,
+    find_reasoning,
+    get_delta,
+)
+from abridge.apis.chat.writer import PART_SEPARATOR
 from abridge.apis.display import Display, is_envelope
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.openai import change_answer

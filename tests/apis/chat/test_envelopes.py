@@ -35,7 +35,7 @@ from abridge.providers.catalog import PROFILES
 from tests.apis.chat.test_writer_stream import DIALECTS, ROLE, STOP, thought_in
 from tests.apis.messages import scripts as messages
 from tests.support.checker import check_chat, frames
-from tests.support.pipeline import LIMIT, Minting, chat, translating, translating_chat_writer
+from tests.support.pipeline import LIMIT, Minting, chat, translating
 from tests.support.sealers import STRETCHES, sealer, unseal
 from tests.support.streams import (
     CHAT_USAGE,
@@ -546,7 +546,7 @@ def _signed(thoughts: list[ReasoningPart]) -> list[ReasoningPart]:
 def _translating_writer(limit: int = LIMIT, **display: Any) -> ChatWriter:
     echo = translating("responses", CHAT).echo
     shown = Display(**display, seal=sealer().seal)
-    return translating_chat_writer(PROFILES["auto"], shown, echo, limit, Minting())
+    return ChatWriter(PROFILES["auto"], shown, echo, limit, Minting())
 
 
 ENTRIES = st.lists(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.chat.framing import MAX_CHOICES
-from abridge.apis.chat.hiding import CompletionRebuilder
-from abridge.apis.chat.inline import split_parts
+from abridge.apis.chat.chunks import MAX_CHOICES
+from abridge.apis.chat.reasoning import split_parts
+from abridge.apis.chat.shapes import ChoiceTexts
 from abridge.apis.own_errors import UPSTREAM_FAILED
 from abridge.core.events import ErrorDetail, ResponseEnded
 from abridge.providers.catalog import PROFILES
@@ -365,10 +365,10 @@ class TestWhatIsLeftOut:
         assert pipeline.reader.dropped == 1
 
     def test_it_is_all_thinking_in_texts_where_reasoning_is_a_summary(self) -> None:
-        rebuilder = CompletionRebuilder(PROFILES["auto"], 1000, drops_inline=True)
+        texts = ChoiceTexts(PROFILES["auto"], 1000, drops_inline=True)
         message = {"content": f"{BLOCK}So."}
-        assert rebuilder.split_message({"index": 0}, message) == {"content": "So."}
-        assert rebuilder.dropped == 1
+        assert texts.split_message(message) == {"content": "So."}
+        assert texts.dropped == 1
 
 
 class TestWhereNothingIsHidden:

@@ -9,6 +9,7 @@ import pytest
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.chat.api import CHAT
+from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.display import Display
 from abridge.apis.tools import as_function
 from abridge.core.events import (
@@ -31,7 +32,7 @@ from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ChatStream, check_chat
 from tests.support.openapi import faults
-from tests.support.pipeline import LIMIT, Minting, translating, translating_chat_writer
+from tests.support.pipeline import LIMIT, Minting, translating
 from tests.support.shared import needs_openapi
 from tests.support.streams import (
     THOUGHT,
@@ -61,7 +62,7 @@ def whole(output: list[dict[str, Any]], **settings: Any) -> dict[str, Any]:
 
 
 def compose(*events: Event, echo: RequestEcho | None = None, **display: Any) -> ChatStream:
-    writer = translating_chat_writer(
+    writer = ChatWriter(
         PROFILES["auto"], Display(**display), echo or RequestEcho(), LIMIT, Minting()
     )
     response = [
@@ -210,9 +211,7 @@ class TestBlocks:
         ]
         block = {"type": "thinking", "thinking": "", "signature": "s1", "index": 0}
         assert listed(compose(*events), "thinking_blocks") == [block]
-        writer = translating_chat_writer(
-            PROFILES["auto"], Display(), RequestEcho(), LIMIT, Minting()
-        )
+        writer = ChatWriter(PROFILES["auto"], Display(), RequestEcho(), LIMIT, Minting())
         for event in events:
             writer.note(event)
         message = json.loads(writer.write_whole(ResponseEnded(None, None, ok=True)))["choices"][0][
@@ -221,7 +220,7 @@ class TestBlocks:
         assert message["thinking_blocks"] == [{**block, "thinking": "Hm."}]
 
     def test_hidden_reasoning_is_in_no_block(self) -> None:
-        writer = translating_chat_writer(
+        writer = ChatWriter(
             PROFILES["auto"], Display(show_raw=False), RequestEcho(), LIMIT, Minting()
         )
         for event in (
@@ -282,7 +281,7 @@ class TestCalls:
         ]
 
     def test_a_custom_tools_input_is_whole_in_a_message(self) -> None:
-        writer = translating_chat_writer(
+        writer = ChatWriter(
             PROFILES["auto"], Display(), RequestEcho({}, {"p": self.PATCH}), LIMIT, Minting()
         )
         writer.note(

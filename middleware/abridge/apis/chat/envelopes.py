@@ -11,7 +11,7 @@ from io import StringIO
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.chat.accumulator import MessageAccumulator
+from abridge.apis.chat.chunks import MessageAccumulator
 from abridge.apis.chat.history import message_place, read_turn
 from abridge.apis.chat.reasoning import ANSWER_FIELDS, extract_native_summary
 from abridge.apis.display import Display, Envelope, ListField

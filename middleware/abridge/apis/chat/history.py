@@ -13,24 +13,25 @@ from typing import Any
 
 from abridge.apis.api import Placement
 from abridge.apis.attribution_fields import strip_attribution
-from abridge.apis.chat.accumulator import STATE_FIELD
-from abridge.apis.chat.choice_reader import REASONING_ITEM
-from abridge.apis.chat.hiding import split_thinking
-from abridge.apis.chat.inline import is_plain, split_inline
+from abridge.apis.chat.chunks import STATE_FIELD
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
     LITELLM_COPIES,
     REASONING_FIELDS,
+    REASONING_ITEM,
     extract_state,
     find_reasoning,
     find_thinking_chunks,
+    is_plain,
     read_answer_text,
     read_chunk_text,
+    split_inline,
     trusts_summaries,
     without_thinking_chunks,
 )
 from abridge.apis.chat.replay import move_reasoning
+from abridge.apis.chat.shapes import split_thinking
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.inline_summaries import strip_content

@@ -8,7 +8,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, get_args
 
-from abridge.apis.chat.accumulator import ARGUMENTS_FIELDS, kind_of_call
+from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.replay import (
     add_reasoning,
     read_reasoning,

@@ -1,9 +1,13 @@
 """Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-Most frames only continue a choice's reasoning or text (`continuation.py`). Any other is repaired
-(`repair.py`), its choices are split into pieces (`choice_reader.py`), and a `Framing` makes events
-of these: with frames for clients of the same API (`framing.py`), without for clients of others
-(`translation.py`).
+A chunk is completed where it goes on (`chunks.py`), and rebuilt where raw reasoning is hidden
+(`shapes.py`). Each of its choices is read into pieces, each of which is an event and what of the
+choice goes into its frame. For a client of this API an event carries that frame, which is
+upstream's wherever a chunk says just this. For a client of another API there are no frames: instead
+events say in detail what would stand in them, and those that only carry a frame are left out.
+
+Nearly every chunk only continues what a choice is saying. Those that are like an earlier one but
+for their text are recognised by its pattern (`delta_patterns.py`).
 
 Each choice is a lane with one reasoning item, which is reopened for every stretch of reasoning.
 Usage, and what comes in the same chunk, waits until every lane has finished.
@@ -11,33 +15,59 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
 from abridge.apis import sse
-from abridge.apis.chat.accumulator import has_cut_call
-from abridge.apis.chat.choice_reader import ChoiceReader, ChunkPiece
-from abridge.apis.chat.continuation import Continuation, Continuations
-from abridge.apis.chat.framing import (
+from abridge.apis.chat.chunks import (
+    ARGUMENTS_FIELDS,
     DONE_FRAME,
     MAX_CHOICES,
-    Framing,
-    attach_usage,
+    ChunkRepair,
+    MessageAccumulator,
     encode_chunk,
     get_header,
+    has_cut_call,
     has_other_fields,
+    kind_of_call,
+    read_annotations,
+    read_listed,
 )
-from abridge.apis.chat.hiding import CompletionRebuilder
+from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
-from abridge.apis.chat.inline import observe
-from abridge.apis.chat.reasoning import get_delta, get_index
-from abridge.apis.chat.repair import ChunkRepair
-from abridge.apis.delta_patterns import DeltaPatterns
+from abridge.apis.chat.reasoning import (
+    ANSWER_FIELDS,
+    DEFAULT_FIELD,
+    REASONING_FIELDS,
+    REASONING_ITEM,
+    FoundReasoning,
+    InlineSplit,
+    StateEntry,
+    extract_native_summary,
+    extract_reasoning,
+    extract_state,
+    find_reasoning,
+    get_delta,
+    get_index,
+    is_reasoning_field,
+    observe,
+    read_answer_text,
+    read_state,
+    split_delta,
+    trusts_summaries,
+    without_thinking_chunks,
+)
+from abridge.apis.chat.shapes import ChoiceTexts, CompletionRebuilder
+from abridge.apis.delta_patterns import Accepts, DeltaPatterns
 from abridge.apis.display import Display
-from abridge.apis.endings import UNFINISHED
+from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
     as_object,
     begins_object,
     dumps,
-    loads,
     loads_exact,
     objects,
     parse_object,
@@ -48,40 +78,104 @@ from abridge.apis.openai import error_in
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
+    CitationDelta,
+    ContentDelta,
     ErrorDetail,
     ErrorReported,
     Event,
+    Finished,
+    FinishReason,
+    NativeSummary,
     Passthrough,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
+    ToolCallDelta,
     TurnRecorded,
+    UsageReported,
+    text_size,
 )
 from abridge.core.usage import Tokens
+from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
+from abridge.stages.tags import MAX_LEADING_BLANKS, TagSplitter
+
+FIRST_CHOICE = 0
+"""The choice that the sources are of which are listed beside all choices."""
+
+MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
+"""Deltas held back with text that may yet become a block. A tag and the blank before it have no
+more characters: deltas beyond that hold no text."""
+
+MAX_NAMELESS = 1 << 16
+"""Characters of arguments for which a call waits for its name."""
+
+EXPLICIT_REASONS: Mapping[str, FinishReason] = {
+    "length": "length",
+    "content_filter": "content_filter",
+}
+"""Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
+
+STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
+"""Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
+number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
+entrypoints/openai/protocol.py)."""
+
+
+@dataclass(slots=True)
+class ChunkPiece:
+    """An event, and the choices that go into its frame."""
+
+    event: Event
+    choices: list[Json] | None = None  # None: the event has no frame
+
+
+class Continuation(NamedTuple):
+    """More of a text, or of the arguments of a call."""
+
+    lane: int
+    field: str  # of the delta
+    key: str  # under which the text stands
+    text: str
+    call_index: int = 0
+    is_bare: bool = True
+    """Nothing else is in the delta, as nearly always. Some servers repeat the role in each."""
+
+    @property
+    def is_reasoning(self) -> bool:
+        return self.field in TEXT_FIELDS
 
 
 class ChatReader:
-    """Read one response. See the protocol `Reader`."""
+    """Read one response. See the protocol `Reader`.
 
-    def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
-        self._framing = framing
-        self._carries_frames = framing.carries_frames
+    With `translates` its client speaks another API, so that no event carries a frame.
+    """
+
+    mismatches = 0
+
+    def __init__(
+        self, profile: Profile, display: Display, limit: int, *, translates: bool = False
+    ) -> None:
         self._profile = profile
         self._display = display
         self._limit = limit
+        self._carries_frames = not translates
+        self._makes_envelopes = display.seal is not None and not translates
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
-        self._makes_envelopes = display.seal is not None and framing.carries_frames
         self._messages: dict[int, Json] = {}
         self._repair = ChunkRepair()
+        self._rebuilder = CompletionRebuilder() if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
-        self._continuations = Continuations(self._choices, framing, display)
-        self._rebuilder: CompletionRebuilder | None = None
-        if display.hides_raw:
-            drops_inline = display.drops_inline
-            self._rebuilder = CompletionRebuilder(profile, limit, drops_inline=drops_inline)
+        self._last_chunk: Json = {}  # the last that had choices
+        self._listed: list[CitationDelta] = []  # sources that no choice names
         self._early_usage: tuple[Json, bytes | None] | None = None
         """A chunk with usage that came too early."""
         self._usage: Tokens | None = None  # the last that was reported
@@ -90,15 +184,61 @@ class ChatReader:
         self._ended = False
         self._unread_count = 0
         self.faults = 0
-        self.mismatches = 0
 
     @property
     def dropped(self) -> int:
-        return self._unread_count + (self._rebuilder.dropped if self._rebuilder is not None else 0)
+        if self._rebuilder is None:
+            return 0
+        texts = sum(choice.dropped for choice in self._choices.values())
+        return self._unread_count + self._rebuilder.drops.count + texts
 
     def read(self, frame: bytes) -> list[Event]:
         events = self._patterns.read(frame)
         return self._read(frame) if events is None else events
+
+    def end(self, error: ErrorDetail | None = None) -> list[Event]:
+        if self._ended:
+            return []
+        finished = self._choices and all(choice.finished for choice in self._choices.values())
+        if self._failed or (finished and error is None):
+            return self._read_end(None)
+        self._failed = True
+        events = [*self._flush_choices(is_cut=True), *self._release_usage()]
+        reported = ErrorReported(None, None, error or CONNECTION_LOST)
+        return [*events, reported, *self._read_end(None)]
+
+    def read_whole(self, body: bytes) -> list[Event]:
+        completion = parse_object(body, loads_exact)
+        if completion is None and (valid := replace_invalid(body)) != body:
+            return self.read_whole(valid)
+        originals = objects((completion or {}).get("choices"))
+        if completion is not None and self._rebuilder is not None:
+            arranged = self._rebuilder.arrange_completion(completion)
+            originals = objects(arranged.get("choices"))
+            completion = self._rebuilder.rebuild_completion(arranged)
+        if completion is None or not isinstance(completion.get("choices"), list):
+            unread = body if self._carries_frames and self._rebuilder is None else None
+            return [ResponseEnded(None, unread, ok=False, error=error_in(completion))]
+        events = self._start(completion)
+        for choice, original in zip(objects(completion["choices"]), originals, strict=True):
+            events += self._read_whole_choice(choice, original)
+        usage = CHAT_USAGE.read(completion.get("usage"))
+        errors = (event.error for event in events if isinstance(event, ErrorReported))
+        error = next(errors, None)
+        carried = body if self._rebuilder is None else dumps(completion)
+        end_frame = carried if self._carries_frames else None
+        return [*events, ResponseEnded(None, end_frame, ok=error is None, usage=usage, error=error)]
+
+    def recorded_turns(self) -> list[RecordedTurn]:
+        return [
+            self._record_message(lane, message)
+            for lane, message in self._complete_messages().items()
+        ]
+
+    def observed(self) -> Observation:
+        return observe(self._complete_messages().get(0, {}), self._profile)
+
+    # Frames
 
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""
@@ -110,211 +250,8 @@ class ChatReader:
             return []
         if data.startswith(sse.DONE):
             return self._read_end(carried if self._rebuilder is None else carried and DONE_FRAME)
-        chunk = parse_object(data, loads if self._rebuilder is None else loads_exact)
-        if chunk is None:
-            return self._read_unparsed(data, frame)
-        if self._rebuilder is not None:
-            return self._read_rebuilt(self._rebuilder, chunk, frame, carried)
-        if not self._repair.needed:
-            event = self._read_continuation(chunk, frame, carried)
-            if event is not None:
-                return [event]
-        chunk = parse_object(data, loads_exact) or chunk  # it may be written again
-        return self._read_repaired(chunk, frame, carried)
-
-    def _read_repaired(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
-        """Read a chunk that does not merely continue as it is, but perhaps once it is repaired."""
-        self._patterns.clear()
-        if carried is not None:
-            chunk, carried = self._repair.repair(chunk, frame)
-        if carried not in (None, frame):
-            event = self._read_continuation(chunk, frame, carried)
-            if event is not None:
-                return [event]
-        return self._read_repeated(chunk, frame, carried)
-
-    def _read_rebuilt(
-        self, rebuilder: CompletionRebuilder, chunk: Json, frame: bytes, carried: bytes | None
-    ) -> list[Event]:
-        """Read a chunk of which only what is known goes on; but all of it is recorded."""
-        dropped = rebuilder.dropped
-        chunk = rebuilder.arrangement.arrange_chunk(chunk)
-        if carried is not None:
-            chunk, carried = self._repair.repair(chunk, carried)
-        originals, rebuilt = objects(chunk.get("choices")), rebuilder.rebuild_chunk(chunk)
-        if rebuilt is None:
-            return []
-        carried = carried and encode_chunk(rebuilt, obfuscate=self._display.obfuscate)
-        whole = frame if rebuilder.dropped == dropped else None
-        if (event := self._read_continuation(rebuilt, whole, carried)) is not None:
-            return [event]
-        return self._read_parsed(rebuilt, carried, originals)
-
-    def _read_parsed(
-        self, chunk: Json, carried: bytes | None, originals: list[Json] | None = None
-    ) -> list[Event]:
-        """Read a chunk that does not merely continue. `originals` are its choices as they came."""
-        self._patterns.clear()
-        if chunk.get("choices"):
-            self._continuations.last_frame = carried
-        events = self._start(chunk)
-        if chunk.get("usage") or chunk.get("error"):
-            events += self._release_usage()  # that came earlier
-        if chunk.get("error"):
-            return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk, carried)]
-        if self._is_early_usage(chunk):
-            self._early_usage = chunk, carried
-            return events
-        events += self._read_chunk(chunk, carried, originals)
-        is_released = self._early_usage is not None and self._is_last([])
-        return [*events, *self._release_usage()] if is_released else events
-
-    def end(self, error: ErrorDetail | None = None) -> list[Event]:
-        if self._ended:
-            return []
-        finished = self._choices and all(choice.finished for choice in self._choices.values())
-        if not (self._failed or (finished and error is None)):
-            self._failed = True
-            events = [*self._flush_choices(is_cut=True), *self._release_usage()]
-            return [
-                *events,
-                ErrorReported(None, None, error or CONNECTION_LOST),
-                *self._read_end(None),
-            ]
-        return self._read_end(None)
-
-    def read_whole(self, body: bytes) -> list[Event]:
-        completion = parse_object(body, loads_exact)
-        if completion is None and (valid := replace_invalid(body)) != body:
-            return self.read_whole(valid)
-        originals = objects((completion or {}).get("choices"))
-        if completion is not None and self._rebuilder is not None:
-            arranged = self._rebuilder.arrangement.arrange_completion(completion)
-            originals = objects(arranged.get("choices"))
-            completion = self._rebuilder.rebuild_completion(arranged)
-        if completion is None or not isinstance(completion.get("choices"), list):
-            unread = body if self._carries_frames and self._rebuilder is None else None
-            return [ResponseEnded(None, unread, ok=False, error=error_in(completion))]
-        events = self._start(completion)
-        for choice, original in zip(objects(completion["choices"]), originals, strict=True):
-            reader, message = self._get_choice(choice), choice.get("message")
-            if isinstance(message, dict):
-                self._messages[reader.lane] = as_object(original.get("message"))
-                if self._rebuilder is not None:
-                    message = choice["message"] = self._rebuilder.split_message(choice, message)
-            others = {key: choice[key] for key in choice if key != "message"}
-            finish = choice.get("finish_reason") or "stop"
-            if not choice.get("finish_reason"):
-                self.faults += 1
-                is_cut = has_cut_call(self._messages.get(reader.lane, {}))
-                events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
-            delta_choice = {**others, "delta": message, "finish_reason": finish}
-            pieces = self._read_choice(reader, delta_choice, separate_finish=False)
-            events += [piece.event for piece in pieces]
-        usage = CHAT_USAGE.read(completion.get("usage"))
-        errors = (event.error for event in events if isinstance(event, ErrorReported))
-        error = next(errors, None)
-        carried = body if self._rebuilder is None else dumps(completion)
-        frame = carried if self._carries_frames else None
-        return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
-
-    def recorded_turns(self) -> list[RecordedTurn]:
-        return [
-            self._record_message(lane, message)
-            for lane, message in self._complete_messages().items()
-        ]
-
-    def observed(self) -> Observation:
-        return observe(self._complete_messages().get(0, {}), self._profile)
-
-    # Chunks
-
-    def _read_continuation(
-        self, chunk: Json, frame: bytes | None, carried: bytes | None
-    ) -> Event | None:
-        """Read a chunk that only continues what one choice is saying; None for any other chunk.
-
-        If it is all that upstream's `frame` says, learn its pattern.
-        """
-        found = self._find_continuation(chunk, carried)
-        if found is None or not found.is_bare:
-            return None
-        if frame is not None:
-            written = carried if self._display.show_raw or not found.is_reasoning else None
-            accepts = None
-            if self._rebuilder is not None and not found.is_reasoning:
-                accepts = self._rebuilder.content_filter(found.lane)
-            self._continuations.learn(
-                self._patterns, found, frame, carried, written, accepts=accepts
-            )
-        return self._continuations.proceed(found, carried)
-
-    def _read_repeated(self, chunk: Json, frame: bytes, carried: bytes | None) -> list[Event]:
-        """Read a chunk that may say more than a text; learn its pattern if that is a continuation
-        all the same: of a call's arguments, or with the role that some servers repeat."""
-        found = self._find_continuation(chunk, carried)
-        events = self._read_parsed(chunk, carried)
-        if found is not None and len(events) == 1 and not self._repair.varies(found.field):
-            self._continuations.learn(self._patterns, found, frame, carried, events[0].frame)
-        return events
-
-    def _find_continuation(self, chunk: Json, frame: bytes | None) -> Continuation | None:
-        """Return how a chunk continues a choice, if it does; `frame` is that in which it goes
-        out."""
-        found = self._continuations.find(chunk, is_translated=frame is None)
-        if found is None or self._rebuilder is None:
-            return found
-        return found if self._rebuilder.passes(chunk["choices"][0]) else None
-
-    def _start(self, chunk: Json) -> list[Event]:
-        """Start the response at the first chunk with choices.
-
-        Azure first sends filter results without choices, in a chunk whose id and model are empty.
-        """
-        self._framing.note_body(chunk)
-        if self._started or not chunk.get("choices"):
-            return []
-        self._started = True
-        id_, model = string(chunk.get("id")), string(chunk.get("model"))
-        return [ResponseStarted(None, None, id_, model, as_count(chunk.get("created")) or 0)]
-
-    def _read_chunk(
-        self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
-    ) -> list[Event]:
-        choices = objects(chunk.get("choices"))
-        recorded = dict(zip(map(id, choices), originals or choices, strict=True))
-        choices.sort(key=get_index)
-        usage = CHAT_USAGE.read(chunk.get("usage"))
-        self._usage = usage or self._usage
-        final = usage is not None and self._is_last(choices)
-        pieces: list[ChunkPiece] = []
-        for choice in choices:
-            reader = self._get_choice(choice)
-            pieces += self._announce_before(reader.lane)
-            reader.message.add(get_delta(recorded[id(choice)]))
-            for part in self._without_thinking(choice):
-                pieces += self._read_choice(reader, part, separate_finish=final)
-        if usage is not None and final:
-            pieces = attach_usage(pieces, usage)
-        elif not choices:
-            pieces = [ChunkPiece(Passthrough(None, None), [])]
-        elif has_other_fields(chunk) and not any(piece.choices for piece in pieces):
-            pieces.append(self._get_choice(choices[-1]).empty_piece())
-        if usage is not None and not choices and self._display.hides_usage:
-            pieces = [ChunkPiece(piece.event) for piece in pieces]  # none of them has a frame
-        self._failed = self._failed or self._framing.failed
-        return self._framing.make_events(pieces, chunk, frame)
-
-    def _read_error(self, chunk: Json, frame: bytes | None) -> list[Event]:
-        """Read an error. It is reported once; another only passes."""
-        reported, self._failed, self._framing.failed = self._failed, True, True
-        error = chunk["error"]
-        message = string(error.get("message") if isinstance(error, dict) else error)
-        if frame is not None and self._rebuilder is not None:
-            frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
-        if reported:
-            return [Passthrough(None, frame)]
-        return [ErrorReported(None, frame, ErrorDetail("upstream_error", message))]
+        chunk = parse_object(data, loads_exact)
+        return self._read_unparsed(data, frame) if chunk is None else self._read_chunk(chunk, frame)
 
     def _read_unparsed(self, data: bytes, frame: bytes) -> list[Event]:
         """Read a frame that is not JSON. Without its chunk the answer would be another one.
@@ -330,45 +267,194 @@ class ChatReader:
             return []
         return [Passthrough(None, frame if self._carries_frames else None)]
 
+    def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
+        """Read a chunk, and learn its pattern if it only continues. What upstream said of a choice
+        is recorded, whatever of it goes on."""
+        rebuilder, carried = self._rebuilder, frame if self._carries_frames else None
+        dropped = 0
+        if rebuilder is not None:
+            dropped, chunk = rebuilder.drops.count, rebuilder.arrange_chunk(chunk)
+        if carried is not None:
+            chunk, carried = self._repair.repair(chunk, carried)
+        originals = objects(chunk.get("choices"))
+        if rebuilder is not None:
+            rebuilt = rebuilder.rebuild_chunk(chunk)
+            if rebuilt is None:
+                return []
+            chunk, carried = rebuilt, carried and self._encode(rebuilt)
+        found = self._find_continuation(chunk)
+        if found is not None and found.is_bare:
+            self._last_chunk = chunk
+            events = [self._choices[found.lane].proceed(found, found.text, carried)]
+        else:
+            self._patterns.clear()
+            events = self._read_parsed(chunk, carried, originals)
+        is_whole = rebuilder is None or rebuilder.drops.count == dropped
+        if found is not None and len(events) == 1 and is_whole:
+            self._learn(found, frame, events[0].frame)
+        return events
+
+    def _find_continuation(self, chunk: Json) -> Continuation | None:
+        """Return how a chunk continues what a choice is saying, if that is all that it does."""
+        found = _find_text(chunk)
+        reader = None if found is None else self._choices.get(found.lane)
+        if found is None or reader is None:
+            return None
+        choice = chunk["choices"][0]
+        if not reader.is_continued_by(found, choice):
+            return None
+        is_seen = self._display.show_raw or not found.is_reasoning
+        return found if is_seen or not (has_other_fields(chunk) or loses_fields(choice)) else None
+
+    def _learn(self, found: Continuation, frame: bytes, written: bytes | None) -> None:
+        """Learn the pattern of a frame, of which this was written."""
+        if self._repair.varies(found.field):
+            return
+        reader = self._choices[found.lane]
+        accepts = None if found.is_reasoning else reader.accepts
+        proceed = partial(reader.proceed, found)
+        self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
+
+    def _read_parsed(
+        self, chunk: Json, carried: bytes | None, originals: list[Json]
+    ) -> list[Event]:
+        """Read a chunk that does not merely continue. `originals` are its choices as they came."""
+        if chunk.get("choices"):
+            self._last_chunk = chunk
+        events = self._start(chunk)
+        if chunk.get("usage") or chunk.get("error"):
+            events += self._release_usage()  # that came earlier
+        if chunk.get("error"):
+            return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk, carried)]
+        if self._is_early_usage(chunk):
+            self._early_usage = chunk, carried
+            return events
+        events += self._read_choices(chunk, carried, originals)
+        is_released = self._early_usage is not None and self._is_last([])
+        return [*events, *self._release_usage()] if is_released else events
+
+    def _start(self, body: Json) -> list[Event]:
+        """Start the response at the first chunk with choices.
+
+        Azure first sends filter results without choices, in a chunk whose id and model are empty.
+        """
+        if not self._carries_frames and (listed := read_listed(body, FIRST_CHOICE)):
+            self._listed[:] = listed
+        if self._started or not body.get("choices"):
+            return []
+        self._started = True
+        id_, model = string(body.get("id")), string(body.get("model"))
+        return [ResponseStarted(None, None, id_, model, as_count(body.get("created")) or 0)]
+
+    def _read_error(self, chunk: Json, frame: bytes | None) -> list[Event]:
+        """Read an error. It is reported once; another only passes."""
+        reported, self._failed = self._failed, True
+        error = chunk["error"]
+        message = string(error.get("message") if isinstance(error, dict) else error)
+        if frame is not None and self._rebuilder is not None:
+            frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
+        if reported:
+            return [Passthrough(None, frame)]
+        return [ErrorReported(None, frame, ErrorDetail("upstream_error", message))]
+
     # Choices
 
-    def _without_thinking(self, choice: Json) -> list[Json]:
-        """Return a choice as one or several without thinking in their texts, where that is hidden;
-        nothing if all of it is held back."""
-        if self._rebuilder is None:
-            return [choice]
-        delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
-        *first, last = self._rebuilder.split_delta(choice, delta, is_last=is_last)
-        head = {"index": choice.get("index"), "finish_reason": None}
-        choices = [{**head, "delta": each} for each in first]
-        if last is delta:
-            return [*choices, choice]
-        is_empty = not (is_last or any(last.values()))
-        return choices if is_empty else [*choices, {**choice, "delta": last}]
+    def _read_choices(
+        self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
+    ) -> list[Event]:
+        choices = objects(chunk.get("choices"))
+        recorded = dict(zip(map(id, choices), originals or choices, strict=True))
+        choices.sort(key=get_index)
+        usage = CHAT_USAGE.read(chunk.get("usage"))
+        self._usage = usage or self._usage
+        final = usage is not None and self._is_last(choices)
+        pieces: list[ChunkPiece] = []
+        for choice in choices:
+            reader = self._get_choice(get_index(choice))
+            pieces += self._announce_before(reader.lane)
+            reader.message.add(get_delta(recorded[id(choice)]))
+            for part in reader.without_thinking(choice):
+                pieces += self._read_choice(reader, part, separate_finish=final)
+        if usage is not None and final:
+            pieces = _attach_usage(pieces, usage)
+        elif not choices:
+            pieces = [ChunkPiece(Passthrough(None, None), [])]
+        elif has_other_fields(chunk) and not any(piece.choices for piece in pieces):
+            pieces.append(reader.empty_piece())
+        if usage is not None and not choices and self._display.hides_usage:
+            pieces = [ChunkPiece(piece.event) for piece in pieces]  # none of them has a frame
+        return self._make_events(pieces, chunk, frame)
 
-    def _get_choice(self, choice: Json) -> ChoiceReader:
-        lane = get_index(choice)
+    def _get_choice(self, lane: int) -> ChoiceReader:
         if lane not in self._choices:
-            self._choices[lane] = ChoiceReader(lane, self._profile, self._display, self._limit)
+            listed = None if self._carries_frames else self._listed
+            self._choices[lane] = ChoiceReader(
+                lane, self._profile, self._display, self._limit, listed
+            )
         return self._choices[lane]
 
     def _announce_before(self, lane: int) -> list[ChunkPiece]:
         """Announce choices in order of their index: strict clients fail otherwise."""
         pieces: list[ChunkPiece] = []
         while self._announced_count < min(lane, MAX_CHOICES):
-            reader = self._get_choice({"index": self._announced_count})
+            reader = self._get_choice(self._announced_count)
             self._announced_count += 1
             if not reader.announced:
                 pieces.append(reader.announce())
         return pieces
 
     def _read_choice(
-        self, reader: ChoiceReader, choice: Json, *, separate_finish: bool
+        self, reader: ChoiceReader, choice: Json, *, separate_finish: bool = False
     ) -> list[ChunkPiece]:
-        """Read a choice. If envelopes are made, record its turn before the piece that ends it."""
+        """Read a choice. Report the first error with which one finishes; if envelopes are made,
+        record its turn before the piece that ends it."""
+        error = None if self._failed else read_finish_error(choice)
         ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not reader.finished
-        pieces = self._framing.read_choice(reader, choice, separate_finish=separate_finish)
+        has_frame = error is not None and self._carries_frames
+        pieces = reader.read(choice, separate_finish=separate_finish or has_frame)
+        if error is not None:
+            self._failed = True
+            framed = pieces.pop().choices if has_frame else None
+            pieces.append(ChunkPiece(ErrorReported(None, None, error), framed))
         return [*pieces[:-1], *self._record_turn(reader), *pieces[-1:]] if ends else pieces
+
+    def _read_whole_choice(self, choice: Json, original: Json) -> list[Event]:
+        """Read a choice of a completion, in which thinking is taken out of its message."""
+        reader, message = self._get_choice(get_index(choice)), choice.get("message")
+        if isinstance(message, dict):
+            self._messages[reader.lane] = as_object(original.get("message"))
+            message = choice["message"] = reader.split_message(message)
+        others = {key: choice[key] for key in choice if key != "message"}
+        events: list[Event] = []
+        if not choice.get("finish_reason"):
+            self.faults += 1
+            is_cut = has_cut_call(self._messages.get(reader.lane, {}))
+            events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
+        finish = choice.get("finish_reason") or "stop"
+        delta_choice = {**others, "delta": message, "finish_reason": finish}
+        return [*events, *(piece.event for piece in self._read_choice(reader, delta_choice))]
+
+    def _make_events(
+        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None
+    ) -> list[Event]:
+        """Give each event its frame: the one that came if a chunk says just this, else a new one.
+        The chunk's other fields go with the last."""
+        if not self._carries_frames:
+            return [piece.event for piece in pieces if not isinstance(piece.event, Passthrough)]
+        framed = [piece for piece in pieces if piece.choices is not None]
+        if frame is not None and len(framed) == 1 and _is_whole_chunk(framed[0], chunk):
+            framed[0].event.frame = frame
+        elif framed:
+            shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
+            for piece in framed:
+                fields = chunk if piece is framed[-1] else shared
+                piece.event.frame = self._encode({**fields, "choices": piece.choices})
+        return [piece.event for piece in pieces]
+
+    def _encode(self, chunk: Json) -> bytes:
+        return encode_chunk(chunk, obfuscate=self._display.obfuscate)
+
+    # Turns
 
     def _record_turn(self, reader: ChoiceReader) -> list[ChunkPiece]:
         message = self._messages.get(reader.lane)
@@ -411,7 +497,7 @@ class ChatReader:
         if self._early_usage is None:
             return []
         (chunk, frame), self._early_usage = self._early_usage, None
-        return self._read_chunk(chunk, frame)
+        return self._read_choices(chunk, frame)
 
     # The end
 
@@ -438,14 +524,711 @@ class ChatReader:
         pieces: list[ChunkPiece] = []
         for reader, reason in zip(unfinished, reasons, strict=True):
             finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
-            pieces += self._read_choice(reader, finish, separate_finish=False)
-        return self._framing.make_events(pieces, self._continuations.header(), None)
+            pieces += self._read_choice(reader, finish)
+        return self._make_events(pieces, get_header(self._last_chunk), None)
 
     def _flush_choices(self, *, is_cut: bool) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
-        pieces: list[ChunkPiece] = []
-        for choice in self._rebuilder.flush(is_cut=is_cut) if self._rebuilder is not None else ():
-            pieces += self._read_choice(self._get_choice(choice), choice, separate_finish=False)
-        for reader in self._choices.values():
-            pieces += self._framing.flush_choice(reader)
-        return self._framing.make_events(pieces, self._continuations.header(), None)
+        readers = self._choices.values()
+        pieces = [piece for reader in readers for piece in reader.flush(is_cut=is_cut)]
+        return self._make_events(pieces, get_header(self._last_chunk), None)
+
+
+def _find_text(chunk: Json) -> Continuation | None:
+    """Return the text of a chunk that says nothing else; None for any other chunk."""
+    choices = chunk.get("choices")
+    if not isinstance(choices, list) or len(choices) != 1 or chunk.get("usage"):
+        return None
+    choice = choices[0]
+    if chunk.get("error") or not isinstance(choice, dict) or "message" in choice:
+        return None
+    delta = choice.get("delta")
+    if "index" not in choice or not isinstance(delta, dict) or choice.get("finish_reason"):
+        return None
+    names = [name for name, value in delta.items() if value]
+    is_bare = len(names) == 1
+    others = names if is_bare else [name for name in names if name != "role"]
+    if len(others) != 1:
+        return None
+    name, value = others[0], delta[others[0]]
+    if name == "tool_calls":
+        return _find_arguments(get_index(choice), value)
+    if not isinstance(value, str):
+        return None
+    return Continuation(get_index(choice), name, name, value, is_bare=is_bare)
+
+
+def _find_arguments(lane: int, calls: Any) -> Continuation | None:
+    """Return the arguments in the fragment of a single call that tells which one it is of."""
+    fragment = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
+    if not isinstance(fragment, dict) or not isinstance(fragment.get("index"), int):
+        return None
+    kind = kind_of_call(fragment)
+    payload, key = fragment.get(kind), ARGUMENTS_FIELDS[kind]
+    text = payload.get(key) if isinstance(payload, dict) else None
+    if not isinstance(text, str) or not text:
+        return None
+    return Continuation(lane, "tool_calls", key, text, fragment["index"], is_bare=False)
+
+
+def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
+    choices = objects(chunk.get("choices"))
+    return list(map(id, piece.choices or ())) == list(map(id, choices))
+
+
+def _attach_usage(pieces: list[ChunkPiece], usage: Tokens) -> list[ChunkPiece]:
+    """Report the usage in a last piece, together with the choices that hold nothing else."""
+    empty = [piece for piece in pieces if _is_empty(piece)]
+    choices = [choice for piece in empty for choice in piece.choices or ()]
+    others = [piece for piece in pieces if not _is_empty(piece)]
+    return [*others, ChunkPiece(UsageReported(None, None, usage), choices)]
+
+
+def _is_empty(piece: ChunkPiece) -> bool:
+    """Return whether the piece holds neither an answer nor a role."""
+    deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
+    return isinstance(piece.event, Passthrough) and not any(delta.get("role") for delta in deltas)
+
+
+# One choice
+
+
+class ChoiceReader:
+    """Read the deltas of one choice into pieces.
+
+    A delta that holds one kind of thing keeps its shape. One that holds several becomes several
+    pieces: the role first, then reasoning, then the answer; unknown fields go with the last. Text
+    that may yet turn out to be an inline tag is held back, and so are the unknown fields that came
+    with it. Once it is known to be text, each piece of it goes out as it came.
+
+    For a client of another API, as `listed` tells, which are the sources that no choice names, the
+    pieces are events in detail.
+    """
+
+    def __init__(
+        self,
+        lane: int,
+        profile: Profile,
+        display: Display,
+        limit: int,
+        listed: list[CitationDelta] | None,
+    ) -> None:
+        self.lane = lane
+        self.message = MessageAccumulator(limit)
+        self.announced = False
+        self.finished = False
+        self.reasoning_open = False  # a stretch of reasoning is open
+        self._shows_raw = display.show_raw
+        self._shows_summary = display.show_summary
+        self._trusts_summaries = trusts_summaries(profile, display)
+        self._texts: ChoiceTexts | None = None
+        if display.hides_raw:
+            self._texts = ChoiceTexts(profile, limit, drops_inline=display.drops_inline)
+        tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
+        self._tags = TagSplitter(tags, prefilled=profile.prefilled and bool(tags))
+        self._held: list[HeldContent] = []
+        self._details: AnswerDetails | None = None
+        if listed is not None:
+            self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
+
+    @property
+    def dropped(self) -> int:
+        """The number of texts of thinking that were left out."""
+        return 0 if self._texts is None else self._texts.dropped
+
+    @property
+    def accepts(self) -> Accepts | None:
+        """What tells whether a text of the answer goes on as it is, where texts are looked at."""
+        return None if self._texts is None else self._texts.passes_content
+
+    def infer_reason(self) -> FinishReason | None:
+        """Return why the choice stops, where upstream does not say so; None if it fails."""
+        message = self.message
+        return infer_reason(has_open_part=message.has_cut_call, has_calls=message.has_calls)
+
+    def announce(self) -> ChunkPiece:
+        """Make the choice's first chunk, with the role, where upstream sent none."""
+        self.announced = True
+        return self._make_piece(Passthrough(self.lane, None), {"role": "assistant", "content": ""})
+
+    def empty_piece(self) -> ChunkPiece:
+        """Make a piece with an empty delta, to carry other fields."""
+        return self._make_piece(Passthrough(self.lane, None), {})
+
+    def open_reasoning(self, field: str) -> ReasoningStarted:
+        """Begin a stretch of reasoning."""
+        self.reasoning_open = True
+        return ReasoningStarted(self.lane, None, REASONING_ITEM, field)
+
+    def close_reasoning(self) -> list[ChunkPiece]:
+        """End the stretch of reasoning, if one is open."""
+        was_open, self.reasoning_open = self.reasoning_open, False
+        return [ChunkPiece(ReasoningEnded(self.lane, None, REASONING_ITEM))] if was_open else []
+
+    # Chunks that only continue
+
+    def is_continued_by(self, found: Continuation, choice: Json) -> bool:
+        """Return whether a text in a delta continues what is being said.
+
+        If it is all that the chunk says, `proceed` gives the result of `read` in a fraction of the
+        time, and so it does with the text of any chunk like it that follows.
+        """
+        tags, texts = self._tags, self._texts
+        if not self.announced or self.finished or self._held or tags.has_held_text:
+            return False
+        if self._details is not None and choice.get("logprobs"):
+            return False
+        if found.field == "tool_calls":
+            return texts is None and not (self.reasoning_open or tags.is_inside)
+        if texts is not None and not texts.passes(choice["delta"]):
+            return False
+        if found.field == "content":
+            return tags.is_answering and not self.reasoning_open
+        return found.is_reasoning and self.reasoning_open
+
+    def proceed(self, found: Continuation, text: str, frame: bytes | None) -> Event:
+        """Read the text of a chunk like the one that was found."""
+        if found.field == "tool_calls":
+            self.message.append_arguments(found.call_index, found.key, text)
+            if self._details is None:
+                return ContentDelta(self.lane, frame)
+            custom = found.key == ARGUMENTS_FIELDS["custom"]
+            return self._details.calls.proceed(found.call_index, text, custom=custom)
+        self.message.append_text(found.field, text)
+        if found.field == "content":
+            return ContentDelta(self.lane, frame, text)
+        self._tags.ignore_tags()
+        return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
+
+    # Any chunk
+
+    def without_thinking(self, choice: Json) -> list[Json]:
+        """Return a choice as one or several without thinking in their texts, where that is hidden;
+        nothing if all of it is held back."""
+        if self._texts is None:
+            return [choice]
+        delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
+        *first, last = self._texts.split(delta, is_last=is_last)
+        head = {"index": choice.get("index"), "finish_reason": None}
+        choices = [{**head, "delta": each} for each in first]
+        if last is delta:
+            return [*choices, choice]
+        is_empty = not (is_last or any(last.values()))
+        return choices if is_empty else [*choices, {**choice, "delta": last}]
+
+    def split_message(self, message: Json) -> Json:
+        """Return a whole message without thinking in its texts, where that is hidden."""
+        return message if self._texts is None else self._texts.split_message(message)
+
+    def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
+        """Release what was held back, when the stream ends without a finish reason."""
+        deltas = [] if self._texts is None else self._texts.flush(is_cut=is_cut)
+        choices = [choice for delta in deltas for choice in self._wrap_delta(delta)]
+        pieces = [piece for choice in choices for piece in self.read(choice, separate_finish=False)]
+        inline = split_delta({}, self._tags, is_last=True)
+        if inline is None:
+            return pieces
+        held = self._split_delta({}, {}, None, inline, separate_finish=False)
+        if self._details is not None:
+            held = list(map(ChunkPiece, self._details.list_events(held, {})))
+        return pieces + held
+
+    def read(self, choice: Json, *, separate_finish: bool) -> list[ChunkPiece]:
+        """Read a chunk's choice. With `separate_finish` the finish comes as a separate piece.
+
+        A piece that holds `choice` itself needs no new frame.
+        """
+        details, delta = self._details, get_delta(choice)
+        if details is None:
+            return self._read_delta(choice, delta, separate_finish=separate_finish)
+        state = read_state(delta)
+        opening: list[Event] = []
+        if state and not (self.reasoning_open or self.finished):  # it may come alone
+            found = find_reasoning(delta)
+            opening = [self.open_reasoning(found.field if found is not None else "")]
+        was_open = self.reasoning_open
+        pieces = self._read_delta(choice, delta, separate_finish=separate_finish)
+        events = [*opening, *details.read(pieces, choice, state, was_open=was_open)]
+        named = read_annotations(delta, self.lane)
+        named = [citation for citation in named if self.message.reserve(text_size(citation))]
+        return list(map(ChunkPiece, details.cite(events, named)))
+
+    def _read_delta(self, choice: Json, delta: Json, *, separate_finish: bool) -> list[ChunkPiece]:
+        if "message" in choice:
+            choice = self._without_message(choice, delta)
+        finish = bool(choice.get("finish_reason"))
+        found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
+        if found is not None and found.text:
+            self._tags.ignore_tags()
+        gives_up = len(self._held) >= MAX_HELD_DELTAS
+        inline = split_delta(delta, self._tags, is_last=finish, gives_up=gives_up)
+        repeated = self.announced and bool(delta.get("role"))
+        follows = bool(self._held) and (found is None or not self._tags.has_held_text)
+        plain = not (inline is not None or repeated or follows or (finish and separate_finish))
+        if plain and found is None:
+            pieces = self._read_answer(choice, delta, finish=finish)
+        elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
+            pieces = self._make_reasoning(found, [choice])
+        else:
+            pieces = self._split_delta(
+                choice, delta, found, inline, separate_finish=separate_finish
+            )
+        self.finished = self.finished or finish
+        self.announced = True
+        return pieces
+
+    def _without_message(self, choice: Json, delta: Json) -> Json:
+        """Make a delta of a message that takes its place; one that repeats all deltas stays."""
+        if choice.get("delta") is delta:
+            return choice
+        others = {key: value for key, value in choice.items() if key != "message"}
+        return {**others, "delta": delta}
+
+    def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
+        """Return whether the choice holds reasoning alone, and all of that is shown."""
+        if not self._is_shown(found):
+            return False
+        answers = without_thinking_chunks(delta.get("content")) or any(
+            delta.get(key) for key in ANSWER_FIELDS[1:]
+        )
+        fresh = delta.get("role") or not self.announced
+        return not (answers or fresh or choice.get("finish_reason"))
+
+    def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[ChunkPiece]:
+        answers = any(delta.get(key) for key in ANSWER_FIELDS)
+        closing = self.close_reasoning() if answers or finish else []
+        text = read_answer_text(delta.get("content"))
+        event = ContentDelta(self.lane, None, text) if answers else Passthrough(self.lane, None)
+        return [*closing, ChunkPiece(event, [choice])]
+
+    def _is_shown(self, found: FoundReasoning) -> bool:
+        return self._shows_summary if found.native else self._shows_raw
+
+    def _read_reasoning(self, found: FoundReasoning, delta: Json) -> list[ChunkPiece]:
+        """Read the reasoning of a delta that holds more."""
+        if not self._is_shown(found):
+            opaque = extract_state(delta)
+            rest = [self._make_piece(Passthrough(self.lane, None), opaque)] if opaque else []
+            return [*self._make_reasoning(found, None), *rest]
+        visible = extract_reasoning(delta) if self._shows_raw else extract_native_summary(delta)
+        return self._make_reasoning(found, self._wrap_delta(visible))
+
+    def _make_reasoning(
+        self, found: FoundReasoning, choices: list[Json] | None
+    ) -> list[ChunkPiece]:
+        """Open a stretch at its first word that is not blank; after the finish open none."""
+        opens = not (self.reasoning_open or self.finished) and bool(found.text.strip())
+        opened = [ChunkPiece(self.open_reasoning(found.field))] if opens else []
+        event: Event = ReasoningDelta(self.lane, None, REASONING_ITEM, found.text)
+        if found.native and self.reasoning_open:
+            event = NativeSummary(self.lane, None, REASONING_ITEM, 0, "delta", found.text)
+        elif found.native:  # blank, or after the finish: part of no stretch
+            event = Passthrough(self.lane, None)
+        return [*opened, ChunkPiece(event, choices)]
+
+    def _split_delta(
+        self,
+        choice: Json,
+        delta: Json,
+        found: FoundReasoning | None,
+        inline: InlineSplit | None,
+        *,
+        separate_finish: bool,
+    ) -> list[ChunkPiece]:
+        pieces = [] if self.announced else [self.announce()]
+        if found is not None:
+            pieces += self._read_reasoning(found, delta)
+        others, in_block = OtherFields.from_choice(choice, delta), bool(inline and inline.in_block)
+        if self._tags.has_held_text and found is None and not in_block:
+            self._held.append(HeldContent.of(delta, inline, others))
+            return [*pieces, *self._split_answer(delta, inline)]
+        if self._held and (in_block or not self._tags.has_held_text):
+            released, inline = self._release_held(delta, inline)
+            before, pieces = [*pieces, *released], []
+        else:
+            before = []
+        pieces += self._read_inline(inline)
+        answer = self._split_answer(delta, inline)
+        pieces += answer
+        if choice.get("finish_reason"):
+            pieces += self.close_reasoning()
+            pieces += [self.empty_piece()] if separate_finish or not answer else []
+        return [*before, *self._attach_fields(pieces, choice, others)]
+
+    def _read_inline(self, inline: InlineSplit | None) -> list[ChunkPiece]:
+        """Read inline reasoning; where that is not shown, even tags have an event."""
+        if inline is None or not (inline.raw or (inline.in_block and not self._shows_raw)):
+            return []
+        return self._make_reasoning(FoundReasoning(inline.raw, DEFAULT_FIELD), None)
+
+    def _release_held(
+        self, delta: Json, inline: InlineSplit | None
+    ) -> tuple[list[ChunkPiece], InlineSplit | None]:
+        """Release what was held back. If all of it is text, it goes out as it came, and so does
+        the delta that follows it; else only the other fields are left of it."""
+        held, self._held = self._held, []
+        contents = [*(part.content for part in held), delta.get("content")]
+        is_text = inline is not None and inline.is_text_of(contents)
+        pieces = self.close_reasoning() if is_text else []
+        kept = [part for part in held if part.others or (is_text and part.content)]
+        pieces += [self._make_held_piece(part, is_text=is_text) for part in kept]
+        return pieces, None if is_text else inline
+
+    def _split_answer(self, delta: Json, inline: InlineSplit | None) -> list[ChunkPiece]:
+        """Make the piece with the delta's part of the answer, if it holds any."""
+        content = delta.get("content") if inline is None else inline.content
+        answer = {"content": without_thinking_chunks(content)}
+        answer |= {key: delta.get(key) for key in ANSWER_FIELDS[1:]}
+        answer = {key: value for key, value in answer.items() if value}
+        if not answer:
+            return []
+        text = read_answer_text(answer.get("content"))
+        return [
+            *self.close_reasoning(),
+            self._make_piece(ContentDelta(self.lane, None, text), answer),
+        ]
+
+    def _attach_fields(
+        self, pieces: list[ChunkPiece], choice: Json, others: OtherFields
+    ) -> list[ChunkPiece]:
+        """Add the finish reason and the unknown fields to the last piece."""
+        if others and not any(piece.choices for piece in pieces):
+            pieces.append(self.empty_piece())
+        last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)
+        if last is not None:
+            last["delta"] = {**last["delta"], **others.delta}
+            last["finish_reason"] = choice.get("finish_reason")
+            last.update(others.choice)
+        return pieces
+
+    def _wrap_delta(self, delta: Json) -> list[Json]:
+        return [{"index": self.lane, "delta": delta, "finish_reason": None}]
+
+    def _make_held_piece(self, held: HeldContent, *, is_text: bool) -> ChunkPiece:
+        """Make a piece of what was held back: all of it if it is text, else the other fields."""
+        content = held.content if is_text else None
+        text = read_answer_text(content)
+        event = ContentDelta(self.lane, None, text) if content else Passthrough(self.lane, None)
+        delta = {**({"content": content} if content else {}), **held.others.delta}
+        (choice,) = self._wrap_delta(delta)
+        return ChunkPiece(event, [{**choice, **held.others.choice}])
+
+    def _make_piece(self, event: Event, delta: Json) -> ChunkPiece:
+        return ChunkPiece(event, self._wrap_delta(delta))
+
+
+_HANDLED_FIELDS = frozenset({"role", *ANSWER_FIELDS})
+
+_KNOWN_FIELDS = _HANDLED_FIELDS.union(REASONING_FIELDS)
+
+_CHUNK_CHOICE_FIELDS = frozenset({"index", "delta", "finish_reason"})
+
+
+@dataclass(slots=True, frozen=True)
+class OtherFields:
+    """Fields of a delta and of its choice that hold neither reasoning nor answer."""
+
+    delta: Json
+    choice: Json
+
+    @classmethod
+    def from_choice(cls, choice: Json, delta: Json) -> OtherFields:
+        others = _other_fields(delta, _HANDLED_FIELDS)
+        return cls(
+            {key: others[key] for key in others if not is_reasoning_field(key, others[key])},
+            _other_fields(choice, _CHUNK_CHOICE_FIELDS),
+        )
+
+    def __len__(self) -> int:
+        return len(self.delta) + len(self.choice)
+
+
+@dataclass(slots=True, frozen=True)
+class HeldContent:
+    """Content that may yet become a block, as it came, and the fields beside it."""
+
+    content: Any  # None if some of it is not held back
+    others: OtherFields
+
+    @classmethod
+    def of(cls, delta: Json, inline: InlineSplit | None, others: OtherFields) -> HeldContent:
+        is_whole = inline is not None and not inline.content
+        return cls(delta.get("content") if is_whole else None, others)
+
+
+def loses_fields(choice: Json) -> bool:
+    """Return whether a choice with one text holds anything that is lost where that is not shown."""
+    delta = choice["delta"]
+    if delta.keys() <= _KNOWN_FIELDS:  # the usual case
+        return bool(_other_fields(choice, _CHUNK_CHOICE_FIELDS))
+    return bool(OtherFields.from_choice(choice, delta))
+
+
+def _other_fields(fields: Json, known: frozenset[str]) -> Json:
+    return {key: value for key, value in fields.items() if key not in known and value is not None}
+
+
+# What a choice says, in detail
+
+
+class AnswerDetails:
+    """Say in detail, in events without frames, what the pieces of one choice hold: its text with
+    log probabilities, its refusal, each fragment of a call as a piece of its call, opaque state
+    after the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that
+    no choice names."""
+
+    def __init__(self, lane: int, listed: list[CitationDelta]) -> None:
+        self._lane = lane
+        self.calls = ToolCallFragments(lane)
+        self._listed = listed
+        self._finish_reported = False
+        self._held_blank = ""
+        self._citations: list[CitationDelta] = []  # held until the text ends
+        self._has_cited = False
+        self._has_reasoned = False
+
+    def read(
+        self, pieces: list[ChunkPiece], choice: Json, state: list[StateEntry], *, was_open: bool
+    ) -> list[Event]:
+        """Read the pieces that were made of a choice, with opaque state for the open stretch."""
+        events = self.list_events(pieces, choice)
+        opens = any(isinstance(event, ReasoningStarted) for event in events)
+        if not (was_open or opens):
+            events = self._hold_blank(events)
+        if state and was_open:
+            events = insert_state(events, state, self._lane)
+        if opens:
+            self._release_blank(events)
+        return [*events, *self._read_finish(choice)]
+
+    def cite(self, events: list[Event], named: list[CitationDelta]) -> list[Event]:
+        """Add the sources at the end of the text: before the first call, or the finish.
+
+        Those that are listed beside the choices are more of the same where some are annotated.
+        Reasoning may have stood in the text, and moved all passages.
+        """
+        self._citations += named
+        self._has_reasoned |= any(isinstance(event, ReasoningStarted) for event in events)
+        ends = (isinstance(event, ToolCallDelta | Finished) for event in events)
+        place = next((place for place, is_end in enumerate(ends) if is_end), None)
+        if place is None:
+            return events
+        citations, self._citations = self._citations, []
+        if isinstance(events[-1], Finished) and not (citations or self._has_cited):
+            citations = self._listed
+        self._has_cited = self._has_cited or bool(citations)
+        if self._has_reasoned:
+            citations = [replace(citation, passage=None) for citation in citations]
+        return [*events[:place], *citations, *events[place:]]
+
+    def list_events(self, pieces: list[ChunkPiece], choice: Json) -> list[Event]:
+        return [event for piece in pieces for event in self._read_piece(piece, choice)]
+
+    def _read_piece(self, piece: ChunkPiece, choice: Json) -> Iterator[Event]:
+        event, piece_choice = piece.event, (piece.choices or [{}])[0]
+        if isinstance(event, ContentDelta):
+            yield from self._read_answer(event.text, piece_choice, whole=piece_choice is choice)
+        elif not isinstance(event, Passthrough) and not (
+            isinstance(event, ReasoningDelta) and not event.text
+        ):
+            yield event
+
+    def _read_answer(self, text: str, choice: Json, *, whole: bool) -> Iterator[Event]:
+        delta = get_delta(choice)
+        logprobs = _read_logprobs(choice, "content")
+        if not (whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
+            logprobs = ()  # they cover reasoning, too
+        if text:
+            yield ContentDelta(self._lane, None, text, logprobs)
+        if refusal := string(delta.get("refusal")):
+            logprobs = _read_logprobs(choice, "refusal")
+            yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
+        yield from self.calls.read(delta)
+
+    def _read_finish(self, choice: Json) -> list[Event]:
+        """End the choice at its first finish reason."""
+        reason = choice.get("finish_reason")
+        if not reason or self._finish_reported:
+            return []
+        self._finish_reported = True
+        if read_finish_error(choice) is not None:
+            return []  # the error is reported instead
+        nameless = list(self.calls.report_nameless())
+        if explicit := EXPLICIT_REASONS.get(string(reason)):
+            return [*nameless, Finished(self._lane, None, explicit)]
+        default = reason_of_parts(has_calls=self.calls.count > 0)
+        finished = Finished(self._lane, None, default, _stop_sequence(choice))
+        return [*nameless, *self.calls.finish(), finished]
+
+    # Blank reasoning opens no stretch
+
+    def _hold_blank(self, events: list[Event]) -> list[Event]:
+        """Hold back blank reasoning for the stretch that comes next."""
+        blank = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+        self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
+        return [event for event in events if not isinstance(event, ReasoningDelta | NativeSummary)]
+
+    def _release_blank(self, events: list[Event]) -> None:
+        first = next((event for event in events if isinstance(event, ReasoningDelta)), None)
+        if first is not None:
+            first.text, self._held_blank = self._held_blank + first.text, ""
+
+
+def _read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
+    logprobs = choice.get("logprobs")
+    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
+
+
+def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
+    """Insert opaque state into a choice's events, each after the reasoning it belongs to."""
+    position = next(
+        (
+            n
+            for n, candidate in enumerate(events)
+            if isinstance(candidate, ReasoningDelta | NativeSummary)
+        ),
+        None,
+    )
+    if position is None:
+        return [*_make_state_events(entries, None, lane), *events]
+    event = events[position]
+    is_split = _get_text(event) == "".join(entry.text for entry in entries)
+    unsplit = [] if is_split else [event]
+    inserted = _make_state_events(entries, event if is_split else None, lane)
+    return [*events[:position], *unsplit, *inserted, *events[position + 1 :]]
+
+
+def _make_state_events(
+    entries: list[StateEntry], event: Event | None, lane: int
+) -> Iterator[Event]:
+    """Make events of the state.
+
+    With `event`, which holds the text of all entries, split that by entry, each followed by its
+    state.
+    """
+    for entry in entries:
+        if isinstance(event, ReasoningDelta | NativeSummary) and entry.text:
+            yield replace(event, text=entry.text)
+        if entry.data:
+            yield ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs)
+
+
+def _get_text(event: Event) -> str:
+    return event.text if isinstance(event, ReasoningDelta | NativeSummary) else ""
+
+
+@dataclass(slots=True)
+class _ReadCall:
+    id: str
+    number: int | None = None  # counts the calls reported; None until its name has come
+    custom: bool = False
+    waiting: list[str] = field(default_factory=list)  # arguments that came before the name
+    room_left: int = MAX_NAMELESS
+    lacks_arguments: bool = True  # a function that has had no arguments so far
+
+
+class ToolCallFragments:
+    """Read the calls of one choice.
+
+    A fragment belongs to the call of its index; without an index (Gemini) to that of its id; else
+    to the last call, unless it names another function. An index that comes again with another id
+    and a name begins another call.
+    """
+
+    def __init__(self, lane: int) -> None:
+        self._lane = lane
+        self._by_index: dict[int, _ReadCall] = {}
+        self._by_id: dict[str, _ReadCall] = {}
+        self._last: _ReadCall | None = None
+        self._calls: list[_ReadCall] = []
+        self._reported: list[_ReadCall] = []
+
+    @property
+    def count(self) -> int:
+        """The number of calls reported so far."""
+        return len(self._reported)
+
+    def report_nameless(self) -> Iterator[ToolCallDelta]:
+        """Report the calls that wait for their name, now that none will come."""
+        for call in self._calls:
+            if call.number is None and (call.id or "".join(call.waiting).strip()):
+                yield self._report(call, "")
+
+    def finish(self) -> Iterator[ToolCallDelta]:
+        """End the calls: give `{}` to those without arguments, which some servers leave out."""
+        for number, call in enumerate(self._reported):
+            if call.lacks_arguments:
+                yield ToolCallDelta(self._lane, None, call_index=number, arguments="{}")
+
+    def read(self, delta: Json) -> Iterator[ToolCallDelta]:
+        """Read the calls in a delta or a message."""
+        for fragment in objects(delta.get("tool_calls")):
+            yield from self._read_fragment(fragment)
+        legacy = delta.get("function_call")
+        if isinstance(legacy, dict):
+            yield from self._read_fragment({"function": legacy})
+
+    def proceed(self, index: int, text: str, *, custom: bool) -> ToolCallDelta:
+        """Read more arguments of a call that was reported."""
+        call = self._last = self._by_index[index]
+        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
+        number = call.number or 0
+        return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
+
+    def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
+        kind = kind_of_call(fragment)
+        custom, payload = kind == "custom", as_object(fragment.get(kind))
+        name = string(payload.get("name"))
+        text = _format_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
+        call = self._last = self._find_call(fragment.get("index"), string(fragment.get("id")), name)
+        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
+        if call.number is not None:
+            if text:
+                yield ToolCallDelta(
+                    self._lane, None, call_index=call.number, arguments=text, custom=custom
+                )
+            return
+        call.custom = call.custom or custom
+        call.waiting.append(text)
+        call.room_left -= len(text)
+        if name or call.room_left < 0:
+            yield self._report(call, name)
+
+    def _report(self, call: _ReadCall, name: str) -> ToolCallDelta:
+        call.number = self.count
+        self._reported.append(call)
+        arguments, call.waiting = "".join(call.waiting), []
+        return ToolCallDelta(
+            self._lane,
+            None,
+            call_index=call.number,
+            id=call.id,
+            name=name,
+            arguments=arguments,
+            custom=call.custom,
+        )
+
+    def _find_call(self, index: Any, identity: str, name: str) -> _ReadCall:
+        known = self._last if not (identity or name) else self._by_id.get(identity)
+        if isinstance(index, int):
+            known = self._by_index.get(index)
+            if known is not None and name and identity and known.id not in ("", identity):
+                known = None
+        if known is None:
+            known = _ReadCall(identity)
+            self._calls.append(known)
+        known.id = known.id or identity
+        if identity:
+            self._by_id[identity] = known
+        if isinstance(index, int):
+            self._by_index[index] = known
+        return known
+
+
+def _stop_sequence(choice: Json) -> str:
+    return next(filter(None, (string(choice.get(name)) for name in STOP_SEQUENCE_FIELDS)), "")
+
+
+def _format_arguments(arguments: Any) -> str:
+    """Return arguments as JSON text; some servers give them as an object."""
+    return dumps(arguments).decode() if isinstance(arguments, dict) else string(arguments)

@@ -7,7 +7,8 @@ A delta and a message have the same fields, so the same functions read both. The
 `reasoning`            vLLM, Ollama, Groq, Cerebras, OpenRouter, Together
 `reasoning_details`    OpenRouter, MiniMax: a list of `reasoning.text`, `.summary`, `.encrypted`
 `thinking_blocks`      LiteLLM: a list of `thinking` (with signature) and `redacted_thinking`
-`content`              Mistral: a list with `thinking` chunks in it; else inline tags (apis/tags)
+`content`              Mistral: a list with `thinking` chunks in it; else inline tags (apis/tags),
+                       in a text or in the text chunks of a list
 =====================  ===========================================================================
 
 The plain text fields are those that the rows of `providers/catalog.py` name. Which of them hold raw
@@ -16,13 +17,22 @@ reasoning and summaries in what a client gets, `FieldLayout` decides.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display
 from abridge.apis.json import objects, string
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
+from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile, ReasoningPlace
+from abridge.stages.hidden_thinking import ThinkingFilter
+from abridge.stages.tags import TagPiece, TagSplitter, may_have_tags
+
+REASONING_ITEM = 0
+"""The number of a choice's only reasoning item."""
 
 DEFAULT_FIELD = "reasoning_content"
 """The text field for a summary, or for reasoning that had no field of its own."""
@@ -230,6 +240,199 @@ def trusts_summaries(profile: Profile, display: Display) -> bool:
     return profile.makes_summaries or not display.hides_raw
 
 
+def replace_reasoning(message: Json, fields: Json) -> Json:
+    """Return a delta or a message with its reasoning replaced by these fields."""
+    others = {
+        key: value
+        for key, value in message.items()
+        if key in LIST_FIELDS or not is_reasoning_field(key, value)
+    }
+    if isinstance(others.get("content"), list):
+        others["content"] = without_thinking_chunks(others["content"]) or None
+    return {**{key: value for key, value in fields.items() if value}, **others}
+
+
+# Opaque state
+
+
+class StateEntry(NamedTuple):
+    """An entry of a list of reasoning."""
+
+    text: str
+    data: str  # the opaque state; empty if the entry has none
+    signs: bool  # the state is a signature of the text
+
+
+def read_state(message: Json) -> list[StateEntry]:
+    """Read the entries of a list that holds opaque state; empty if no list does.
+
+    `thinking_blocks` takes precedence over `reasoning_details`.
+    """
+    found = (
+        [_read_entry(entry) for entry in objects(message.get(name))]
+        for name in reversed(LIST_FIELDS)
+    )
+    return next((entries for entries in found if any(entry.data for entry in entries)), [])
+
+
+def _read_entry(entry: Json) -> StateEntry:
+    if string(entry.get("type")) in ("redacted_thinking", "reasoning.encrypted"):
+        return StateEntry("", string(entry.get("data")), signs=False)
+    text = next(filter(None, map(string, map(entry.get, ("thinking", "text", "summary")))), "")
+    return StateEntry(text, string(entry.get("signature")), signs=True)
+
+
+# Inline reasoning, between tags
+
+
+@dataclass(slots=True)
+class InlineSplit:
+    """A content split into inline reasoning and the rest."""
+
+    raw: str
+    content: Any
+    in_block: bool  # some of it was inside a block, if only the tags
+
+    def is_text_of(self, contents: Iterable[Any]) -> bool:
+        """Return whether this is the text of these contents, unchanged."""
+        text = "".join(map(read_answer_text, contents))
+        return not self.in_block and read_answer_text(self.content) == text
+
+
+def split_delta(
+    delta: Json, splitter: TagSplitter, *, is_last: bool, gives_up: bool = False
+) -> InlineSplit | None:
+    """Split the content of a choice's next delta; None if it stays as it is. With `gives_up`, text
+    that is held back becomes no block any more."""
+    content = delta.get("content")
+    if splitter.is_answering:
+        return None
+    interrupted = gives_up or any(delta.get(key) for key in ANSWER_FIELDS[1:])
+    if not (content or is_last or interrupted):
+        return None
+    in_block = splitter.is_inside
+    raw, rest = split_content(content, splitter)
+    if is_last or interrupted:
+        raw, rest = append_held(raw, rest, splitter.end() if is_last else splitter.interrupt())
+    in_block = bool(raw) or in_block or splitter.is_inside
+    if not in_block and rest == content:
+        return None
+    return InlineSplit(raw, rest, in_block)
+
+
+def is_plain(content: Any) -> bool:
+    """Return whether a content is nothing, or a text of which all is the answer, whatever its
+    message holds, unless the prompt's template opened a block."""
+    return content is None or (isinstance(content, str) and not may_have_tags(content))
+
+
+def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
+    """Split a whole content into reasoning and the rest.
+
+    With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
+    """
+    prefilled = profile.prefilled and no_field
+    if content is None or (is_plain(content) and not prefilled):
+        return "", content  # the usual case
+    splitter = TagSplitter(profile.tags, prefilled=prefilled)
+    raw, rest = split_content(content, splitter)
+    return append_held(raw, rest, splitter.end())
+
+
+def observe(message: Json, profile: Profile) -> Observation:
+    """Return what a whole message shows of where its provider puts reasoning."""
+    place, text = find_reasoning_place(message), string(message.get("content"))
+    if place is not None or not text:
+        return Observation(place)
+    if TagSplitter(profile.tags, prefilled=profile.prefilled).has_reasoning(text):
+        return Observation("tags")
+    return Observation(unopened_tags=int(_has_unopened_block(text, profile)))
+
+
+def _has_unopened_block(text: str, profile: Profile) -> bool:
+    """Return whether a text closes a block that nothing opened, on a separate line and not in code.
+
+    That happens when the prompt's template opens the block and no server parses it.
+    """
+    for tag in profile.tags[:1]:
+        head, closing, rest = text.partition(tag.closing)
+        on_separate_line = bool(closing) and head.endswith("\n") and rest.startswith("\n")
+        return on_separate_line and tag.opening not in head and head.count("```") % 2 == 0
+    return False
+
+
+def split_content(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple[str, Any]:
+    """Split the next content of a stream into reasoning and the rest."""
+    if isinstance(content, str):
+        return _join_pieces(splitter.feed(content))
+    if not isinstance(content, list):
+        return "", content
+    reasoning, rest = "", []
+    for chunk in content:
+        if not is_text_chunk(chunk):
+            rest.append(chunk)
+            continue
+        raw, text = _join_pieces(splitter.feed(chunk["text"]))
+        reasoning += raw
+        if text == chunk["text"]:
+            rest.append(chunk)
+        elif text:
+            rest.append({**chunk, "text": text})
+    return reasoning, rest
+
+
+def split_parts(parts: list[Any], thinking: ThinkingFilter) -> tuple[str, list[Any]]:
+    """Split the last parts of a content into reasoning and the rest, each part in its place.
+
+    Parts of which no text is left are left out.
+    """
+    text = "".join(part["text"] for part in parts if is_text_chunk(part))
+    pieces = [*thinking.feed(text), *thinking.end()]
+    shown, rest = iter(_mark_shown(text, pieces)), []
+    for part in parts:
+        kept = "".join(compress(part["text"], shown)) if is_text_chunk(part) else None
+        if kept is None or kept == part["text"]:
+            rest.append(part)
+        elif kept:
+            rest.append({**part, "text": kept})
+    return _join_pieces(pieces)[0], rest
+
+
+def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
+    """Mark the characters of a text that are shown: the pieces of it follow each other there."""
+    marks, position = bytearray(len(text)), 0
+    for kind, piece in pieces:
+        found = piece.strip() if kind == "raw" else piece  # blanks may have been added to it
+        start = text.find(found, position)
+        if start >= 0:
+            position = start + len(found)
+            marks[start:position] = bytes([kind == "text"]) * len(found)
+    return marks
+
+
+def append_held(raw: str, content: Any, held: Iterable[TagPiece]) -> tuple[str, Any]:
+    """Append what a splitter had held back."""
+    more, text = _join_pieces(held)
+    if not text:
+        return raw + more, content
+    if isinstance(content, list):
+        return raw + more, [*content, {"type": "text", "text": text}]
+    return raw + more, string(content) + text
+
+
+def _join_pieces(pieces: Iterable[TagPiece]) -> tuple[str, str]:
+    raw = text = ""
+    for piece in pieces:
+        if piece.kind == "raw":
+            raw += piece.text
+        else:
+            text += piece.text
+    return raw, text
+
+
+# What a client gets
+
+
 class FieldLayout:
     """Choose fields by the display; `upstream` is the field in which upstream put its reasoning."""
 
@@ -258,15 +461,3 @@ class FieldLayout:
     def build_summary_detail(self, text: str, part: int) -> Json:
         index = part + 1 if self._display.show_raw else part
         return {"type": "reasoning.summary", "summary": text, "index": index}
-
-
-def replace_reasoning(message: Json, fields: Json) -> Json:
-    """Return a delta or a message with its reasoning replaced by these fields."""
-    others = {
-        key: value
-        for key, value in message.items()
-        if key in LIST_FIELDS or not is_reasoning_field(key, value)
-    }
-    if isinstance(others.get("content"), list):
-        others["content"] = without_thinking_chunks(others["content"]) or None
-    return {**{key: value for key, value in fields.items() if value}, **others}

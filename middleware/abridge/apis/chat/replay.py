@@ -11,12 +11,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
-from abridge.apis.chat.inline import is_plain, split_inline
 from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
     REASONING_FIELDS,
     find_thinking_chunks,
+    is_plain,
     read_chunk_text,
+    split_inline,
     without_thinking_chunks,
 )
 from abridge.apis.json import string

@@ -1,0 +1,425 @@
+"""The chunks of a stream: what every one repeats, what some lack, and what they add up to.
+
+Some servers leave out required fields. Gemini omits the index of tool calls, small servers the
+index of choices, the role and the type of calls. xAI, Z.ai and Cerebras leave `finish_reason` out
+until the end, and OpenRouter repeats it beside the usage. Strict clients ignore anything without
+`"object": "chat.completion.chunk"`, and fail where another of these fields is missing.
+
+OpenAI annotates a message with its sources: `{"type": "url_citation", "url_citation": {"url",
+"title", "start_index", "end_index"}}`. OpenRouter adds the source's words as `content`, and says 0
+to 0 where it knows no passage (openrouter.ai: features/web-search). Perplexity lists addresses
+beside the choices, as `citations`, and more of them as `search_results` (docs.perplexity.ai:
+api-reference/chat-completions-post).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import defaultdict
+from operator import is_not
+from typing import Any
+
+from abridge.apis import sse
+from abridge.apis.chat.errors import read_finish_error
+from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
+from abridge.apis.json import as_object, dumps, objects, string
+from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
+from abridge.apis.openai import mint_id
+from abridge.apis.usage import as_count
+from abridge.core.conversation import Json
+from abridge.core.events import CitationDelta
+from abridge.providers.catalog import TEXT_FIELDS
+
+DONE_FRAME = b"data: [DONE]\n\n"
+
+CHUNK_OBJECT = "chat.completion.chunk"
+
+MAX_CHOICES = 128  # the API's upper bound on `n`
+
+HEADER_FIELDS = (
+    *("id", "object", "created", "model", "system_fingerprint", "service_tier"),
+    "provider",  # OpenRouter
+)
+"""Fields that every chunk of a response repeats."""
+
+_PLAIN_FIELDS = frozenset({*HEADER_FIELDS, *PADDING_FIELDS, "choices", "usage"})
+
+REQUIRED_HEADER = frozenset({"id", "created", "model"})
+
+STRING_FIELDS = frozenset({"refusal", *TEXT_FIELDS})
+
+STATE_FIELD = "extra_content"
+"""The field for opaque state of an answer, and of each of its calls (Gemini)."""
+
+ARGUMENTS_FIELDS = {"function": "arguments", "custom": "input"}
+"""The kinds of tool call, and the field in which each has its arguments."""
+
+_BLANK = re.compile(r"\s*+")
+
+
+def encode_chunk(chunk: Json, *, obfuscate: bool) -> bytes:
+    """Encode a chunk that upstream did not send like this."""
+    return sse.encode_frame(dumps(obfuscate_chunk(chunk) if obfuscate else chunk))
+
+
+def get_header(chunk: Json) -> Json:
+    """Return the fields that every chunk of a response repeats."""
+    return {key: chunk[key] for key in HEADER_FIELDS if key in chunk}
+
+
+def has_other_fields(chunk: Json) -> bool:
+    """Return whether the chunk has fields besides its header, choices, usage and padding."""
+    return any(chunk[key] is not None for key in chunk.keys() - _PLAIN_FIELDS)
+
+
+def kind_of_call(call: Json) -> str:
+    """Return the kind of a call, or of a fragment of one.
+
+    Some gateways send both payloads and leave the one that does not apply empty.
+    """
+    custom = call.get("custom")
+    if not isinstance(custom, dict):
+        return "function"
+    applies = any(custom.values()) or not isinstance(call.get("function"), dict)
+    return "custom" if applies else "function"
+
+
+# What some lack
+
+
+class ChunkRepair:
+    """Repair the chunks of one response."""
+
+    def __init__(self) -> None:
+        self._counts_calls = False  # calls lacked their index
+        self._header: Json = {}
+        self._announced: set[int] = set()
+        self._finished: set[int] = set()
+        self._calls: dict[int, dict[str, int]] = {}
+
+    def repair(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
+        """Return a chunk with all that clients require, and its frame; the same if it lacks
+        nothing."""
+        if chunk.get("error"):
+            return chunk, frame
+        given = objects(chunk.get("choices"))
+        choices = list(map(self._complete_choice, given))
+        if _is_header_missing(chunk) or any(map(is_not, choices, given)):
+            chunk = self._complete_header({**chunk, "choices": choices})
+            frame = sse.encode_frame(dumps(chunk))
+        for choice in choices:
+            lane = get_index(choice)
+            self._announced.add(lane)
+            if choice.get("finish_reason"):
+                self._finished.add(lane)
+        return chunk, frame
+
+    def varies(self, field: str) -> bool:
+        """Return whether chunks that are alike in this field may be repaired in another way: an
+        index that is added counts the calls."""
+        return field == "tool_calls" and self._counts_calls
+
+    def _complete_header(self, chunk: Json) -> Json:
+        if not _has_content(chunk):
+            return chunk
+        given = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
+        self._header = {**(self._header or _make_header()), **given}
+        return {**self._header, **chunk, "object": CHUNK_OBJECT}
+
+    def _complete_choice(self, choice: Json) -> Json:
+        lane, delta, finish = get_index(choice), choice.get("delta"), self._get_finish(choice)
+        has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
+        if isinstance(delta, dict):
+            completed = self._complete_delta(lane, delta)
+            if completed is delta and has_finish and isinstance(choice.get("index"), int):
+                return choice
+            return {**choice, "index": lane, "delta": completed, "finish_reason": finish}
+        if "message" in choice:
+            return choice if has_finish else {"index": lane, **choice, "finish_reason": finish}
+        if not choice.get("finish_reason"):
+            return choice  # it says nothing
+        return {"index": lane, **choice, "delta": {}, "finish_reason": finish}
+
+    def _get_finish(self, choice: Json) -> Any:
+        """Return the finish reason that is to be said: null until the choice finishes, and once."""
+        reason = choice.get("finish_reason") or None
+        is_repeated = get_index(choice) in self._finished and read_finish_error(choice) is None
+        return None if is_repeated else reason
+
+    def _complete_delta(self, lane: int, delta: Json) -> Json:
+        if not delta.get("role") and lane not in self._announced:
+            delta = {**delta, "role": "assistant"}
+        calls = objects(delta.get("tool_calls"))
+        completed = [self._complete_call(lane, call) for call in calls]
+        return {**delta, "tool_calls": completed} if any(map(is_not, completed, calls)) else delta
+
+    def _complete_call(self, lane: int, call: Json) -> Json:
+        """Add the type to the fragment that begins a call; and to any its index: by its id, or the
+        last call's if it has none."""
+        known = self._calls.setdefault(lane, {})
+        if _begins_call(call) and not call.get("type"):
+            call = {**call, "type": kind_of_call(call)}
+        if isinstance(call.get("index"), int):
+            return call
+        self._counts_calls = True
+        function = call.get("function")
+        has_name = isinstance(function, dict) and bool(function.get("name"))
+        name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
+        number = known.setdefault(name, len(known)) if name else len(known) - 1
+        return {**call, "index": number}
+
+
+def _make_header() -> Json:
+    return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
+
+
+def _is_header_missing(chunk: Json) -> bool:
+    if not isinstance(chunk.get("choices"), list):
+        return bool(chunk.get("usage")) or chunk.get("object") == CHUNK_OBJECT
+    return _has_content(chunk) and not (
+        chunk.get("object") == CHUNK_OBJECT and chunk.keys() >= REQUIRED_HEADER
+    )
+
+
+def _has_content(chunk: Json) -> bool:
+    """Return whether it holds an answer or usage; Azure's filter results hold neither."""
+    has_delta = any(isinstance(choice.get("delta"), dict) for choice in objects(chunk["choices"]))
+    return has_delta or bool(chunk.get("usage"))
+
+
+def _begins_call(fragment: Json) -> bool:
+    payloads = map(as_object, map(fragment.get, ARGUMENTS_FIELDS))
+    return bool(fragment.get("id")) or any(payload.get("name") for payload in payloads)
+
+
+# What they add up to
+
+
+class _GrowingObject:
+    """An object whose strings grow. They stay in pieces: appending to a long string copies it."""
+
+    def __init__(self, fields: Json | None = None) -> None:
+        self.fields = dict(fields or {})
+        self.pieces: defaultdict[str, list[str]] = defaultdict(list)
+
+    def pop(self, key: str) -> str:
+        return "".join(self.pieces.pop(key, ()))
+
+    def fill(self, values: Json) -> None:
+        """Set each value that is not empty, where there is none yet."""
+        for key, value in values.items():
+            if value and not self.fields.get(key):
+                self.fields[key] = value
+
+    def as_dict(self) -> Json:
+        return {**self.fields, **{key: "".join(texts) for key, texts in self.pieces.items()}}
+
+
+class MessageAccumulator:
+    """Add up deltas. Past `limit` characters give up."""
+
+    def __init__(self, limit: int) -> None:
+        self._remaining = limit
+        self._fields = _GrowingObject({"role": "assistant"})
+        self._chunks: list[_GrowingObject] = []
+        self._entries: dict[str, list[_GrowingObject]] = {}
+        self._calls: dict[int, tuple[_GrowingObject, _GrowingObject]] = {}
+
+    @property
+    def is_complete(self) -> bool:
+        """False once the limit is passed."""
+        return self._remaining >= 0
+
+    def reserve(self, size: int) -> bool:
+        """Count what is kept elsewhere of the answer; return whether there is room for it."""
+        self._remaining -= size
+        return self.is_complete
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._calls)
+
+    @property
+    def has_cut_call(self) -> bool:
+        """Return whether a call is not known to be whole."""
+        return self.has_calls and not (self.is_complete and not has_cut_call(self.as_dict()))
+
+    def add(self, delta: Json) -> None:
+        for name, value in delta.items():
+            if not value:
+                continue
+            if name in STRING_FIELDS or name == "content":
+                self.append_text(name, value)
+            elif name in LIST_FIELDS:
+                for entry in objects(value):
+                    self._add_entry(self._entries.setdefault(name, []), entry)
+            elif name == "tool_calls":
+                for fragment in objects(value):
+                    self._add_call(fragment)
+            elif name == STATE_FIELD:
+                self._fields.fill({name: value})
+
+    def append_text(self, name: str, value: Any) -> None:
+        """Append to a text field of the message."""
+        if name == "content" and (self._chunks or not isinstance(value, str)):
+            self._add_content(value)
+        else:
+            self._append(self._fields, name, value)
+
+    def append_arguments(self, index: int, key: str, text: str) -> None:
+        """Append to the arguments of a call that has begun."""
+        self._append(self._calls[index][1], key, text)
+
+    def as_dict(self) -> Json:
+        message = self._fields.as_dict()
+        if self._chunks:
+            message["content"] = [_normalize_chunk(chunk.as_dict()) for chunk in self._chunks]
+        for name, entries in self._entries.items():
+            message[name] = [entry.as_dict() for entry in entries]
+        if self._calls:
+            calls = (call for _, call in sorted(self._calls.items()))
+            message["tool_calls"] = [
+                {**head, head["type"]: called.as_dict()}
+                for head, called in ((call.as_dict(), called) for call, called in calls)
+            ]
+        return message
+
+    def _append(self, growing: _GrowingObject, key: str, text: Any) -> None:
+        if isinstance(text, str) and text:
+            self._remaining -= len(text)
+            if self._remaining >= 0:
+                growing.pieces[key].append(text)
+
+    def _add_content(self, content: Any) -> None:
+        """Append content. Once a list comes, the text before it becomes a text chunk of it."""
+        chunks = objects([{"type": "text", "text": content}] if content else [])
+        if isinstance(content, list):
+            before = self._fields.pop("content")
+            chunks = [{"type": "text", "text": before}] if before else []
+            chunks += objects(content)
+        for chunk in chunks:
+            if not self._chunks or self._chunks[-1].fields.get("type") != chunk.get("type"):
+                self._chunks.append(_GrowingObject())
+            key = "thinking" if chunk.get("type") == "thinking" else "text"
+            self._append(self._chunks[-1], key, read_chunk_text(chunk) or chunk.get("text"))
+            self._chunks[-1].fill({name: chunk[name] for name in chunk if name != key})
+
+    def _add_entry(self, entries: list[_GrowingObject], entry: Json) -> None:
+        """Append to the last entry if this one continues it; entries of opaque state never do."""
+        kind = entry.get("type"), entry.get("index")
+        last = entries[-1].fields if entries else {}
+        if entry.get("data") or not entries or kind != (last.get("type"), last.get("index")):
+            entries.append(_GrowingObject({"type": entry.get("type")}))
+        for key, value in entry.items():
+            if key in ("text", "summary", "thinking"):
+                self._append(entries[-1], key, value)
+            else:
+                entries[-1].fill({key: value})
+                if key not in entries[-1].fields:
+                    entries[-1].fields[key] = value
+
+    def _number_without_index(self, fragment: Json, kind: str) -> int:
+        """Return the number of a call without an index: the last one's, unless another begins."""
+        begins = fragment.get("id") or as_object(fragment.get(kind)).get("name")
+        return len(self._calls) if begins or not self._calls else next(reversed(self._calls))
+
+    def _add_call(self, fragment: Json) -> None:
+        index = fragment.get("index")
+        kind = kind_of_call(fragment)
+        number = index if isinstance(index, int) else self._number_without_index(fragment, kind)
+        call, called = self._calls.setdefault(
+            number,
+            (
+                _GrowingObject({"type": kind}),
+                _GrowingObject({"name": "", ARGUMENTS_FIELDS[kind]: ""}),
+            ),
+        )
+        call.fill({key: fragment[key] for key in fragment.keys() - {"index", *ARGUMENTS_FIELDS}})
+        payload = fragment.get(kind)
+        if isinstance(payload, dict):
+            called.fill({"name": string(payload.get("name"))})
+            self._append(called, ARGUMENTS_FIELDS[kind], payload.get(ARGUMENTS_FIELDS[kind]))
+
+
+def has_cut_call(message: Json) -> bool:
+    """Return whether a call of a message lacks some of its arguments. One without any has none, as
+    some servers say it; of free text nobody can tell."""
+    calls = [as_object(call.get("function")) for call in objects(message.get("tool_calls"))]
+    calls.append(as_object(message.get("function_call")))
+    return not all(_is_json(string(call.get("arguments"))) for call in calls)
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a text is JSON: one value, or those of calls that a server does not tell
+    apart, one after the other."""
+    decoder, position = json.JSONDecoder(), 0
+    while (blank := _BLANK.match(text, position)) is not None and blank.end() < len(text):
+        try:
+            _, position = decoder.raw_decode(text, blank.end())
+        except (ValueError, RecursionError):
+            return False
+    return True
+
+
+def _normalize_chunk(chunk: Json) -> Json:
+    """Make a thinking chunk hold a list of text chunks, as docs.mistral.ai documents it."""
+    if chunk.get("type") == "thinking":
+        chunk["thinking"] = [{"type": "text", "text": string(chunk.get("thinking"))}]
+    return chunk
+
+
+# The sources of an answer
+
+
+def read_annotations(message: Json, lane: int) -> list[CitationDelta]:
+    """Read the sources that a message or a delta names. Some gateways write them flat."""
+    read = [
+        _read_annotation({**annotation, **as_object(annotation.get(kind))}, lane)
+        for annotation in objects(message.get("annotations"))
+        if (kind := string(annotation.get("type"))).endswith("_citation")
+    ]
+    return [citation for citation in read if citation.source]
+
+
+def _read_annotation(fields: Json, lane: int) -> CitationDelta:
+    return CitationDelta(
+        lane,
+        None,
+        url=string(fields.get("url")),
+        file_id=string(fields.get("file_id")),
+        title=string(fields.get("title")) or string(fields.get("filename")),
+        quote=string(fields.get("content")),
+        passage=read_passage(fields.get("start_index"), fields.get("end_index")),
+    )
+
+
+def read_passage(start: Any, end: Any) -> tuple[int, int] | None:
+    """Read a passage; None for an empty one at the beginning, as for one that is none."""
+    first, after = as_count(start), as_count(end)
+    return (first, after) if first is not None and after and first <= after else None
+
+
+def read_listed(body: Json, lane: int) -> list[CitationDelta]:
+    """Read the sources that are listed beside the choices, of a chunk or of a completion."""
+    listed, found = body.get("citations"), objects(body.get("search_results"))
+    titles = {string(result.get("url")): string(result.get("title")) for result in found}
+    urls = [url for url in listed if isinstance(url, str)] if isinstance(listed, list) else []
+    return [
+        CitationDelta(lane, None, url=url, title=titles.get(url, ""))
+        for url in filter(None, urls or titles)
+    ]
+
+
+def write_annotation(citation: CitationDelta, moved: int) -> Json:
+    """Write a source. The passage begins so many characters later in the client's text.
+
+    There is no other type, and strict clients refuse any (AI SDK): a file's id stands in the place
+    of the address.
+    """
+    start, end = citation.passage_after(-moved, sys.maxsize)
+    fields = {"url": citation.source, "title": citation.title}
+    quote = {"content": citation.quote} if citation.quote else {}
+    place = {"start_index": start, "end_index": end}
+    return {"type": "url_citation", "url_citation": {**fields, **place, **quote}}
