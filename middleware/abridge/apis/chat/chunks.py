@@ -1,9 +1,4 @@
-"""The chunks of a stream: what every one repeats, what some lack, and what they add up to.
-
-Some servers leave out required fields. Gemini omits the index of tool calls, small servers the
-index of choices, the role and the type of calls. xAI, Z.ai and Cerebras leave `finish_reason` out
-until the end, and OpenRouter repeats it beside the usage. Strict clients ignore anything without
-`"object": "chat.completion.chunk"`, and fail where another of these fields is missing.
+"""The chunks of a stream: what every one repeats, what they add up to, and the sources they name.
 
 OpenAI annotates a message with its sources: `{"type": "url_citation", "url_citation": {"url",
 "title", "start_index", "end_index"}}`. OpenRouter adds the source's words as `content`, and says 0
@@ -18,15 +13,12 @@ import json
 import re
 import sys
 from collections import defaultdict
-from operator import is_not
 from typing import Any
 
 from abridge.apis import sse
-from abridge.apis.chat.errors import read_finish_error
-from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
+from abridge.apis.chat.reasoning import LIST_FIELDS, read_chunk_text
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
-from abridge.apis.openai import mint_id
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
 from abridge.core.events import CitationDelta
@@ -45,8 +37,6 @@ HEADER_FIELDS = (
 """Fields that every chunk of a response repeats."""
 
 _PLAIN_FIELDS = frozenset({*HEADER_FIELDS, *PADDING_FIELDS, "choices", "usage"})
-
-REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
 STRING_FIELDS = frozenset({"refusal", *TEXT_FIELDS})
 
@@ -84,117 +74,6 @@ def kind_of_call(call: Json) -> str:
         return "function"
     applies = any(custom.values()) or not isinstance(call.get("function"), dict)
     return "custom" if applies else "function"
-
-
-# What some lack
-
-
-class ChunkRepair:
-    """Repair the chunks of one response."""
-
-    def __init__(self) -> None:
-        self._counts_calls = False  # calls lacked their index
-        self._header: Json = {}
-        self._announced: set[int] = set()
-        self._finished: set[int] = set()
-        self._calls: dict[int, dict[str, int]] = {}
-
-    def repair(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
-        """Return a chunk with all that clients require, and its frame; the same if it lacks
-        nothing."""
-        if chunk.get("error"):
-            return chunk, frame
-        given = objects(chunk.get("choices"))
-        choices = list(map(self._complete_choice, given))
-        if _is_header_missing(chunk) or any(map(is_not, choices, given)):
-            chunk = self._complete_header({**chunk, "choices": choices})
-            frame = sse.encode_frame(dumps(chunk))
-        for choice in choices:
-            lane = get_index(choice)
-            self._announced.add(lane)
-            if choice.get("finish_reason"):
-                self._finished.add(lane)
-        return chunk, frame
-
-    def varies(self, field: str) -> bool:
-        """Return whether chunks that are alike in this field may be repaired in another way: an
-        index that is added counts the calls."""
-        return field == "tool_calls" and self._counts_calls
-
-    def _complete_header(self, chunk: Json) -> Json:
-        if not _has_content(chunk):
-            return chunk
-        given = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
-        self._header = {**(self._header or _make_header()), **given}
-        return {**self._header, **chunk, "object": CHUNK_OBJECT}
-
-    def _complete_choice(self, choice: Json) -> Json:
-        lane, delta, finish = get_index(choice), choice.get("delta"), self._get_finish(choice)
-        has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
-        if isinstance(delta, dict):
-            completed = self._complete_delta(lane, delta)
-            if completed is delta and has_finish and isinstance(choice.get("index"), int):
-                return choice
-            return {**choice, "index": lane, "delta": completed, "finish_reason": finish}
-        if "message" in choice:
-            return choice if has_finish else {"index": lane, **choice, "finish_reason": finish}
-        if not choice.get("finish_reason"):
-            return choice  # it says nothing
-        return {"index": lane, **choice, "delta": {}, "finish_reason": finish}
-
-    def _get_finish(self, choice: Json) -> Any:
-        """Return the finish reason that is to be said: null until the choice finishes, and once."""
-        reason = choice.get("finish_reason") or None
-        is_repeated = get_index(choice) in self._finished and read_finish_error(choice) is None
-        return None if is_repeated else reason
-
-    def _complete_delta(self, lane: int, delta: Json) -> Json:
-        if not delta.get("role") and lane not in self._announced:
-            delta = {**delta, "role": "assistant"}
-        calls = objects(delta.get("tool_calls"))
-        completed = [self._complete_call(lane, call) for call in calls]
-        return {**delta, "tool_calls": completed} if any(map(is_not, completed, calls)) else delta
-
-    def _complete_call(self, lane: int, call: Json) -> Json:
-        """Add the type to the fragment that begins a call; and to any its index: by its id, or the
-        last call's if it has none."""
-        known = self._calls.setdefault(lane, {})
-        if _begins_call(call) and not call.get("type"):
-            call = {**call, "type": kind_of_call(call)}
-        if isinstance(call.get("index"), int):
-            return call
-        self._counts_calls = True
-        function = call.get("function")
-        has_name = isinstance(function, dict) and bool(function.get("name"))
-        name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
-        number = known.setdefault(name, len(known)) if name else len(known) - 1
-        return {**call, "index": number}
-
-
-def _make_header() -> Json:
-    return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
-
-
-def _is_header_missing(chunk: Json) -> bool:
-    if not isinstance(chunk.get("choices"), list):
-        return bool(chunk.get("usage")) or chunk.get("object") == CHUNK_OBJECT
-    return _has_content(chunk) and not (
-        chunk.get("object") == CHUNK_OBJECT and chunk.keys() >= REQUIRED_HEADER
-    )
-
-
-def _has_content(chunk: Json) -> bool:
-    """Return whether it holds an answer or usage; Azure's filter results hold neither."""
-    has_delta = any(isinstance(choice.get("delta"), dict) for choice in objects(chunk["choices"]))
-    return has_delta or bool(chunk.get("usage"))
-
-
-def _begins_call(fragment: Json) -> bool:
-    payloads = map(as_object, map(fragment.get, ARGUMENTS_FIELDS))
-    return bool(fragment.get("id")) or any(payload.get("name") for payload in payloads)
-
-
-# What they add up to
 
 
 class _GrowingObject:

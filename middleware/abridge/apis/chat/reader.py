@@ -1,7 +1,13 @@
 """Read Chat Completions, the chunks of a stream or a whole completion, into events.
 
-A chunk is completed where it goes on (`chunks.py`), and rebuilt where raw reasoning is hidden
-(`shapes.py`). Each of its choices is read into pieces, each of which is an event and what of the
+Some servers leave out required fields. Gemini omits the index of tool calls, small servers the
+index of choices, the role and the type of calls. xAI, Z.ai and Cerebras leave `finish_reason` out
+until the end, and OpenRouter repeats it beside the usage. Strict clients ignore anything without
+`"object": "chat.completion.chunk"`, and fail where another of these fields is missing. So a chunk
+that goes on is completed first. Where raw reasoning is hidden, it is rebuilt from what is known
+(`shapes.py`).
+
+Each of its choices is read into pieces, each of which is an event and what of the
 choice goes into its frame. For a client of this API an event carries that frame, which is
 upstream's wherever a chunk says just this. For a client of another API there are no frames: instead
 events say in detail what would stand in them, and those that only carry a frame are left out.
@@ -18,14 +24,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import is_not
 from typing import Any, NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
     ARGUMENTS_FIELDS,
+    CHUNK_OBJECT,
     DONE_FRAME,
     MAX_CHOICES,
-    ChunkRepair,
     MessageAccumulator,
     encode_chunk,
     get_header,
@@ -74,7 +81,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.openai import error_in
+from abridge.apis.openai import error_in, mint_id
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -107,6 +114,8 @@ from abridge.stages.tags import MAX_LEADING_BLANKS, TagSplitter
 
 FIRST_CHOICE = 0
 """The choice that the sources are of which are listed beside all choices."""
+
+REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
 MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
 """Deltas held back with text that may yet become a block. A tag and the blank before it have no
@@ -170,7 +179,7 @@ class ChatReader:
         self._choices: dict[int, ChoiceReader] = {}
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
-        self._repair = ChunkRepair()
+        self._header: Json = {}  # what is required of it, of the last chunk that was completed
         self._rebuilder = CompletionRebuilder() if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
@@ -275,7 +284,7 @@ class ChatReader:
         if rebuilder is not None:
             dropped, chunk = rebuilder.drops.count, rebuilder.arrange_chunk(chunk)
         if carried is not None:
-            chunk, carried = self._repair.repair(chunk, carried)
+            chunk, carried = self._complete(chunk, carried)
         originals = objects(chunk.get("choices"))
         if rebuilder is not None:
             rebuilt = rebuilder.rebuild_chunk(chunk)
@@ -308,12 +317,28 @@ class ChatReader:
 
     def _learn(self, found: Continuation, frame: bytes, written: bytes | None) -> None:
         """Learn the pattern of a frame, of which this was written."""
-        if self._repair.varies(found.field):
-            return
         reader = self._choices[found.lane]
+        if found.field == "tool_calls" and reader.counts_calls:
+            return
         accepts = None if found.is_reasoning else reader.accepts
         proceed = partial(reader.proceed, found)
         self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
+
+    def _complete(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
+        """Return a chunk with all that clients require, and its frame; the same if it lacks
+        nothing."""
+        if chunk.get("error"):
+            return chunk, frame
+        given = objects(chunk.get("choices"))
+        choices = [self._get_choice(get_index(choice)).complete(choice) for choice in given]
+        if not (_is_header_missing(chunk, given) or any(map(is_not, choices, given))):
+            return chunk, frame
+        chunk = {**chunk, "choices": choices}
+        if _has_content(chunk, choices):
+            said = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
+            self._header = {**(self._header or _make_header()), **said}
+            chunk = {**self._header, **chunk, "object": CHUNK_OBJECT}
+        return chunk, sse.encode_frame(dumps(chunk))
 
     def _read_parsed(
         self, chunk: Json, carried: bytes | None, originals: list[Json]
@@ -363,16 +388,15 @@ class ChatReader:
         self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         choices = objects(chunk.get("choices"))
-        recorded = dict(zip(map(id, choices), originals or choices, strict=True))
-        choices.sort(key=get_index)
+        pairs = zip(choices, originals or choices, strict=True)
         usage = CHAT_USAGE.read(chunk.get("usage"))
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
         pieces: list[ChunkPiece] = []
-        for choice in choices:
+        for choice, original in sorted(pairs, key=lambda pair: get_index(pair[0])):
             reader = self._get_choice(get_index(choice))
             pieces += self._announce_before(reader.lane)
-            reader.message.add(get_delta(recorded[id(choice)]))
+            reader.message.add(get_delta(original))
             for part in reader.without_thinking(choice):
                 pieces += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
@@ -571,6 +595,25 @@ def _find_arguments(lane: int, calls: Any) -> Continuation | None:
     return Continuation(lane, "tool_calls", key, text, fragment["index"], is_bare=False)
 
 
+def _make_header() -> Json:
+    return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
+
+
+def _is_header_missing(chunk: Json, choices: list[Json]) -> bool:
+    if not isinstance(chunk.get("choices"), list):
+        return bool(chunk.get("usage")) or chunk.get("object") == CHUNK_OBJECT
+    return _has_content(chunk, choices) and not (
+        chunk.get("object") == CHUNK_OBJECT and chunk.keys() >= REQUIRED_HEADER
+    )
+
+
+def _has_content(chunk: Json, choices: list[Json]) -> bool:
+    """Return whether it holds an answer or usage; Azure's filter results hold neither."""
+    return bool(chunk.get("usage")) or any(
+        isinstance(choice.get("delta"), dict) for choice in choices
+    )
+
+
 def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
     choices = objects(chunk.get("choices"))
     return list(map(id, piece.choices or ())) == list(map(id, choices))
@@ -618,6 +661,9 @@ class ChoiceReader:
         self.announced = False
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open
+        self.counts_calls = False
+        """Calls lacked their index, so that chunks which are alike may be completed otherwise."""
+        self._call_numbers: dict[str, int] = {}  # of calls without an index
         self._shows_raw = display.show_raw
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
@@ -664,6 +710,50 @@ class ChoiceReader:
         """End the stretch of reasoning, if one is open."""
         was_open, self.reasoning_open = self.reasoning_open, False
         return [ChunkPiece(ReasoningEnded(self.lane, None, REASONING_ITEM))] if was_open else []
+
+    # What a choice lacks
+
+    def complete(self, choice: Json) -> Json:
+        """Return a choice with all that clients require; the same object if it lacks nothing."""
+        delta, finish = choice.get("delta"), self._get_finish(choice)
+        has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
+        if isinstance(delta, dict):
+            completed = self._complete_delta(delta)
+            if completed is delta and has_finish and isinstance(choice.get("index"), int):
+                return choice
+            return {**choice, "index": self.lane, "delta": completed, "finish_reason": finish}
+        if "message" in choice:
+            return choice if has_finish else {"index": self.lane, **choice, "finish_reason": finish}
+        if not choice.get("finish_reason"):
+            return choice  # it says nothing
+        return {"index": self.lane, **choice, "delta": {}, "finish_reason": finish}
+
+    def _get_finish(self, choice: Json) -> Any:
+        """Return the finish reason that is to be said: null until the choice finishes, and once."""
+        reason = choice.get("finish_reason") or None
+        return None if self.finished and read_finish_error(choice) is None else reason
+
+    def _complete_delta(self, delta: Json) -> Json:
+        if not (delta.get("role") or self.announced):
+            delta = {**delta, "role": "assistant"}
+        calls = objects(delta.get("tool_calls"))
+        completed = list(map(self._complete_call, calls))
+        return {**delta, "tool_calls": completed} if any(map(is_not, completed, calls)) else delta
+
+    def _complete_call(self, call: Json) -> Json:
+        """Add the type to the fragment that begins a call; and to any its index: by its id, or the
+        last call's if it has none."""
+        payloads = [as_object(call.get(kind)) for kind in ARGUMENTS_FIELDS]
+        begins = call.get("id") or any(payload.get("name") for payload in payloads)
+        if begins and not call.get("type"):
+            call = {**call, "type": kind_of_call(call)}
+        if isinstance(call.get("index"), int):
+            return call
+        self.counts_calls, known = True, self._call_numbers
+        has_name = bool(as_object(call.get("function")).get("name"))
+        name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
+        number = known.setdefault(name, len(known)) if name else len(known) - 1
+        return {**call, "index": number}
 
     # Chunks that only continue
 
