@@ -76,6 +76,28 @@ def kind_of_call(call: Json) -> str:
     return "custom" if applies else "function"
 
 
+class CallNumbers:
+    """Tells which call of a choice a fragment is of: that of its index; without one (Gemini) that
+    of its id; else the last, unless it names a function, which begins another."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, int] = {}
+        self._last = -1
+        self._next = 0
+
+    def find(self, index: Any, identity: str, name: str) -> int:
+        if isinstance(index, int):
+            number = index
+        elif identity or name or self._last < 0:
+            number = self._by_id.get(identity, self._next)
+        else:
+            number = self._last
+        self._last, self._next = number, max(self._next, number + 1)
+        if identity:
+            self._by_id[identity] = number
+        return number
+
+
 class _GrowingObject:
     """An object whose strings grow. They stay in pieces: appending to a long string copies it."""
 
@@ -97,7 +119,8 @@ class _GrowingObject:
 
 
 class MessageAccumulator:
-    """Add up deltas. Past `limit` characters give up."""
+    """Add up deltas, in which each fragment of a call has its index. Past `limit` characters give
+    up."""
 
     def __init__(self, limit: int) -> None:
         self._remaining = limit
@@ -199,17 +222,10 @@ class MessageAccumulator:
                 if key not in entries[-1].fields:
                     entries[-1].fields[key] = value
 
-    def _number_without_index(self, fragment: Json, kind: str) -> int:
-        """Return the number of a call without an index: the last one's, unless another begins."""
-        begins = fragment.get("id") or as_object(fragment.get(kind)).get("name")
-        return len(self._calls) if begins or not self._calls else next(reversed(self._calls))
-
     def _add_call(self, fragment: Json) -> None:
-        index = fragment.get("index")
         kind = kind_of_call(fragment)
-        number = index if isinstance(index, int) else self._number_without_index(fragment, kind)
         call, called = self._calls.setdefault(
-            number,
+            fragment["index"],
             (
                 _GrowingObject({"type": kind}),
                 _GrowingObject({"name": "", ARGUMENTS_FIELDS[kind]: ""}),

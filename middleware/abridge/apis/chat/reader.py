@@ -4,8 +4,7 @@ Some servers leave out required fields. Gemini omits the index of tool calls, sm
 index of choices, the role and the type of calls. xAI, Z.ai and Cerebras leave `finish_reason` out
 until the end, and OpenRouter repeats it beside the usage. Strict clients ignore anything without
 `"object": "chat.completion.chunk"`, and fail where another of these fields is missing. So a chunk
-that goes on is completed first. Where raw reasoning is hidden, it is rebuilt from what is known
-(`shapes.py`).
+is completed first. Where raw reasoning is hidden, it is rebuilt from what is known (`shapes.py`).
 
 Each of its choices is read into pieces, each of which is an event and what of the
 choice goes into its frame. For a client of this API an event carries that frame, which is
@@ -33,6 +32,7 @@ from abridge.apis.chat.chunks import (
     CHUNK_OBJECT,
     DONE_FRAME,
     MAX_CHOICES,
+    CallNumbers,
     MessageAccumulator,
     encode_chunk,
     get_header,
@@ -120,6 +120,9 @@ REQUIRED_HEADER = frozenset({"id", "created", "model"})
 MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
 """Deltas held back with text that may yet become a block. A tag and the blank before it have no
 more characters: deltas beyond that hold no text."""
+
+LEGACY_CALL = -1
+"""The index of the only call that `function_call` has, which `tool_calls` replaced."""
 
 MAX_NAMELESS = 1 << 16
 """Characters of arguments for which a call waits for its name."""
@@ -283,8 +286,7 @@ class ChatReader:
         dropped = 0
         if rebuilder is not None:
             dropped, chunk = rebuilder.drops.count, rebuilder.arrange_chunk(chunk)
-        if carried is not None:
-            chunk, carried = self._complete(chunk, carried)
+        chunk, carried = self._complete(chunk, carried)
         originals = objects(chunk.get("choices"))
         if rebuilder is not None:
             rebuilt = rebuilder.rebuild_chunk(chunk)
@@ -324,16 +326,19 @@ class ChatReader:
         proceed = partial(reader.proceed, found)
         self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
 
-    def _complete(self, chunk: Json, frame: bytes) -> tuple[Json, bytes]:
-        """Return a chunk with all that clients require, and its frame; the same if it lacks
+    def _complete(self, chunk: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
+        """Return a chunk with all that it must have, and its frame; the same if it lacks
         nothing."""
         if chunk.get("error"):
             return chunk, frame
         given = objects(chunk.get("choices"))
         choices = [self._get_choice(get_index(choice)).complete(choice) for choice in given]
-        if not (_is_header_missing(chunk, given) or any(map(is_not, choices, given))):
+        lacks_header = frame is not None and _is_header_missing(chunk, given)
+        if not (lacks_header or any(map(is_not, choices, given))):
             return chunk, frame
         chunk = {**chunk, "choices": choices}
+        if frame is None:
+            return chunk, None
         if _has_content(chunk, choices):
             said = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
             self._header = {**(self._header or _make_header()), **said}
@@ -455,7 +460,7 @@ class ChatReader:
             is_cut = has_cut_call(self._messages.get(reader.lane, {}))
             events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
         finish = choice.get("finish_reason") or "stop"
-        delta_choice = {**others, "delta": message, "finish_reason": finish}
+        delta_choice = reader.complete({**others, "delta": message, "finish_reason": finish})
         return [*events, *(piece.event for piece in self._read_choice(reader, delta_choice))]
 
     def _make_events(
@@ -663,7 +668,7 @@ class ChoiceReader:
         self.reasoning_open = False  # a stretch of reasoning is open
         self.counts_calls = False
         """Calls lacked their index, so that chunks which are alike may be completed otherwise."""
-        self._call_numbers: dict[str, int] = {}  # of calls without an index
+        self._call_numbers = CallNumbers()
         self._shows_raw = display.show_raw
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
@@ -714,7 +719,7 @@ class ChoiceReader:
     # What a choice lacks
 
     def complete(self, choice: Json) -> Json:
-        """Return a choice with all that clients require; the same object if it lacks nothing."""
+        """Return a choice with all that it must have; the same object if it lacks nothing."""
         delta, finish = choice.get("delta"), self._get_finish(choice)
         has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
         if isinstance(delta, dict):
@@ -741,18 +746,15 @@ class ChoiceReader:
         return {**delta, "tool_calls": completed} if any(map(is_not, completed, calls)) else delta
 
     def _complete_call(self, call: Json) -> Json:
-        """Add the type to the fragment that begins a call; and to any its index: by its id, or the
-        last call's if it has none."""
-        payloads = [as_object(call.get(kind)) for kind in ARGUMENTS_FIELDS]
-        begins = call.get("id") or any(payload.get("name") for payload in payloads)
-        if begins and not call.get("type"):
-            call = {**call, "type": kind_of_call(call)}
-        if isinstance(call.get("index"), int):
+        """Add the type to the fragment that begins a call, and to any its index."""
+        kind, index, identity = kind_of_call(call), call.get("index"), string(call.get("id"))
+        name = string(as_object(call.get(kind)).get("name"))
+        if (identity or name) and not call.get("type"):
+            call = {**call, "type": kind}
+        number = self._call_numbers.find(index, identity, name)
+        if isinstance(index, int):
             return call
-        self.counts_calls, known = True, self._call_numbers
-        has_name = bool(as_object(call.get("function")).get("name"))
-        name = string(call.get("id")) or (f"call {len(known)}" if has_name or not known else "")
-        number = known.setdefault(name, len(known)) if name else len(known) - 1
+        self.counts_calls = True
         return {**call, "index": number}
 
     # Chunks that only continue
@@ -1218,18 +1220,12 @@ class _ReadCall:
 
 
 class ToolCallFragments:
-    """Read the calls of one choice.
-
-    A fragment belongs to the call of its index; without an index (Gemini) to that of its id; else
-    to the last call, unless it names another function. An index that comes again with another id
-    and a name begins another call.
-    """
+    """Read the calls of one choice. An index that comes again with another id and a name begins
+    another call."""
 
     def __init__(self, lane: int) -> None:
         self._lane = lane
         self._by_index: dict[int, _ReadCall] = {}
-        self._by_id: dict[str, _ReadCall] = {}
-        self._last: _ReadCall | None = None
         self._calls: list[_ReadCall] = []
         self._reported: list[_ReadCall] = []
 
@@ -1256,11 +1252,11 @@ class ToolCallFragments:
             yield from self._read_fragment(fragment)
         legacy = delta.get("function_call")
         if isinstance(legacy, dict):
-            yield from self._read_fragment({"function": legacy})
+            yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
 
     def proceed(self, index: int, text: str, *, custom: bool) -> ToolCallDelta:
         """Read more arguments of a call that was reported."""
-        call = self._last = self._by_index[index]
+        call = self._by_index[index]
         call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
         number = call.number or 0
         return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
@@ -1270,7 +1266,7 @@ class ToolCallFragments:
         custom, payload = kind == "custom", as_object(fragment.get(kind))
         name = string(payload.get("name"))
         text = _format_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
-        call = self._last = self._find_call(fragment.get("index"), string(fragment.get("id")), name)
+        call = self._find_call(fragment["index"], string(fragment.get("id")), name)
         call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
         if call.number is not None:
             if text:
@@ -1298,20 +1294,13 @@ class ToolCallFragments:
             custom=call.custom,
         )
 
-    def _find_call(self, index: Any, identity: str, name: str) -> _ReadCall:
-        known = self._last if not (identity or name) else self._by_id.get(identity)
-        if isinstance(index, int):
-            known = self._by_index.get(index)
-            if known is not None and name and identity and known.id not in ("", identity):
-                known = None
-        if known is None:
-            known = _ReadCall(identity)
+    def _find_call(self, index: int, identity: str, name: str) -> _ReadCall:
+        known = self._by_index.get(index)
+        begins = known is None or (name and identity and known.id not in ("", identity))
+        if known is None or begins:
+            known = self._by_index[index] = _ReadCall(identity)
             self._calls.append(known)
         known.id = known.id or identity
-        if identity:
-            self._by_id[identity] = known
-        if isinstance(index, int):
-            self._by_index[index] = known
         return known
 
 
