@@ -1,4 +1,5 @@
-"""The chunks of a stream: what every one repeats, what they add up to, and the sources they name.
+"""The chunks of a stream: what every one repeats, what nearly every one merely continues, what they
+add up to, and the sources that they name.
 
 OpenAI annotates a message with its sources: `{"type": "url_citation", "url_citation": {"url",
 "title", "start_index", "end_index"}}`. OpenRouter adds the source's words as `content`, and says 0
@@ -13,10 +14,10 @@ import json
 import re
 import sys
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from abridge.apis import sse
-from abridge.apis.chat.reasoning import LIST_FIELDS, read_chunk_text
+from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
 from abridge.apis.usage import as_count
@@ -74,6 +75,66 @@ def kind_of_call(call: Json) -> str:
         return "function"
     applies = any(custom.values()) or not isinstance(call.get("function"), dict)
     return "custom" if applies else "function"
+
+
+# What merely continues
+
+
+class Continuation(NamedTuple):
+    """More of a text, or of the arguments of a call."""
+
+    lane: int
+    field: str  # of the delta
+    key: str  # under which the text stands
+    text: str
+    call_index: int = 0
+    kind: str = ""  # of the call
+    is_bare: bool = True
+    """Nothing else is in the delta, as nearly always. Some servers repeat the role in each."""
+
+    @property
+    def is_reasoning(self) -> bool:
+        return self.field in TEXT_FIELDS
+
+
+def find_continuation(chunk: Json) -> Continuation | None:
+    """Return the text of a chunk that says nothing else; None for any other chunk."""
+    choices = chunk.get("choices")
+    if not isinstance(choices, list) or len(choices) != 1 or chunk.get("usage"):
+        return None
+    choice = choices[0]
+    if chunk.get("error") or not isinstance(choice, dict) or "message" in choice:
+        return None
+    delta = choice.get("delta")
+    if "index" not in choice or not isinstance(delta, dict) or choice.get("finish_reason"):
+        return None
+    names = [name for name, value in delta.items() if value]
+    is_bare = len(names) == 1
+    others = names if is_bare else [name for name in names if name != "role"]
+    if len(others) != 1:
+        return None
+    name, value = others[0], delta[others[0]]
+    if name == "tool_calls":
+        return _find_arguments(get_index(choice), value)
+    if not isinstance(value, str):
+        return None
+    return Continuation(get_index(choice), name, name, value, is_bare=is_bare)
+
+
+def _find_arguments(lane: int, calls: Any) -> Continuation | None:
+    """Return the arguments in the fragment of a single call that tells which one it is of."""
+    fragment = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
+    if not isinstance(fragment, dict) or not isinstance(fragment.get("index"), int):
+        return None
+    kind = kind_of_call(fragment)
+    payload, key = fragment.get(kind), ARGUMENTS_FIELDS[kind]
+    text = payload.get(key) if isinstance(payload, dict) else None
+    if not isinstance(text, str) or not text:
+        return None
+    return Continuation(lane, "tool_calls", key, text, fragment["index"], kind, is_bare=False)
+
+
+# What chunks add up to
 
 
 class CallNumbers:

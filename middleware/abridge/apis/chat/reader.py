@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import is_not
-from typing import Any, NamedTuple
+from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
@@ -33,8 +33,10 @@ from abridge.apis.chat.chunks import (
     DONE_FRAME,
     MAX_CHOICES,
     CallNumbers,
+    Continuation,
     MessageAccumulator,
     encode_chunk,
+    find_continuation,
     get_header,
     has_cut_call,
     has_other_fields,
@@ -107,7 +109,6 @@ from abridge.core.events import (
     text_size,
 )
 from abridge.core.usage import Tokens
-from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagSplitter
@@ -145,22 +146,6 @@ class ChunkPiece:
 
     event: Event
     choices: list[Json] | None = None  # None: the event has no frame
-
-
-class Continuation(NamedTuple):
-    """More of a text, or of the arguments of a call."""
-
-    lane: int
-    field: str  # of the delta
-    key: str  # under which the text stands
-    text: str
-    call_index: int = 0
-    is_bare: bool = True
-    """Nothing else is in the delta, as nearly always. Some servers repeat the role in each."""
-
-    @property
-    def is_reasoning(self) -> bool:
-        return self.field in TEXT_FIELDS
 
 
 class ChatReader:
@@ -287,9 +272,9 @@ class ChatReader:
         if rebuilder is not None:
             dropped, chunk = rebuilder.drops.count, rebuilder.arrange_chunk(chunk)
         chunk, carried = self._complete(chunk, carried)
-        originals = objects(chunk.get("choices"))
+        originals = None
         if rebuilder is not None:
-            rebuilt = rebuilder.rebuild_chunk(chunk)
+            originals, rebuilt = objects(chunk.get("choices")), rebuilder.rebuild_chunk(chunk)
             if rebuilt is None:
                 return []
             chunk, carried = rebuilt, carried and self._encode(rebuilt)
@@ -307,7 +292,7 @@ class ChatReader:
 
     def _find_continuation(self, chunk: Json) -> Continuation | None:
         """Return how a chunk continues what a choice is saying, if that is all that it does."""
-        found = _find_text(chunk)
+        found = find_continuation(chunk)
         reader = None if found is None else self._choices.get(found.lane)
         if found is None or reader is None:
             return None
@@ -322,7 +307,7 @@ class ChatReader:
         reader = self._choices[found.lane]
         if found.field == "tool_calls" and reader.counts_calls:
             return
-        accepts = None if found.is_reasoning else reader.accepts
+        accepts = reader.accepts(found)
         proceed = partial(reader.proceed, found)
         self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
 
@@ -346,9 +331,10 @@ class ChatReader:
         return chunk, sse.encode_frame(dumps(chunk))
 
     def _read_parsed(
-        self, chunk: Json, carried: bytes | None, originals: list[Json]
+        self, chunk: Json, carried: bytes | None, originals: list[Json] | None
     ) -> list[Event]:
-        """Read a chunk that does not merely continue. `originals` are its choices as they came."""
+        """Read a chunk that does not merely continue. `originals` are its choices as they came, if
+        it is rebuilt."""
         if chunk.get("choices"):
             self._last_chunk = chunk
         events = self._start(chunk)
@@ -563,53 +549,16 @@ class ChatReader:
         return self._make_events(pieces, get_header(self._last_chunk), None)
 
 
-def _find_text(chunk: Json) -> Continuation | None:
-    """Return the text of a chunk that says nothing else; None for any other chunk."""
-    choices = chunk.get("choices")
-    if not isinstance(choices, list) or len(choices) != 1 or chunk.get("usage"):
-        return None
-    choice = choices[0]
-    if chunk.get("error") or not isinstance(choice, dict) or "message" in choice:
-        return None
-    delta = choice.get("delta")
-    if "index" not in choice or not isinstance(delta, dict) or choice.get("finish_reason"):
-        return None
-    names = [name for name, value in delta.items() if value]
-    is_bare = len(names) == 1
-    others = names if is_bare else [name for name in names if name != "role"]
-    if len(others) != 1:
-        return None
-    name, value = others[0], delta[others[0]]
-    if name == "tool_calls":
-        return _find_arguments(get_index(choice), value)
-    if not isinstance(value, str):
-        return None
-    return Continuation(get_index(choice), name, name, value, is_bare=is_bare)
-
-
-def _find_arguments(lane: int, calls: Any) -> Continuation | None:
-    """Return the arguments in the fragment of a single call that tells which one it is of."""
-    fragment = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
-    if not isinstance(fragment, dict) or not isinstance(fragment.get("index"), int):
-        return None
-    kind = kind_of_call(fragment)
-    payload, key = fragment.get(kind), ARGUMENTS_FIELDS[kind]
-    text = payload.get(key) if isinstance(payload, dict) else None
-    if not isinstance(text, str) or not text:
-        return None
-    return Continuation(lane, "tool_calls", key, text, fragment["index"], is_bare=False)
-
-
 def _make_header() -> Json:
     return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
 
 
 def _is_header_missing(chunk: Json, choices: list[Json]) -> bool:
+    is_chunk = chunk.get("object") == CHUNK_OBJECT
     if not isinstance(chunk.get("choices"), list):
-        return bool(chunk.get("usage")) or chunk.get("object") == CHUNK_OBJECT
-    return _has_content(chunk, choices) and not (
-        chunk.get("object") == CHUNK_OBJECT and chunk.keys() >= REQUIRED_HEADER
-    )
+        return is_chunk or bool(chunk.get("usage"))
+    is_complete = is_chunk and chunk.keys() >= REQUIRED_HEADER
+    return not is_complete and _has_content(chunk, choices)
 
 
 def _has_content(chunk: Json, choices: list[Json]) -> bool:
@@ -677,7 +626,9 @@ class ChoiceReader:
             self._texts = ChoiceTexts(profile, limit, drops_inline=display.drops_inline)
         tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
         self._tags = TagSplitter(tags, prefilled=profile.prefilled and bool(tags))
-        self._held: list[HeldContent] = []
+        self._held: list[tuple[Any, OtherFields]] = []
+        """Contents that may yet become a block, as they came, or None if some of one is not held
+        back, and the fields beside each."""
         self._details: AnswerDetails | None = None
         if listed is not None:
             self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
@@ -687,10 +638,10 @@ class ChoiceReader:
         """The number of texts of thinking that were left out."""
         return 0 if self._texts is None else self._texts.dropped
 
-    @property
-    def accepts(self) -> Accepts | None:
-        """What tells whether a text of the answer goes on as it is, where texts are looked at."""
-        return None if self._texts is None else self._texts.passes_content
+    def accepts(self, found: Continuation) -> Accepts | None:
+        """Return what tells whether a text like this goes on as it is, where texts are looked
+        at."""
+        return None if self._texts is None else self._texts.accepts(found)
 
     def infer_reason(self) -> FinishReason | None:
         """Return why the choice stops, where upstream does not say so; None if it fails."""
@@ -720,7 +671,9 @@ class ChoiceReader:
 
     def complete(self, choice: Json) -> Json:
         """Return a choice with all that it must have; the same object if it lacks nothing."""
-        delta, finish = choice.get("delta"), self._get_finish(choice)
+        delta, finish = choice.get("delta"), choice.get("finish_reason") or None
+        if finish and self.finished and read_finish_error(choice) is None:
+            finish = None  # it is said once
         has_finish = "finish_reason" in choice and choice["finish_reason"] == finish
         if isinstance(delta, dict):
             completed = self._complete_delta(delta)
@@ -733,15 +686,12 @@ class ChoiceReader:
             return choice  # it says nothing
         return {"index": self.lane, **choice, "delta": {}, "finish_reason": finish}
 
-    def _get_finish(self, choice: Json) -> Any:
-        """Return the finish reason that is to be said: null until the choice finishes, and once."""
-        reason = choice.get("finish_reason") or None
-        return None if self.finished and read_finish_error(choice) is None else reason
-
     def _complete_delta(self, delta: Json) -> Json:
         if not (delta.get("role") or self.announced):
             delta = {**delta, "role": "assistant"}
-        calls = objects(delta.get("tool_calls"))
+        if not delta.get("tool_calls"):
+            return delta
+        calls = objects(delta["tool_calls"])
         completed = list(map(self._complete_call, calls))
         return {**delta, "tool_calls": completed} if any(map(is_not, completed, calls)) else delta
 
@@ -770,10 +720,10 @@ class ChoiceReader:
             return False
         if self._details is not None and choice.get("logprobs"):
             return False
-        if found.field == "tool_calls":
-            return texts is None and not (self.reasoning_open or tags.is_inside)
-        if texts is not None and not texts.passes(choice["delta"]):
+        if texts is not None and not texts.passes(found):
             return False
+        if found.field == "tool_calls":
+            return not (self.reasoning_open or tags.is_inside)
         if found.field == "content":
             return tags.is_answering and not self.reasoning_open
         return found.is_reasoning and self.reasoning_open
@@ -784,7 +734,7 @@ class ChoiceReader:
             self.message.append_arguments(found.call_index, found.key, text)
             if self._details is None:
                 return ContentDelta(self.lane, frame)
-            custom = found.key == ARGUMENTS_FIELDS["custom"]
+            custom = found.kind == "custom"
             return self._details.calls.proceed(found.call_index, text, custom=custom)
         self.message.append_text(found.field, text)
         if found.field == "content":
@@ -932,7 +882,8 @@ class ChoiceReader:
             pieces += self._read_reasoning(found, delta)
         others, in_block = OtherFields.from_choice(choice, delta), bool(inline and inline.in_block)
         if self._tags.has_held_text and found is None and not in_block:
-            self._held.append(HeldContent.of(delta, inline, others))
+            is_whole = inline is not None and not inline.content
+            self._held.append((delta.get("content") if is_whole else None, others))
             return [*pieces, *self._split_answer(delta, inline)]
         if self._held and (in_block or not self._tags.has_held_text):
             released, inline = self._release_held(delta, inline)
@@ -959,11 +910,14 @@ class ChoiceReader:
         """Release what was held back. If all of it is text, it goes out as it came, and so does
         the delta that follows it; else only the other fields are left of it."""
         held, self._held = self._held, []
-        contents = [*(part.content for part in held), delta.get("content")]
+        contents = [*(content for content, _ in held), delta.get("content")]
         is_text = inline is not None and inline.is_text_of(contents)
         pieces = self.close_reasoning() if is_text else []
-        kept = [part for part in held if part.others or (is_text and part.content)]
-        pieces += [self._make_held_piece(part, is_text=is_text) for part in kept]
+        for content, others in held:
+            answer = {"content": content} if is_text and content else {}
+            if answer or others:
+                piece = self._make_answer(answer)
+                pieces += self._attach_fields([piece], {}, others)
         return pieces, None if is_text else inline
 
     def _split_answer(self, delta: Json, inline: InlineSplit | None) -> list[ChunkPiece]:
@@ -972,13 +926,7 @@ class ChoiceReader:
         answer = {"content": without_thinking_chunks(content)}
         answer |= {key: delta.get(key) for key in ANSWER_FIELDS[1:]}
         answer = {key: value for key, value in answer.items() if value}
-        if not answer:
-            return []
-        text = read_answer_text(answer.get("content"))
-        return [
-            *self.close_reasoning(),
-            self._make_piece(ContentDelta(self.lane, None, text), answer),
-        ]
+        return [*self.close_reasoning(), self._make_answer(answer)] if answer else []
 
     def _attach_fields(
         self, pieces: list[ChunkPiece], choice: Json, others: OtherFields
@@ -996,14 +944,10 @@ class ChoiceReader:
     def _wrap_delta(self, delta: Json) -> list[Json]:
         return [{"index": self.lane, "delta": delta, "finish_reason": None}]
 
-    def _make_held_piece(self, held: HeldContent, *, is_text: bool) -> ChunkPiece:
-        """Make a piece of what was held back: all of it if it is text, else the other fields."""
-        content = held.content if is_text else None
-        text = read_answer_text(content)
-        event = ContentDelta(self.lane, None, text) if content else Passthrough(self.lane, None)
-        delta = {**({"content": content} if content else {}), **held.others.delta}
-        (choice,) = self._wrap_delta(delta)
-        return ChunkPiece(event, [{**choice, **held.others.choice}])
+    def _make_answer(self, delta: Json) -> ChunkPiece:
+        text = read_answer_text(delta.get("content"))
+        event = ContentDelta(self.lane, None, text) if delta else Passthrough(self.lane, None)
+        return self._make_piece(event, delta)
 
     def _make_piece(self, event: Event, delta: Json) -> ChunkPiece:
         return ChunkPiece(event, self._wrap_delta(delta))
@@ -1033,19 +977,6 @@ class OtherFields:
 
     def __len__(self) -> int:
         return len(self.delta) + len(self.choice)
-
-
-@dataclass(slots=True, frozen=True)
-class HeldContent:
-    """Content that may yet become a block, as it came, and the fields beside it."""
-
-    content: Any  # None if some of it is not held back
-    others: OtherFields
-
-    @classmethod
-    def of(cls, delta: Json, inline: InlineSplit | None, others: OtherFields) -> HeldContent:
-        is_whole = inline is not None and not inline.content
-        return cls(delta.get("content") if is_whole else None, others)
 
 
 def loses_fields(choice: Json) -> bool:
@@ -1172,41 +1103,23 @@ def _read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
 
 
 def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
-    """Insert opaque state into a choice's events, each after the reasoning it belongs to."""
-    position = next(
-        (
-            n
-            for n, candidate in enumerate(events)
-            if isinstance(candidate, ReasoningDelta | NativeSummary)
-        ),
-        None,
+    """Insert opaque state into a choice's events, each after the reasoning it belongs to: that is
+    split by entry, if it has the text of all of them."""
+    thoughts = (
+        (place, event)
+        for place, event in enumerate(events)
+        if isinstance(event, ReasoningDelta | NativeSummary)
     )
-    if position is None:
-        return [*_make_state_events(entries, None, lane), *events]
-    event = events[position]
-    is_split = _get_text(event) == "".join(entry.text for entry in entries)
-    unsplit = [] if is_split else [event]
-    inserted = _make_state_events(entries, event if is_split else None, lane)
-    return [*events[:position], *unsplit, *inserted, *events[position + 1 :]]
-
-
-def _make_state_events(
-    entries: list[StateEntry], event: Event | None, lane: int
-) -> Iterator[Event]:
-    """Make events of the state.
-
-    With `event`, which holds the text of all entries, split that by entry, each followed by its
-    state.
-    """
+    place, thought = next(thoughts, (-1, None))
+    text = "".join(entry.text for entry in entries)
+    is_split = thought is not None and thought.text == text
+    inserted: list[Event] = []
     for entry in entries:
-        if isinstance(event, ReasoningDelta | NativeSummary) and entry.text:
-            yield replace(event, text=entry.text)
+        if thought is not None and is_split and entry.text:
+            inserted.append(replace(thought, text=entry.text))
         if entry.data:
-            yield ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs)
-
-
-def _get_text(event: Event) -> str:
-    return event.text if isinstance(event, ReasoningDelta | NativeSummary) else ""
+            inserted.append(ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs))
+    return [*events[: place + (not is_split)], *inserted, *events[place + 1 :]]
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from abridge.apis import shapes
-from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, HEADER_FIELDS, MAX_CHOICES
+from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, HEADER_FIELDS, MAX_CHOICES, Continuation
 from abridge.apis.chat.errors import respell_error
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
@@ -321,18 +321,20 @@ class ChoiceTexts:
         calls = sum(arguments.blocks for arguments in self._arguments.values())
         return self._repeated + self._refusal.blocks + self._transcript.blocks + calls
 
-    @property
-    def passes_content(self) -> Accepts:
-        """What tells whether a text of the answer has nothing to split."""
-        return self._content.passes
-
-    def passes(self, delta: Json) -> bool:
-        """Return whether a delta with one text, of the answer or of reasoning, has nothing to
-        split."""
-        content = delta.get("content")
-        if not content:
+    def passes(self, found: Continuation) -> bool:
+        """Return whether a text has nothing to split."""
+        if found.is_reasoning:
             return self._has_field
-        return isinstance(content, str) and self._content.passes(content)
+        accepts = self.accepts(found)
+        return accepts is not None and accepts(found.text)
+
+    def accepts(self, found: Continuation) -> Accepts | None:
+        """Return what tells whether a text like this has nothing to split; None for reasoning, and
+        for the arguments of a call before there were any."""
+        if found.field == "content":
+            return self._content.passes
+        arguments = self._arguments.get((found.call_index, found.kind))
+        return None if arguments is None else arguments.passes
 
     def split_message(self, message: Json) -> Json:
         """Return a whole message without thinking in its texts, which is in the field of
