@@ -62,7 +62,8 @@ def get_header(chunk: Json) -> Json:
 
 def has_other_fields(chunk: Json) -> bool:
     """Return whether the chunk has fields besides its header, choices, usage and padding."""
-    return any(chunk[key] is not None for key in chunk.keys() - _PLAIN_FIELDS)
+    others = chunk.keys() - _PLAIN_FIELDS
+    return bool(others) and any(chunk[key] is not None for key in others)
 
 
 def kind_of_call(call: Json) -> str:

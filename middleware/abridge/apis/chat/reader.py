@@ -134,6 +134,9 @@ EXPLICIT_REASONS: Mapping[str, FinishReason] = {
 }
 """Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
 
+LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
+"""Fields beside the choices that list sources."""
+
 STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
 """Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
 number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
@@ -354,8 +357,8 @@ class ChatReader:
 
         Azure first sends filter results without choices, in a chunk whose id and model are empty.
         """
-        if not self._carries_frames and (listed := read_listed(body, FIRST_CHOICE)):
-            self._listed[:] = listed
+        if not self._carries_frames and not LISTS_OF_SOURCES.isdisjoint(body):
+            self._listed[:] = read_listed(body, FIRST_CHOICE) or self._listed
         if self._started or not body.get("choices"):
             return []
         self._started = True
@@ -791,7 +794,7 @@ class ChoiceReader:
         was_open = self.reasoning_open
         pieces = self._read_delta(choice, delta, separate_finish=separate_finish)
         events = [*opening, *details.read(pieces, choice, state, was_open=was_open)]
-        named = read_annotations(delta, self.lane)
+        named = read_annotations(delta, self.lane) if delta.get("annotations") else []
         named = [citation for citation in named if self.message.reserve(text_size(citation))]
         return list(map(ChunkPiece, details.cite(events, named)))
 
@@ -831,13 +834,13 @@ class ChoiceReader:
         if not self._is_shown(found):
             return False
         answers = without_thinking_chunks(delta.get("content")) or any(
-            delta.get(key) for key in ANSWER_FIELDS[1:]
+            map(delta.get, ANSWER_FIELDS[1:])
         )
         fresh = delta.get("role") or not self.announced
         return not (answers or fresh or choice.get("finish_reason"))
 
     def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[ChunkPiece]:
-        answers = any(delta.get(key) for key in ANSWER_FIELDS)
+        answers = any(map(delta.get, ANSWER_FIELDS))
         closing = self.close_reasoning() if answers or finish else []
         text = read_answer_text(delta.get("content"))
         event = ContentDelta(self.lane, None, text) if answers else Passthrough(self.lane, None)
@@ -1015,8 +1018,9 @@ class AnswerDetails:
     ) -> list[Event]:
         """Read the pieces that were made of a choice, with opaque state for the open stretch."""
         events = self.list_events(pieces, choice)
-        opens = any(isinstance(event, ReasoningStarted) for event in events)
-        if not (was_open or opens):
+        kinds = set(map(type, events))
+        opens = ReasoningStarted in kinds
+        if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
             events = self._hold_blank(events)
         if state and was_open:
             events = insert_state(events, state, self._lane)
@@ -1030,13 +1034,13 @@ class AnswerDetails:
         Those that are listed beside the choices are more of the same where some are annotated.
         Reasoning may have stood in the text, and moved all passages.
         """
+        kinds = list(map(type, events))
         self._citations += named
-        self._has_reasoned |= any(isinstance(event, ReasoningStarted) for event in events)
-        ends = (isinstance(event, ToolCallDelta | Finished) for event in events)
-        place = next((place for place, is_end in enumerate(ends) if is_end), None)
-        if place is None:
+        self._has_reasoned |= ReasoningStarted in kinds
+        ends = [kinds.index(kind) for kind in (ToolCallDelta, Finished) if kind in kinds]
+        if not ends:
             return events
-        citations, self._citations = self._citations, []
+        place, citations, self._citations = min(ends), self._citations, []
         if isinstance(events[-1], Finished) and not (citations or self._has_cited):
             citations = self._listed
         self._has_cited = self._has_cited or bool(citations)
@@ -1045,21 +1049,24 @@ class AnswerDetails:
         return [*events[:place], *citations, *events[place:]]
 
     def list_events(self, pieces: list[ChunkPiece], choice: Json) -> list[Event]:
-        return [event for piece in pieces for event in self._read_piece(piece, choice)]
+        """List the events of pieces. One of the answer says all that is in its piece; one that only
+        carries a frame is left out."""
+        events: list[Event] = []
+        for piece in pieces:
+            event, piece_choice = piece.event, (piece.choices or [{}])[0]
+            if isinstance(event, ContentDelta):
+                is_whole = piece_choice is choice
+                events += self._read_answer(event.text, piece_choice, is_whole=is_whole)
+            elif isinstance(event, ReasoningDelta):
+                events += [event] if event.text else []
+            elif not isinstance(event, Passthrough):
+                events.append(event)
+        return events
 
-    def _read_piece(self, piece: ChunkPiece, choice: Json) -> Iterator[Event]:
-        event, piece_choice = piece.event, (piece.choices or [{}])[0]
-        if isinstance(event, ContentDelta):
-            yield from self._read_answer(event.text, piece_choice, whole=piece_choice is choice)
-        elif not isinstance(event, Passthrough) and not (
-            isinstance(event, ReasoningDelta) and not event.text
-        ):
-            yield event
-
-    def _read_answer(self, text: str, choice: Json, *, whole: bool) -> Iterator[Event]:
+    def _read_answer(self, text: str, choice: Json, *, is_whole: bool) -> Iterator[Event]:
         delta = get_delta(choice)
         logprobs = _read_logprobs(choice, "content")
-        if not (whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
+        if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
             logprobs = ()  # they cover reasoning, too
         if text:
             yield ContentDelta(self._lane, None, text, logprobs)
@@ -1089,12 +1096,15 @@ class AnswerDetails:
         """Hold back blank reasoning for the stretch that comes next."""
         blank = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
         self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
-        return [event for event in events if not isinstance(event, ReasoningDelta | NativeSummary)]
+        return [event for event in events if type(event) not in _THOUGHTS]
 
     def _release_blank(self, events: list[Event]) -> None:
         first = next((event for event in events if isinstance(event, ReasoningDelta)), None)
         if first is not None:
             first.text, self._held_blank = self._held_blank + first.text, ""
+
+
+_THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
 
 
 def _read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:

@@ -201,9 +201,9 @@ def read_answer_text(content: Any) -> str:
 
     A chunk of unknown type is left out, since it may be reasoning.
     """
-    return string(content) or "".join(
-        string(chunk.get("text")) for chunk in objects(content) if is_text_chunk(chunk)
-    )
+    if not isinstance(content, list):
+        return string(content)
+    return "".join(string(chunk.get("text")) for chunk in content if is_text_chunk(chunk))
 
 
 def without_thinking_chunks(content: Any) -> Any:
@@ -268,11 +268,12 @@ def read_state(message: Json) -> list[StateEntry]:
 
     `thinking_blocks` takes precedence over `reasoning_details`.
     """
-    found = (
-        [_read_entry(entry) for entry in objects(message.get(name))]
-        for name in reversed(LIST_FIELDS)
-    )
-    return next((entries for entries in found if any(entry.data for entry in entries)), [])
+    for name in reversed(LIST_FIELDS):
+        if given := message.get(name):
+            entries = list(map(_read_entry, objects(given)))
+            if any(entry.data for entry in entries):
+                return entries
+    return []
 
 
 def _read_entry(entry: Json) -> StateEntry:
@@ -307,7 +308,7 @@ def split_delta(
     content = delta.get("content")
     if splitter.is_answering:
         return None
-    interrupted = gives_up or any(delta.get(key) for key in ANSWER_FIELDS[1:])
+    interrupted = gives_up or any(map(delta.get, ANSWER_FIELDS[1:]))
     if not (content or is_last or interrupted):
         return None
     in_block = splitter.is_inside

@@ -379,7 +379,7 @@ class ChoiceTexts:
         content is a list. Before other reasoning and calls, release what was held back of it."""
         content = message.get("content")
         pieces = self._content.note_reasoning() if has_text else []
-        interrupted = any(message.get(key) for key in ("tool_calls", "function_call", "refusal"))
+        interrupted = any(map(message.get, ("tool_calls", "function_call", "refusal")))
         if isinstance(content, list):
             parts = [self._split_part(part, is_last=is_last) for part in content]
             held = [{"type": "text", "text": text}] if (text := visible_text(pieces)) else []
@@ -421,6 +421,8 @@ class ChoiceTexts:
 
     def _feed_visible(self, thinking: ThinkingFilter, text: str, *, is_last: bool) -> str:
         """Return what is shown by now of a text in which thinking has no place."""
+        if not (text or is_last):
+            return text
         return visible_text(thinking.feed(text) + (self._end(thinking) if is_last else []))
 
     def _end(self, thinking: ThinkingFilter) -> list[TagPiece]:
