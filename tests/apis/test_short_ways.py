@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -38,6 +39,7 @@ from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
 from tests.support.pipeline import LIMIT, Minting
 
+BOOLEANS = st.booleans()
 PADDING = re.compile(rb'"obfuscation":"([\w-]*)"')
 
 
@@ -114,6 +116,19 @@ def _choice(choice: ChoiceWriter, place: TextPlace, text: str) -> dict[str, Any]
     return {"index": choice.lane, "delta": delta, "finish_reason": None}
 
 
+@st.composite
+def reasoning_chunks(draw: st.DrawFn) -> tuple[bytes, int, str]:
+    """A chunk with reasoning, the choice that it is of, and its text."""
+    text = draw(st.sampled_from(["a", "b", '"', "é", "m", "", "reasoning_content", "I think on"]))
+    beside = draw(st.sampled_from([{}, {}, {"content": None}, {"content": ""}, {"x": "a"}]))
+    lane = draw(st.sampled_from([0, 0, 0, 1]))
+    delta = {**beside, "reasoning_content": text}
+    choice = {"index": lane, "delta": delta, "finish_reason": None}
+    padding = draw(st.sampled_from([{}, {}, {"obfuscation": "ab"}]))
+    data = json.dumps({"model": "m", "choices": [choice], **padding}, ensure_ascii=draw(BOOLEANS))
+    return sse.encode_frame(data.encode()), lane, text
+
+
 class TestChat:
     @given(summarized_turns(), displays(), st.booleans())
     def test_every_chunk_is_as_if_encoded_by_itself(
@@ -129,6 +144,20 @@ class TestChat:
         short, encoding = writer(ChatWriter), writer(EncodingChatWriter)
         for event in events:
             assert measured(short.write(event)) == measured(encoding.write(event))
+
+    @given(st.lists(reasoning_chunks(), min_size=2, max_size=8), st.booleans(), st.booleans())
+    def test_a_frame_is_patched_as_if_by_itself(
+        self,
+        deltas: list[tuple[bytes, int, str]],
+        obfuscate: bool,  # noqa: FBT001 -- drawn
+        details: bool,  # noqa: FBT001 -- drawn
+    ) -> None:
+        display = Display(obfuscate=obfuscate, add_details=details)
+        short, alone = (ChatWriter(PROFILES["auto"], display) for _ in range(2))
+        for frame, lane, text in deltas:
+            event = ReasoningDelta(lane, frame, 0, text)
+            alone._patched = None
+            assert measured(short.write(event)) == measured(alone.write(event))
 
     def test_frames_are_kept_of_so_many_calls(self) -> None:
         display = Display()

@@ -53,6 +53,7 @@ from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.obfuscation import FIELD, delta_size
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.tools import unwrap_free_text
 from abridge.apis.usage import CHAT_USAGE
@@ -130,6 +131,7 @@ class ChatWriter:
         self._header: Json = {}  # the fields that every composed chunk repeats
         self._frames: dict[tuple[int, TextPlace], DeltaFrame] = {}
         self._frames_header: Json = {}
+        self._patched: PatchedFrame | None = None  # the last
         self._sums: dict[int, _ChoiceSum] | None = None  # of a whole answer
         self._recorded_turns: dict[int, RecordedTurn] = {}
         self._usage: Tokens | None = None
@@ -191,9 +193,12 @@ class ChatWriter:
         delta = fields.build_raw(event.item, event.text)
         if fields.keeps_raw:
             return frame
+        if self._patched is not None and self._patched.fits(frame, delta):
+            return self._fill(self._patched.patched, event.text)
         chunk = parse_frame(frame)
         for choice in objects(chunk.get("choices")):
             choice["delta"] = replace_reasoning(choice.get("delta") or {}, delta)
+        self._patched = PatchedFrame.of(frame, chunk, delta)
         return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     def _patch_usage(self, event: UsageReported, frame: bytes) -> bytes:
@@ -314,6 +319,9 @@ class ChatWriter:
         frame = self._frames.get((choice.lane, place))
         if frame is None or self._frames_header is not self._header:
             frame = self._make_frame(choice, place)
+        return self._fill(frame, text)
+
+    def _fill(self, frame: DeltaFrame, text: str) -> bytes:
         return frame.write_obfuscated(text) if self._display.obfuscate else frame.write(text)
 
     def _make_frame(self, choice: ChoiceWriter, place: TextPlace) -> DeltaFrame:
@@ -363,6 +371,37 @@ class ChatWriter:
         choices = [added.as_dict(index) for index, added in (self._sums or {}).items()]
         completion = {**self._header, "object": "chat.completion", "choices": choices}
         return {**completion, **self._write_usage(end)}
+
+
+@dataclass(slots=True, frozen=True)
+class PatchedFrame:
+    """A frame whose text goes out in another field: any that has the same bytes around another text
+    is patched alike."""
+
+    before: bytes
+    after: bytes
+    field: str
+    patched: DeltaFrame
+
+    @classmethod
+    def of(cls, frame: bytes, chunk: Json, delta: Json) -> PatchedFrame | None:
+        """Keep how a frame became a chunk with this delta; None if that does not follow from one
+        text alone, which the frame spells as Abridge does."""
+        (name, text), *others = delta.items()
+        encoded, choices = dumps(text), objects(chunk["choices"])
+        before, _, after = frame.partition(encoded)
+        is_told = bool(text and after) and encoded not in after
+        if others or len(choices) != 1 or FIELD in chunk or not is_told:
+            return None
+        overhead = delta_size(chunk) - len(encoded)
+        holed = {**choices[0], "delta": {**choices[0]["delta"], name: HOLE}}
+        patched = DeltaFrame({**chunk, "choices": [holed]}, overhead=overhead)
+        return cls(before, after, name, patched)
+
+    def fits(self, frame: bytes, delta: Json) -> bool:
+        (name, text), *_ = delta.items()
+        is_alike = bool(text) and frame == self.before + dumps(text) + self.after
+        return is_alike and name == self.field
 
 
 # One choice
