@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge.apis.chat.chunks import MessageAccumulator
+from abridge.apis.chat.chunks import ChatMessageAccumulator
 from tests.support.asgi import call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app
@@ -72,7 +72,7 @@ async def chat_turn(app: ASGIApp, *, stream: bool, **more: Any) -> dict[str, Any
         message: dict[str, Any] = answer.json["choices"][0]["message"]
         return message
     checked = check_chat(answer.data)
-    whole = MessageAccumulator(sys.maxsize)
+    whole = ChatMessageAccumulator(sys.maxsize)
     for choice in (choice for each in checked.chunks for choice in each["choices"]):
         whole.add(choice["delta"])
     return whole.as_dict()

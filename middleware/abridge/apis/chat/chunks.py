@@ -180,7 +180,7 @@ class _GrowingObject:
         return {**self.fields, **{key: "".join(texts) for key, texts in self.pieces.items()}}
 
 
-class MessageAccumulator:
+class ChatMessageAccumulator:
     """Add up deltas, in which each fragment of a call has its index. Past `limit` characters give
     up."""
 

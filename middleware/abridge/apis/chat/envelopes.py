@@ -11,7 +11,7 @@ from io import StringIO
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.chat.chunks import MessageAccumulator
+from abridge.apis.chat.chunks import ChatMessageAccumulator
 from abridge.apis.chat.history import message_place, read_turn
 from abridge.apis.chat.reasoning import ANSWER_FIELDS, extract_native_summary
 from abridge.apis.display import Display, Envelope, ListField
@@ -69,7 +69,7 @@ def _get_index(entry: Any, position: int) -> int:
     return max(index, position) if isinstance(index, int) else position
 
 
-class EnvelopeBuilder:
+class ChatEnvelopeBuilder:
     """Build the envelope of a translated answer, of its reasoning's events and its deltas.
 
     Past `limit` characters of either give up: there is no envelope then.
@@ -77,7 +77,7 @@ class EnvelopeBuilder:
 
     def __init__(self, limit: int) -> None:
         self._details = ReasoningDetails(limit)
-        self._answer = MessageAccumulator(limit)
+        self._answer = ChatMessageAccumulator(limit)
 
     def add_event(self, event: Event) -> None:
         self._details.add(event)

@@ -33,8 +33,8 @@ from abridge.apis.chat.chunks import (
     DONE_FRAME,
     MAX_CHOICES,
     CallNumbers,
+    ChatMessageAccumulator,
     Continuation,
-    MessageAccumulator,
     encode_chunk,
     find_continuation,
     get_header,
@@ -614,7 +614,7 @@ class ChoiceReader:
         listed: list[CitationDelta] | None,
     ) -> None:
         self.lane = lane
-        self.message = MessageAccumulator(limit)
+        self.message = ChatMessageAccumulator(limit)
         self.announced = False
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open

@@ -23,12 +23,12 @@ from abridge.apis.chat.chunks import (
     CHUNK_OBJECT,
     DONE_FRAME,
     MAX_CHOICES,
-    MessageAccumulator,
+    ChatMessageAccumulator,
     encode_chunk,
     write_annotation,
 )
 from abridge.apis.chat.envelopes import (
-    EnvelopeBuilder,
+    ChatEnvelopeBuilder,
     list_visible_entries,
     make_entry,
     make_envelope,
@@ -429,9 +429,9 @@ class ChoiceWriter:
         self._display = display
         self._tools: Mapping[str, Tool] = {} if echo is None else echo.tools
         self._mint_id = mint_id
-        self._envelope_builder: EnvelopeBuilder | None = None
+        self._envelope_builder: ChatEnvelopeBuilder | None = None
         if echo is not None and display.seal is not None:
-            self._envelope_builder = EnvelopeBuilder(limit)
+            self._envelope_builder = ChatEnvelopeBuilder(limit)
         self.remaining = limit  # characters of arguments and sources that may still be held
         self.reasoning = ReasoningFields(display)
         self._blocks = ThinkingBlocks(with_text=is_whole)
@@ -802,7 +802,9 @@ OTHER_FIELDS = ("summary_error", "annotations", HOSTED_CALLS)
 class _ChoiceSum:
     """A choice of a completion, added up from the choices of its chunks."""
 
-    message: MessageAccumulator = field(default_factory=lambda: MessageAccumulator(sys.maxsize))
+    message: ChatMessageAccumulator = field(
+        default_factory=lambda: ChatMessageAccumulator(sys.maxsize)
+    )
     other_fields: Json = field(default_factory=dict)
     logprobs: dict[str, list[Json]] = field(default_factory=dict)
     finish: str = "stop"
