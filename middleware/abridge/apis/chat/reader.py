@@ -6,10 +6,10 @@ until the end, and OpenRouter repeats it beside the usage. Strict clients ignore
 `"object": "chat.completion.chunk"`, and fail where another of these fields is missing. So a chunk
 is completed first. Where raw reasoning is hidden, it is rebuilt from what is known (`shapes.py`).
 
-Each of its choices is read into pieces, each of which is an event and what of the
-choice goes into its frame. For a client of this API an event carries that frame, which is
-upstream's wherever a chunk says just this. For a client of another API there are no frames: instead
-events say in detail what would stand in them, and those that only carry a frame are left out.
+Each choice of a chunk is read into pieces: an event, and what of the choice goes into its frame.
+For a client of this API an event carries that frame, which is upstream's wherever a chunk says just
+this. For a client of another API there are no frames: instead events say in detail what would stand
+in them, and those that would only carry a frame are left out.
 
 Nearly every chunk only continues what a choice is saying. Those that are like an earlier one but
 for their text are recognised by its pattern (`delta_patterns.py`).
