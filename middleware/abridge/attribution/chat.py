@@ -18,11 +18,10 @@ from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
     REASONING_ITEM,
-    FieldLayout,
     find_reasoning,
     get_delta,
 )
-from abridge.apis.chat.writer import PART_SEPARATOR
+from abridge.apis.chat.writer import PART_SEPARATOR, ReasoningFields
 from abridge.apis.display import Display, is_envelope
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.openai import change_answer
@@ -335,11 +334,9 @@ def _read_text_parts(message: Json, display: Display | None) -> Iterator[Attribu
 
 def _read_raw_and_summary(message: Json, display: Display | None) -> tuple[str, str]:
     """Return raw reasoning and the summary next to it, both empty unless a message shows both."""
-    layout = FieldLayout(display or Display())
-    raw, summary = (
-        string(message.get(layout.raw_field(""))),
-        string(message.get(layout.summary_field(""))),
-    )
+    fields = ReasoningFields(display or Display())
+    raw = string(message.get(fields.raw_field))
+    summary = string(message.get(fields.summary_field))
     may_differ = display is None or not display.is_plain
     return (raw, summary) if may_differ and raw != summary else ("", "")
 

@@ -12,7 +12,7 @@ A delta and a message have the same fields, so the same functions read both. The
 =====================  ===========================================================================
 
 The plain text fields are those that the rows of `providers/catalog.py` name. Which of them hold raw
-reasoning and summaries in what a client gets, `FieldLayout` decides.
+reasoning and summaries in what a client gets, `ReasoningFields` in `writer.py` decides.
 """
 
 from __future__ import annotations
@@ -429,36 +429,3 @@ def _join_pieces(pieces: Iterable[TagPiece]) -> tuple[str, str]:
         else:
             text += piece.text
     return raw, text
-
-
-# What a client gets
-
-
-class FieldLayout:
-    """Choose fields by the display; `upstream` is the field in which upstream put its reasoning."""
-
-    def __init__(self, display: Display) -> None:
-        self._display = display
-
-    def summary_field(self, upstream: str) -> str:
-        if self._display.summary_field != "auto":
-            return self._display.summary_field
-        return DEFAULT_FIELD if self._display.show_raw else upstream or DEFAULT_FIELD
-
-    def raw_field(self, upstream: str) -> str:
-        if self._display.raw_field != "auto":
-            return self._display.raw_field
-        stands_alone = self._display.native or (self._display.is_plain and upstream)
-        with_summary = self._display.show_summary and not stands_alone
-        return RAW_FIELD if with_summary else upstream or DEFAULT_FIELD
-
-    def build_raw(self, field: str, text: str) -> Json:
-        fields: Json = {field: text}
-        if self._display.add_details:
-            key = "summary" if self._display.native else "text"
-            fields["reasoning_details"] = [{"type": f"reasoning.{key}", key: text, "index": 0}]
-        return fields
-
-    def build_summary_detail(self, text: str, part: int) -> Json:
-        index = part + 1 if self._display.show_raw else part
-        return {"type": "reasoning.summary", "summary": text, "index": index}

@@ -37,8 +37,8 @@ from abridge.apis.chat.envelopes import (
 from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
+    RAW_FIELD,
     REASONING_ITEM,
-    FieldLayout,
     FoundReasoning,
     extract_native_summary,
     find_reasoning,
@@ -526,7 +526,7 @@ class ChoiceWriter:
         return [self._wrap(self._blocks.add_state(event))]
 
     def _start_stretch(self, event: ReasoningStarted) -> list[Json]:
-        self.reasoning.note_start(event)
+        self.reasoning.choose(event.field)
         return []
 
     def _wrap(self, delta: Json) -> Json:
@@ -681,35 +681,36 @@ class ReasoningFields:
     one field.
     """
 
-    def __init__(self, display: Display) -> None:
-        self._writes_details = display.add_details
-        self._shows_raw = display.show_raw
-        self._layout = FieldLayout(display)
+    def __init__(self, display: Display, upstream: str = "") -> None:
+        self._display = display
         self._last_item: int | None = None
         self._last_part: tuple[int, int] | None = None
         self._last_index = -1
-        self._use_fields("")
+        self.choose(upstream)
 
-    def note_start(self, event: ReasoningStarted) -> None:
-        """Note the field in which upstream puts its reasoning."""
-        self._use_fields(event.field)
-
-    def _use_fields(self, upstream: str) -> None:
-        self._raw_field = self._layout.raw_field(upstream)
-        self._summary_field = self._layout.summary_field(upstream)
-        self.keeps_raw = self._raw_field == upstream and not self._writes_details
+    def choose(self, upstream: str) -> None:
+        """Choose the fields by the display, and by that in which upstream puts its reasoning."""
+        display = self._display
+        stands_alone = display.native or (display.is_plain and upstream)
+        with_summary = display.show_summary and not stands_alone
+        raw_field = RAW_FIELD if with_summary else upstream or DEFAULT_FIELD
+        summary_field = DEFAULT_FIELD if display.show_raw else upstream or DEFAULT_FIELD
+        self.raw_field = raw_field if display.raw_field == "auto" else display.raw_field
+        chosen = display.summary_field
+        self.summary_field = summary_field if chosen == "auto" else chosen
+        self.keeps_raw = self.raw_field == upstream and not display.add_details
         """Raw reasoning is shown as upstream writes it."""
 
     def count_entries(self, name: ListField) -> int:
         """Return how many entries of a list Abridge has written, after reasoning."""
-        counted = self._writes_details and name == "reasoning_details"
-        return self._shows_raw + self._last_index + 1 if counted else 0
+        counted = self._display.add_details and name == "reasoning_details"
+        return self._display.show_raw + self._last_index + 1 if counted else 0
 
     def add_raw(self, item: int, text: str) -> tuple[str, str]:
         """Return the field and the text for a piece of an item's reasoning."""
         is_new = self._last_item not in (None, item)
         self._last_item = item
-        return self._raw_field, PART_SEPARATOR + text if is_new else text
+        return self.raw_field, PART_SEPARATOR + text if is_new else text
 
     def add_summary(self, item: int, index: int, text: str) -> tuple[str, str]:
         """Return the field and the text for a piece of a summary part of an item."""
@@ -717,18 +718,24 @@ class ReasoningFields:
             text = text if self._last_part is None else PART_SEPARATOR + text
             self._last_part = item, index
             self._last_index += 1
-        return self._summary_field, text
+        return self.summary_field, text
 
     def build_raw(self, item: int, text: str) -> Json:
         """Build the delta for a piece of an item's reasoning."""
-        return self._layout.build_raw(*self.add_raw(item, text))
+        name, written = self.add_raw(item, text)
+        delta: Json = {name: written}
+        if self._display.add_details:
+            key = "summary" if self._display.native else "text"
+            delta["reasoning_details"] = [{"type": f"reasoning.{key}", key: written, "index": 0}]
+        return delta
 
     def build_summary(self, item: int, index: int, text: str) -> Json:
         """Build the delta for a piece of a summary part of an item."""
         name, written = self.add_summary(item, index, text)
         delta: Json = {name: written}
-        if self._writes_details:
-            detail = self._layout.build_summary_detail(text, self._last_index)
+        if self._display.add_details:
+            number = self._last_index + self._display.show_raw
+            detail = {"type": "reasoning.summary", "summary": text, "index": number}
             delta["reasoning_details"] = [detail]
         return delta
 
@@ -862,18 +869,17 @@ def _take_reasoning(message: Json, profile: Profile, display: Display) -> FoundR
 def _rewrite_message(
     message: Json, found: FoundReasoning, summary: ItemSummary, display: Display
 ) -> Json:
-    layout = FieldLayout(display)
-    raw_field = layout.raw_field(found.field)
+    fields = ReasoningFields(display, found.field)
     if found.native or not display.show_raw:
         message = without_reasoning(message)
-    elif raw_field != found.field or display.show_summary:
-        message = replace_reasoning(message, layout.build_raw(raw_field, found.text))
-    if summary.parts:
-        message[layout.summary_field(found.field)] = PART_SEPARATOR.join(summary.parts)
-    if summary.parts and display.add_details:
-        details = [
-            layout.build_summary_detail(text, part) for part, text in enumerate(summary.parts)
-        ]
+    elif fields.raw_field != found.field or display.show_summary:
+        message = replace_reasoning(message, fields.build_raw(REASONING_ITEM, found.text))
+    parts = [
+        fields.build_summary(REASONING_ITEM, part, text) for part, text in enumerate(summary.parts)
+    ]
+    if parts:
+        message[fields.summary_field] = "".join(part[fields.summary_field] for part in parts)
+    if details := [entry for part in parts for entry in part.get("reasoning_details", ())]:
         message["reasoning_details"] = objects(message.get("reasoning_details")) + details
     if summary.error is not None:
         message["summary_error"] = summary.error.as_dict()
