@@ -18,8 +18,6 @@ from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
 from abridge.apis.json import dumps
 from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.obfuscation import obfuscate_chunk, obfuscate_event
-from abridge.apis.responses.response import UpstreamResponse
-from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter, with_part_index
 from abridge.core.events import (
     ContentDelta,
@@ -233,8 +231,8 @@ class TestResponses:
         thinks: bool,  # noqa: FBT001 -- drawn
     ) -> None:
         display = Display(show_raw=raw)
-        short = ResponsesWriter(display, UpstreamResponse(display))
-        searching = SearchingWriter(display, UpstreamResponse(display))
+        short = ResponsesWriter(display)
+        searching = SearchingWriter(display)
         for frame in [delta_frame(0, "-"), *frames]:
             event: Event = ContentDelta(0, frame)
             if thinks:
@@ -258,10 +256,8 @@ class TestResponses:
     def test_every_translated_event_is_as_if_built_anew(
         self, events: list[Event], display: Display, limit: int
     ) -> None:
-        def writer(answer: type[TranslatedResponse]) -> ResponsesWriter:
-            return ResponsesWriter(display, answer(display, REQUEST, limit, Minting()))
-
-        short, building = writer(TranslatedResponse), writer(BuildingResponse)
+        short = ResponsesWriter(display, REQUEST, limit, Minting())
+        building = BuildingWriter(display, REQUEST, limit, Minting())
         for event in events:
             assert measured(short.write(event)) == measured(building.write(event))
         assert short.final_response == building.final_response
@@ -270,8 +266,8 @@ class TestResponses:
     def test_a_summary_beside_upstreams_events_is_as_if_built_anew(
         self, events: list[Event], display: Display
     ) -> None:
-        short = ResponsesWriter(display, UpstreamResponse(display))
-        building = ResponsesWriter(display, BuildingUpstreamResponse(display))
+        short = ResponsesWriter(display, None, LIMIT, Minting())
+        building = BuildingWriter(display, None, LIMIT, Minting())
         for event in events:
             if isinstance(event, ReasoningStarted):
                 item = {"id": f"rs_{event.item}", "type": "reasoning", "summary": []}
@@ -282,12 +278,8 @@ class TestResponses:
     @pytest.mark.parametrize("upstream", [True, False])
     def test_each_part_of_each_item_has_its_own_address(self, *, upstream: bool) -> None:
         display = Display(show_raw=False, style="auto")
-        writer = ResponsesWriter(
-            display,
-            UpstreamResponse(display)
-            if upstream
-            else TranslatedResponse(display, REQUEST, LIMIT, Minting()),
-        )
+        bridge = None if upstream else REQUEST
+        writer = ResponsesWriter(display, bridge, LIMIT, Minting())
         seen: list[tuple[str, int]] = []
         for item in (0, 1):
             fields = {"output_index": item, "item": {"id": f"rs_{item}", "type": "reasoning"}}
@@ -305,14 +297,7 @@ class TestResponses:
         assert seen == [(item, part) for item in (0, 1) for part in (0, 1) for _ in "ab"]
 
 
-class BuildingResponse(TranslatedResponse):
-    """Builds each event anew."""
-
-    def add_text(self, _: Event) -> None:
-        return None
-
-
-class BuildingUpstreamResponse(UpstreamResponse):
+class BuildingWriter(ResponsesWriter):
     """Builds each event anew."""
 
     def add_text(self, _: Event) -> None:

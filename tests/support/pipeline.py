@@ -20,7 +20,6 @@ from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.conversation import RecordedTurn
@@ -38,7 +37,7 @@ SPENT = Tokens(10, 5, 15)
 def translating_responses_writer(
     _: Profile, display: Display, echo: RequestEcho, limit: int, mint_id: MintId
 ) -> ResponsesWriter:
-    return ResponsesWriter(display, TranslatedResponse(display, echo, limit, mint_id))
+    return ResponsesWriter(display, echo, limit, mint_id)
 
 
 def translating_messages_writer(

@@ -23,8 +23,8 @@ from abridge.apis.responses.reasoning import (
     summary_is_raw,
     without_raw_content,
 )
-from abridge.apis.responses.response import snapshot
 from abridge.apis.responses.shapes import DELETED, ITEM_LIST
+from abridge.apis.responses.writer import snapshot
 from abridge.apis.shapes import DropCount
 from abridge.attribution.responses import ItemAttributor, attribute_response
 from abridge.core.conversation import Json

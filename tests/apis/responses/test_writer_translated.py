@@ -10,7 +10,6 @@ import pytest
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.tools import as_function
 from abridge.core.effects import RequestPart
@@ -88,9 +87,7 @@ def run(stream: list[bytes], **settings: Any) -> ResponsesStream:
 
 
 def make_writer(echo: RequestEcho | None = None, **display: Any) -> ResponsesWriter:
-    shown = Display(**display)
-    response = TranslatedResponse(shown, echo or RequestEcho(), LIMIT, Minting())
-    return ResponsesWriter(shown, response)
+    return ResponsesWriter(Display(**display), echo or RequestEcho(), LIMIT, Minting())
 
 
 def write(*events: Event, echo: RequestEcho | None = None, **display: Any) -> ResponsesStream:

@@ -21,8 +21,6 @@ from abridge.apis.responses.request import (
     wants_state,
     write_request,
 )
-from abridge.apis.responses.response import UpstreamResponse
-from abridge.apis.responses.translated_response import TranslatedResponse
 from abridge.apis.responses.translation import TranslatedEvents
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.providers.profile import Profile
@@ -33,7 +31,7 @@ def _make_reader(profile: Profile, display: Display, limit: int) -> ResponsesRea
 
 
 def _make_writer(_: Profile, display: Display) -> ResponsesWriter:
-    return ResponsesWriter(display, UpstreamResponse(display))
+    return ResponsesWriter(display)
 
 
 def _make_translating_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
@@ -43,7 +41,7 @@ def _make_translating_reader(profile: Profile, display: Display, limit: int) -> 
 def _make_translating_writer(
     _: Profile, display: Display, echo: RequestEcho, limit: int
 ) -> ResponsesWriter:
-    return ResponsesWriter(display, TranslatedResponse(display, echo, limit))
+    return ResponsesWriter(display, echo, limit)
 
 
 RESPONSES = Api(

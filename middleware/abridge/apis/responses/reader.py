@@ -47,6 +47,7 @@ from abridge.apis.responses.items import OutputItems
 from abridge.apis.responses.lifecycle import ResponseLifecycle
 from abridge.apis.responses.reasoning import (
     LANE,
+    SUMMARY_TEXT_DELTA,
     is_raw_summary,
     is_reasoning,
     rename_raw_summary_in_event,
@@ -55,7 +56,6 @@ from abridge.apis.responses.reasoning import (
     summary_text,
 )
 from abridge.apis.responses.reasoning_reader import is_empty_delta
-from abridge.apis.responses.summaries import SUMMARY_TEXT_DELTA
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (

@@ -39,6 +39,14 @@ LANE = 0
 REASONING_PREFIX = "response.reasoning"
 """Begins the types of events about reasoning."""
 
+SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
+
+SUMMARY_TEXT_DELTA = "response.reasoning_summary_text.delta"
+
+SUMMARY_TEXT_DONE = "response.reasoning_summary_text.done"
+
+SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
+
 SHOWN_ITEM = fields(
     {
         **dict.fromkeys(("id", "type", "status"), name),
@@ -79,6 +87,15 @@ def summary_text(item: Json) -> str:
 
 def summary_parts(texts: Iterable[str]) -> list[Json]:
     return [{"type": "summary_text", "text": text} for text in texts]
+
+
+def summary_fields(event_type: str, text: str = "") -> Json:
+    """Return what an event about a part of a summary says of it, beside its address."""
+    if event_type == SUMMARY_TEXT_DELTA:
+        return {"delta": text}
+    if event_type == SUMMARY_TEXT_DONE:
+        return {"text": text}
+    return {"part": {"type": "summary_text", "text": text}}
 
 
 def raw_parts(texts: Iterable[str]) -> list[Json]:

@@ -15,12 +15,12 @@ from abridge.apis.responses.framing import Framing
 from abridge.apis.responses.items import OutputItem, OutputItems
 from abridge.apis.responses.reasoning import (
     LANE,
+    SUMMARY_PART_ADDED,
     is_opaque,
     is_raw_summary,
     rename_raw_summary_in_event,
     without_reasoning,
 )
-from abridge.apis.responses.summaries import SUMMARY_PART_ADDED
 from abridge.core.conversation import Json
 from abridge.core.events import (
     Event,

@@ -1,34 +1,26 @@
-"""The summary of a reasoning item: write the parts that Abridge makes, repair upstream's own.
+"""Repair the summary that upstream makes of a reasoning item.
 
-Each part of upstream's gets its added, delta and done events, in this order and before the next
-part is added, whichever of them upstream leaves out: Ollama neither adds nor ends parts (ollama
+Each part gets its added, delta and done events, in this order and before the next part is added,
+whichever of them upstream leaves out: Ollama neither adds nor ends parts (ollama
 openai/responses.go).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from abridge.apis.frames import HOLE, DeltaFrame, MakeFrame, change_frame, encode_event
+from abridge.apis.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.json import string
-from abridge.apis.responses.reasoning import LANE, part_texts, summary_parts
-from abridge.apis.translated_answer import WireEvents
-from abridge.core.conversation import Json
-from abridge.core.events import (
-    NativeStage,
-    NativeSummary,
-    SummaryPartAdded,
-    SummaryPartDone,
-    SummaryTextDelta,
+from abridge.apis.responses.reasoning import (
+    LANE,
+    SUMMARY_PART_ADDED,
+    SUMMARY_PART_DONE,
+    SUMMARY_TEXT_DELTA,
+    SUMMARY_TEXT_DONE,
+    part_texts,
+    summary_fields,
+    summary_parts,
 )
-
-SUMMARY_PART_ADDED = "response.reasoning_summary_part.added"
-
-SUMMARY_TEXT_DELTA = "response.reasoning_summary_text.delta"
-
-SUMMARY_TEXT_DONE = "response.reasoning_summary_text.done"
-
-SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
+from abridge.core.conversation import Json
+from abridge.core.events import NativeStage, NativeSummary
 
 NATIVE_STAGES: dict[str, NativeStage] = {
     SUMMARY_PART_ADDED: "added",
@@ -36,45 +28,6 @@ NATIVE_STAGES: dict[str, NativeStage] = {
     SUMMARY_TEXT_DONE: "done",
     SUMMARY_PART_DONE: "done",
 }
-
-
-def write_part(
-    event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone, address: Json
-) -> WireEvents:
-    """Write an event of one of Abridge's parts.
-
-    `address` has the item's id and index, and the part's `summary_index`.
-    """
-    match event:
-        case SummaryPartAdded():
-            yield from write_part_added(address)
-        case SummaryTextDelta():
-            yield from write_part_delta(address, event.text)
-        case SummaryPartDone():
-            yield from write_part_done(address, event.text, complete=event.complete)
-
-
-def write_part_added(address: Json) -> WireEvents:
-    yield SUMMARY_PART_ADDED, {**address, "part": {"type": "summary_text", "text": ""}}
-
-
-def write_part_delta(address: Json, text: str) -> WireEvents:
-    yield SUMMARY_TEXT_DELTA, {**address, "delta": text}
-
-
-def write_part_done(address: Json, text: str, *, complete: bool = True) -> WireEvents:
-    status = {} if complete else {"status": "incomplete"}
-    yield SUMMARY_TEXT_DONE, {**address, "text": text}
-    yield (
-        SUMMARY_PART_DONE,
-        {**address, "part": {"type": "summary_text", "text": text}, **status},
-    )
-
-
-def numbered_delta(event_type: str, address: Json, **others: Any) -> DeltaFrame:
-    """Return the frame of deltas that go to one address."""
-    fields = {**address, "delta": HOLE, **others}
-    return DeltaFrame({"type": event_type, "sequence_number": HOLE, **fields}, event_type)
 
 
 class NativeSummaryRepair:
@@ -182,16 +135,12 @@ class NativeSummaryRepair:
         """Make an event that upstream left out. A delta has the whole text of its part."""
         index = self._open_part or 0
         text = "" if kind == SUMMARY_PART_ADDED else "".join(self.texts[index])
-        part = {"part": {"type": "summary_text", "text": text}}
-        fields = {SUMMARY_TEXT_DELTA: {"delta": text}, SUMMARY_TEXT_DONE: {"text": text}}.get(
-            kind, part
-        )
         address = {
             "item_id": self._item_id,
             "output_index": self._output_index,
             "summary_index": index,
         }
-        frame = self._make_frame(kind, {**address, **fields})
+        frame = self._make_frame(kind, {**address, **summary_fields(kind, text)})
         return self._make_event(kind, frame, text if kind == SUMMARY_TEXT_DELTA else "")
 
     def _make_event(self, kind: str, frame: bytes | None, text: str = "") -> NativeSummary:

@@ -1,41 +1,83 @@
 """Write the Responses API: events as a stream, or into a whole response.
 
-An event that carries its frame goes out in it, with only its number spliced in, unless more is in
-it than is shown. An event without a frame is built: which ones there are, and how a response begins
-and ends, depends on the upstream's API (`response.py`, `translated_response.py`). A translated
-response has no use for a frame.
+An event goes out in one of three ways. With its frame, and only its number spliced in, as nearly
+all do whose upstream speaks this API; patched, where more is in the frame than is shown; or
+composed, where there is none: summaries always, and everything of an upstream that speaks another
+API.
 
-The writer owns `sequence_number`, dense from 0; ids and `output_index` stay as the reader has them.
+The writer owns `sequence_number`, dense from 0. Ids and `output_index` are the reader's where it
+has frames, else they are made here: one item is open at a time, and every event belongs to it or
+closes it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from io import StringIO
 from itertools import starmap
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis import sse
-from abridge.apis.display import Display
-from abridge.apis.frames import DeltaFrame, encode_event
-from abridge.apis.json import dumps, loads_exact, parse_object, string
+from abridge.apis.api import RequestEcho
+from abridge.apis.call_order import CallOrder
+from abridge.apis.display import Display, Envelope
+from abridge.apis.errors import CALL_REOPENED
+from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
+from abridge.apis.hosted_calls import HOSTED_CALLS
+from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
-from abridge.apis.openai import failure_body
+from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
+from abridge.apis.places import place_after_call
+from abridge.apis.responses.citations import ANNOTATION_ADDED, write_annotation
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.reasoning import without_raw_content
-from abridge.apis.responses.response import Response, UpstreamResponse, snapshot
-from abridge.apis.responses.translated_response import TranslatedResponse
-from abridge.core.conversation import Json
+from abridge.apis.responses.places import places_in_output
+from abridge.apis.responses.reasoning import (
+    LANE,
+    SUMMARY_PART_ADDED,
+    SUMMARY_PART_DONE,
+    SUMMARY_TEXT_DELTA,
+    SUMMARY_TEXT_DONE,
+    as_sent,
+    as_shown,
+    is_reasoning,
+    raw_parts,
+    raw_text,
+    summary_fields,
+    summary_parts,
+    without_raw_content,
+    without_reasoning,
+)
+from abridge.apis.responses.tools import write_call
+from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
+from abridge.apis.usage import RESPONSES_USAGE
+from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
+    NO_SUMMARY,
+    CitationDelta,
+    ContentDelta,
+    ErrorDetail,
     Event,
+    Finished,
     NativeSummary,
     Passthrough,
+    ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    ReasoningTextEnded,
+    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
+    SummaryPartAdded,
+    SummaryPartDone,
+    SummaryTextDelta,
+    ToolCallDelta,
 )
+from abridge.core.model_request import SIGNATURE_PREFIX, Tool
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
 """Fields of an event that the writer sets."""
@@ -59,51 +101,108 @@ _PART_INDEX_KEY = b'"summary_index"'
 
 _PART_INDEX_PATTERN = re.compile(_PART_INDEX_KEY + rb"(\s*:\s*)\d+")
 
+_CALL_NEEDLE = b'"call_id"'
+
+MAX_BLOB_CHARS = 1 << 22
+"""Characters of blobs that are stored until a response's end. Items after that get no blob."""
+
+INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+PARAM_DEFAULTS: Json = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "safety_identifier": None,
+    "temperature": 1.0,
+    "tool_choice": "auto",
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "truncation": "disabled",
+}
+"""Values of the parameters that the request does not set. Which of them a response must have:
+openresponses, `ResponseResource`."""
+
+FIXED_FIELDS: Json = {"background": False, "service_tier": "default"}
+"""Fields that have the same value whatever the request says."""
 
 _Change: TypeAlias = Callable[["ResponsesWriter", Any, bytes], bytes]
 
 
-class ResponsesWriter:
-    """Write one response. See the protocol `Writer`."""
+class ResponsesWriter(TranslatedAnswer):
+    """Write one response. See the protocol `Writer`.
 
-    def __init__(self, display: Display, response: UpstreamResponse | TranslatedResponse) -> None:
+    Without an `echo`, upstream speaks this API: the events that tell of the response and its items
+    have frames. With one, all is composed, and since the last event of a stream repeats the whole
+    response, a stream fails once it exceeds `limit` characters.
+    """
+
+    def __init__(
+        self,
+        display: Display,
+        echo: RequestEcho | None = None,
+        limit: int = sys.maxsize,
+        mint_id: MintId = mint_id,
+    ) -> None:
+        self.final_response: Json | None = None
+        self._output = WrittenOutput(display, {} if echo is None else echo.tools, mint_id)
+        super().__init__(self._output, limit)
         self._display = display
         self._shows_raw = display.show_raw
         self._obfuscates = display.obfuscate
-        self._response: Response = response
-        self._upstream = response if isinstance(response, UpstreamResponse) else None
+        self._composes = echo is not None
+        self._echo = echo or RequestEcho()
+        self._mint_id = mint_id
+        self._has_started = not self._composes
         self._next_number = 0
         self._is_numbered: bool | None = None  # upstream numbers its events; None until one came
         self._head = b""  # what came before the number in the last frame, unless it was long
-
-    @property
-    def final_response(self) -> Json | None:
-        return self._response.final
+        self._beginning: bytes | None = None  # the frame of the last event that began the response
+        self._response: Json | None = None  # a composed one, as its last lifecycle event has it
+        self._finished = Finished(None, None, "stop")
+        self._item_ids: dict[int, str] = {}  # of upstream's reasoning items, by output index
+        self._blobs: dict[int, str] = {}
+        self._blob_room = MAX_BLOB_CHARS
 
     def write(self, event: Event) -> bytes:
-        upstream, frame = self._upstream, event.frame
-        if frame is None or upstream is None:
-            added = self._response.add_text(event)
+        frame = event.frame
+        if frame is None or self._composes:
+            added = self.add_text(event)
             if added is None:
-                return b"".join(starmap(self._encode, self._response.compose(event)))
+                return b"".join(starmap(self._encode, self.compose(event)))
             return self._write_text(*added)
         change = self._CHANGES.get(type(event))
         return self._renumber(frame) if change is None else change(self, event, frame)
 
     def keep_alive(self) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""
-        response = self._response.so_far()
+        response = None if self._is_over else self._response
+        if not self._composes:
+            given = parse_frame(self._beginning).get("response")
+            response = snapshot(given, self._display) if isinstance(given, dict) else None
         if response is None:
             return b""
         return self._encode("response.in_progress", {"response": response})
 
     def note(self, event: Event) -> None:
-        self._response.note(event)
+        """Take an event. Where upstream speaks this API, the end brings the whole body."""
+        for _ in self._translate(event) if self._composes else ():
+            pass
 
     def write_whole(self, end: ResponseEnded) -> bytes:
-        response = self._response.build_whole(end)
-        if response is None:
-            return end.frame or b""
+        if self._composes:
+            self.note(end)
+            response = self._response or {}
+        else:
+            body = parse_object(end.frame or b"", loads_exact) if end.ok else None
+            if body is None:
+                return end.frame or b""
+            response = self._show_final(body, end)
         if end.error is None or not end.ok:
             return dumps(response)
         return dumps(failure_body(end.error, as_failed(response, end.error)))
@@ -120,6 +219,11 @@ class ResponsesWriter:
         self._next_number += 1
         return str(self._next_number - 1).encode()
 
+    def _encode(self, event_type: str, fields: Json) -> bytes:
+        self._next_number += 1
+        event = {"sequence_number": self._next_number - 1, **fields}
+        return encode_event(event_type, obfuscate_event(event) if self._obfuscates else event)
+
     # Frames
 
     def _write_raw(self, _: ReasoningDelta, frame: bytes) -> bytes:
@@ -130,25 +234,60 @@ class ResponsesWriter:
             return b""
         return self._renumber(with_part_index(frame, event.index))
 
-    def _write_shown(self, event: Event, frame: bytes) -> bytes:
-        shown = self._upstream.show(event) if self._upstream is not None else None
-        if shown is None:
-            return self._renumber(frame)
-        return self._rewrite(shown) if shown else b""
-
     def _write_other(self, _: Passthrough, frame: bytes) -> bytes:
-        if self._upstream is not None:
-            self._upstream.note_frame(frame)
+        """Pass on a frame, which may add a call."""
+        if self._display.seal is not None and _CALL_NEEDLE in frame:
+            self._output.note_call(parse_frame(frame).get("item"))
         return self._renumber(frame)
 
+    def _write_start(self, _: ResponseStarted, frame: bytes) -> bytes:
+        self._beginning = frame
+        return self._renumber(frame)
+
+    def _write_item_start(self, event: ReasoningStarted, frame: bytes) -> bytes:
+        added = parse_frame(frame)
+        item = added.get("item")
+        if not isinstance(item, dict):
+            return b""
+        self._item_ids[event.item] = string(item.get("id"))
+        self._output.open_reasoning(self._item_ids[event.item], event.item)
+        shown = item
+        if not self._shows_raw:
+            shown = without_reasoning(item)
+            shown.pop("encrypted_content", None)
+        if item.get("summary") and not self._display.show_summary:
+            shown = {**shown, "summary": []}
+        return self._renumber(frame) if shown is item else self._rewrite({**added, "item": shown})
+
+    def _write_item_end(self, event: ReasoningEnded, frame: bytes) -> bytes:
+        done = parse_frame(frame)
+        item = done.get("item")
+        if not isinstance(item, dict):
+            return b""
+        shown = as_shown(item, event.summary, self._display, self._seal_item(event.item, item))
+        return self._renumber(frame) if shown == item else self._rewrite({**done, "item": shown})
+
+    def _write_end(self, event: ResponseEnded, frame: bytes) -> bytes:
+        ended = parse_frame(frame)
+        response = ended.get("response")
+        if not isinstance(response, dict):
+            return self._renumber(frame)
+        shown = self._show_final(response, event)
+        if event.ok and event.error is not None:
+            failed = as_failed(shown, event.error)
+            return self._rewrite({"type": "response.failed", "response": failed})
+        if shown == response:
+            return self._renumber(frame)
+        return self._rewrite({**ended, "response": shown})
+
     _CHANGES: ClassVar[dict[type[Event], _Change]] = {
-        ReasoningStarted: _write_shown,
+        ReasoningStarted: _write_item_start,
         ReasoningDelta: _write_raw,
         NativeSummary: _write_native,
-        ReasoningEnded: _write_shown,
+        ReasoningEnded: _write_item_end,
         Passthrough: _write_other,
-        ResponseStarted: _write_shown,
-        ResponseEnded: _write_shown,
+        ResponseStarted: _write_start,
+        ResponseEnded: _write_end,
     }
     """Returns the bytes in which an event with a frame goes out; any other is only renumbered."""
 
@@ -212,10 +351,109 @@ class ResponsesWriter:
         fields = {key: value for key, value in event.items() if key not in WRITER_FIELDS}
         return self._encode(string(event.get("type")), fields)
 
-    def _encode(self, event_type: str, fields: Json) -> bytes:
-        self._next_number += 1
-        event = {"sequence_number": self._next_number - 1, **fields}
-        return encode_event(event_type, obfuscate_event(event) if self._obfuscates else event)
+    def _show_final(self, response: Json, end: ResponseEnded) -> Json:
+        """Return upstream's final response: its items as they were shown, and all of the usage.
+
+        Reasoning items are known by their ids, if they were streamed, others by their position.
+        """
+        output = response.get("output")
+        places = list(places_in_output(output if isinstance(output, list) else ()))
+        by_id = {item_id: number for number, item_id in self._item_ids.items() if item_id}
+
+        def show_item(place: int, item: Json) -> Json:
+            position = -1 if self._item_ids.get(place) else place
+            number = by_id.get(string(item.get("id")), position)
+            summary = end.summaries.get((LANE, number), NO_SUMMARY)
+            return as_shown(
+                item, summary, self._display, self._seal_item(number, item, places[place])
+            )
+
+        shown = _show_response(response, self._display, show_item)
+        RESPONSES_USAGE.add_share(shown, end.share, merged=self._display.merge_usage)
+        self.final_response = shown
+        return shown
+
+    def _seal_item(self, output_index: int, item: Json, place: bytes | None = None) -> str:
+        """Return the blob of upstream's item with this output index, or an empty string. It is
+        sealed once, at its `place` in the response, or else after the last call that was noted.
+
+        An item with only opaque state is not sealed: the client can return that as it is.
+        """
+        if self._display.seal is None or output_index < 0:
+            return ""
+        if output_index not in self._blobs and self._blob_room > 0 and raw_text(item).strip():
+            item_id, place = string(item.get("id")), place or self._output.place
+            blob = self._display.seal(Envelope([as_sent(item)], item_id, place))
+            self._blob_room -= len(blob)
+            self._blobs[output_index] = blob
+        return self._blobs.get(output_index, "")
+
+    # A composed response
+
+    def _start(self, event: Event) -> WireEvents:
+        started = event if isinstance(event, ResponseStarted) else None
+        self._response = self._new_response(started or ResponseStarted(None, None, "", "", 0))
+        yield "response.created", {"response": self._response}
+        yield "response.in_progress", {"response": self._response}
+
+    def _new_response(self, started: ResponseStarted) -> Json:
+        echo, body, display = self._echo, self._echo.body, self._display
+        requested = {key: body[key] for key in PARAM_DEFAULTS if body.get(key) is not None}
+        return {
+            "id": self._mint_id("resp_"),
+            "object": "response",
+            "created_at": started.created or int(echo.now()),
+            "status": "in_progress",
+            "completed_at": None,
+            "error": None,
+            "incomplete_details": None,
+            **PARAM_DEFAULTS,
+            **requested,
+            **FIXED_FIELDS,
+            "store": echo.stored,
+            "model": started.model or string(body.get("model")),
+            "output": [],
+            "reasoning": {
+                "effort": as_object(body.get("reasoning")).get("effort"),
+                "summary": display.style if display.show_summary else None,
+            },
+            "text": {"format": {"type": "text"}, **as_object(body.get("text"))},
+            "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
+            "usage": None,
+        }
+
+    def _finish(self, event: Finished) -> WireEvents:
+        self._finished = event
+        is_cut = event.reason in INCOMPLETE_REASONS
+        yield from self._output.finish("incomplete" if is_cut else "completed")
+
+    def _end(self, event: ResponseEnded) -> WireEvents:
+        if not self._composes:
+            return
+        yield from self._output.finish("completed" if event.ok else "incomplete")
+        self._is_over = True
+        response = self._response = self.final_response = self._build_final(event)
+        yield f"response.{response['status']}", {"response": response}
+
+    def _build_final(self, event: ResponseEnded) -> Json:
+        usage, merged = event.usage or self._usage, self._display.merge_usage
+        response = {**(self._response or {}), "output": self._output.items}
+        RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
+        response |= self._other_fields()
+        if (error := self._failure(event)) is not None:
+            return as_failed(response, error)
+        if reason := INCOMPLETE_REASONS.get(self._finished.reason):
+            details = {"reason": reason}
+            return {**response, "status": "incomplete", "incomplete_details": details}
+        completed = max(response["created_at"], int(self._echo.now()))
+        return {**response, "status": "completed", "completed_at": completed}
+
+    def _other_fields(self) -> Json:
+        """Return what no item can say: sources that came after their text, and what upstream ran
+        itself."""
+        annotations = [write_annotation(citation, 0, 0) for citation in self._citations]
+        fields = {"annotations": annotations, HOSTED_CALLS: list(self._finished.hosted_calls)}
+        return {name: entries for name, entries in fields.items() if entries}
 
 
 def with_part_index(frame: bytes, index: int) -> bytes:
@@ -223,3 +461,608 @@ def with_part_index(frame: bytes, index: int) -> bytes:
     if frame.count(_PART_INDEX_KEY) == 1 and b"%b:%d," % (_PART_INDEX_KEY, index) in frame:
         return frame
     return _PART_INDEX_PATTERN.sub(rb"%b\g<1>%d" % (_PART_INDEX_KEY, index), frame)
+
+
+def snapshot(response: Json, display: Display) -> Json:
+    """Return the response so far, with no more of its reasoning than is shown."""
+    return _show_response(response, display, lambda _, item: as_shown(item, NO_SUMMARY, display))
+
+
+def _show_response(
+    response: Json, display: Display, show_item: Callable[[int, Json], Json]
+) -> Json:
+    """Return the response with its reasoning items as `show_item` returns them.
+
+    `reasoning.summary` is the style in effect (openai-openapi, `Response.reasoning`).
+    """
+    shown: Json = {}
+    reasoning, output = response.get("reasoning"), response.get("output")
+    style = display.style if display.show_summary else None
+    is_different = isinstance(reasoning, dict) and reasoning.get("summary") != style
+    if isinstance(reasoning, dict) and is_different and not display.is_plain:
+        shown["reasoning"] = {**reasoning, "summary": style}
+    if isinstance(output, list):
+        shown["output"] = [
+            show_item(index, item) if is_reasoning(item) else without_raw_content(item, display)
+            for index, item in enumerate(output)
+        ]
+    return {**response, **shown}
+
+
+def _fill_tool(tool: Json) -> Json:
+    """Return a function with all its fields. It is strict unless the request says otherwise."""
+    if tool.get("type") != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": True, **tool}
+
+
+# Items
+
+ItemStatus: TypeAlias = Literal["completed", "incomplete"]
+
+
+class WrittenOutput:
+    """Write the items of one response. `tools` are those offered to upstream, by name.
+
+    Of upstream's items that have frames it knows the open reasoning item, whose summary it writes.
+    """
+
+    def __init__(self, display: Display, tools: Mapping[str, Tool], mint_id: MintId) -> None:
+        self.items: list[Json] = []  # those that are done
+        self.place: bytes | None = None  # of reasoning, once there was a call
+        self._display = display
+        self._tools = tools
+        self._mint_id = mint_id
+        self._open_item: WrittenItem | None = None
+        self._order = CallOrder()
+        self._text_end = 0  # characters of the answer's text in messages that are done
+        self._status: ItemStatus = "completed"  # of the items that end now
+        self._reported_errors: set[ItemKey] = set()
+
+    @property
+    def failure(self) -> ErrorDetail | None:
+        return CALL_REOPENED if self._order.lost_arguments else None
+
+    def add_text(self, event: Event) -> AddedText | None:
+        """Take an event that only adds to the text of the open item, if there is one."""
+        item = self._open_item
+        return None if item is None else item.add_text(event, self._order)
+
+    def write(self, event: Event) -> WireEvents:
+        for piece in self._order.arrange(event):
+            yield from self._write_piece(piece)
+
+    def finish(self, status: ItemStatus = "completed") -> WireEvents:
+        """Finish the open item, and everything that is queued behind it."""
+        self._status = status
+        for piece in self._order.rest():
+            yield from self._write_piece(piece)
+        yield from self._finish_item()
+
+    def note_call(self, item: Any) -> None:
+        """Take a call of the response, to which the reasoning after it is bound."""
+        if isinstance(item, dict):
+            self.place = place_after_call(string(item.get("call_id"))) or self.place
+
+    def open_reasoning(self, item_id: str, index: int) -> None:
+        """Open an item of upstream's, which has frames of its own but for its summary."""
+        self._open_item = WrittenReasoning(item_id, index, self._display, has_frames=True)
+
+    def _write_piece(self, event: Event) -> WireEvents:
+        match event:
+            case ContentDelta():
+                yield from self._write_answer(event)
+            case ReasoningStarted():
+                yield from self._finish_item()
+                yield from self._add_item(self._new_reasoning())
+            case ReasoningEnded():
+                yield from self._end_reasoning(event)
+            case _ if isinstance(self._open_item, WrittenReasoning):
+                yield from self._open_item.write(event)
+
+    def _end_reasoning(self, event: ReasoningEnded) -> WireEvents:
+        """End a stretch. Opaque state beyond what one item can hold goes in items of its own."""
+        key = event.lane or 0, event.item
+        error = event.summary.error
+        item = self._open_item if isinstance(self._open_item, WrittenReasoning) else None
+        if item is not None and key not in self._reported_errors:
+            item.error = error
+            self._reported_errors |= {key} if error is not None else set()
+        yield from self._finish_item()
+        for state in item.extra_states if item is not None else ():
+            yield from self._add_item(self._new_reasoning(state))
+            yield from self._finish_item()
+
+    def _new_reasoning(self, state: str | None = None) -> WrittenReasoning:
+        id_, index = self._mint_id("rs_"), len(self.items)
+        return WrittenReasoning(id_, index, self._display, state=state, place=self.place)
+
+    # The answer
+
+    def _write_answer(self, event: ContentDelta) -> WireEvents:
+        """Write a piece into the open item it belongs to, or into a new one."""
+        item = self._open_item
+        if isinstance(event, ToolCallDelta):
+            if not isinstance(item, WrittenCall) or item.number != event.call_index:
+                yield from self._finish_item()
+                tool = self._tools.get(event.name)
+                item = WrittenCall(event, tool, len(self.items), self._mint_id)
+                yield from self._add_item(item)
+            yield from item.write(event.arguments)
+            return
+        if not isinstance(item, WrittenMessage) or item.number != event.message_index:
+            yield from self._finish_item()
+            number, index = event.message_index, len(self.items)
+            item = WrittenMessage(self._mint_id("msg_"), index, number, self._text_end)
+            yield from self._add_item(item)
+        yield from item.write(event)
+
+    @property
+    def has_open_text(self) -> bool:
+        return self._open_text is not None
+
+    def cite(self, citation: CitationDelta) -> WireEvents:
+        part = self._open_text
+        return iter(()) if part is None else part.cite(citation)
+
+    @property
+    def _open_text(self) -> ContentPart | None:
+        item = self._open_item
+        return item.open_text if isinstance(item, WrittenMessage) else None
+
+    # Beginning and end of an item
+
+    def _add_item(self, item: WrittenItem) -> WireEvents:
+        self._open_item = item
+        if not item.is_added_late:
+            address = {"output_index": item.index}
+            yield "response.output_item.added", {**address, "item": item.build_added()}
+
+    def _finish_item(self) -> WireEvents:
+        item, self._open_item = self._open_item, None
+        if item is None:
+            return
+        address = {"output_index": item.index}
+        if item.is_added_late:
+            yield "response.output_item.added", {**address, "item": item.build_added()}
+        yield from item.end()
+        done = item.build_done(self._status)
+        self.items.append(done)
+        if isinstance(item, WrittenMessage):
+            self._text_end = item.text_end
+        self.note_call(done)
+        yield "response.output_item.done", {**address, "item": done}
+
+
+class WrittenItem(ABC):
+    """An item being written: it is added, streams its content, ends, and is done."""
+
+    is_added_late = False  # the item can be added only when it ends
+
+    def __init__(self, item_id: str, index: int) -> None:
+        self.id = item_id
+        self.index = index
+        self.address: Json = {"item_id": item_id, "output_index": index}
+
+    @abstractmethod
+    def add_text(self, event: Event, order: CallOrder) -> AddedText | None:
+        """Take an event that only adds to a text of this item; return None for any other."""
+
+    @abstractmethod
+    def build_added(self) -> Json:
+        """Return the item at its beginning."""
+
+    @abstractmethod
+    def end(self) -> WireEvents:
+        """Close what is open in the item."""
+
+    @abstractmethod
+    def build_done(self, status: ItemStatus) -> Json:
+        """Return the item at its end."""
+
+
+_PartType = Literal["output_text", "refusal"]
+
+
+class ContentPart:
+    """Write one content part, which comes after so many characters of the answer."""
+
+    def __init__(self, part_type: _PartType, address: Json, before: int) -> None:
+        self.type = part_type
+        self.address = address
+        self._before = before
+        self._annotations: list[Json] = []
+        self._buffer = StringIO()
+        self._logprobs: list[Json] = []
+
+    def build_part(self) -> Json:
+        if self.type == "refusal":
+            return {"type": "refusal", "refusal": self._text}
+        return {
+            "type": "output_text",
+            "text": self._text,
+            "annotations": list(self._annotations),
+            "logprobs": self._logprobs,
+        }
+
+    def write(self, text: str, logprobs: list[Json]) -> WireEvents:
+        self._buffer.write(text)
+        self._logprobs += logprobs
+        extra = {} if self.type == "refusal" else {"logprobs": logprobs}
+        yield f"response.{self.type}.delta", {**self.address, "delta": text, **extra}
+
+    def add_text(self, text: str) -> AddedText:
+        """Add a text without log probabilities."""
+        self._buffer.write(text)
+        return self._frame, text
+
+    @cached_property
+    def _frame(self) -> DeltaFrame:
+        return numbered_delta("response.output_text.delta", self.address, logprobs=[])
+
+    def end(self) -> WireEvents:
+        whole: Json = {"text": self._text, "logprobs": self._logprobs}
+        if self.type == "refusal":
+            whole = {"refusal": self._text}
+        yield f"response.{self.type}.done", {**self.address, **whole}
+        yield "response.content_part.done", {**self.address, "part": self.build_part()}
+
+    def cite(self, citation: CitationDelta) -> WireEvents:
+        annotation = write_annotation(citation, self._before, self._buffer.tell())
+        place = {"annotation_index": len(self._annotations)}
+        self._annotations.append(annotation)
+        yield ANNOTATION_ADDED, {**self.address, **place, "annotation": annotation}
+
+    @property
+    def text_end(self) -> int:
+        """Return how many characters of the answer's text there are by its end."""
+        return self._before + (self._buffer.tell() if self.type == "output_text" else 0)
+
+    @property
+    def _text(self) -> str:
+        return self._buffer.getvalue()
+
+
+class WrittenMessage(WrittenItem):
+    """Write one message, which comes after so many characters of the answer."""
+
+    def __init__(self, item_id: str, index: int, number: int, before: int) -> None:
+        super().__init__(item_id, index)
+        self.number = number  # among upstream's messages
+        self._before = before
+        self._parts: list[ContentPart] = []
+
+    def build_added(self) -> Json:
+        return self._build_item("in_progress", [])
+
+    def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
+        if type(event) is not ContentDelta or event.logprobs or event.message_index != self.number:
+            return None
+        part = self.open_text
+        return None if part is None else part.add_text(event.text)
+
+    def write(self, event: ContentDelta) -> WireEvents:
+        is_refusal = isinstance(event, RefusalDelta)
+        part_type: _PartType = "refusal" if is_refusal else "output_text"
+        if not self._parts or self._parts[-1].type != part_type:
+            yield from self.end()
+            address = {**self.address, "content_index": len(self._parts)}
+            part = ContentPart(part_type, address, self.text_end)
+            self._parts.append(part)
+            yield "response.content_part.added", {**part.address, "part": part.build_part()}
+        text = event.refusal if isinstance(event, RefusalDelta) else event.text
+        yield from self._parts[-1].write(text, complete_logprobs(event.logprobs))
+
+    @property
+    def open_text(self) -> ContentPart | None:
+        """Return the part whose text goes on, if it is of the answer."""
+        part = self._parts[-1] if self._parts else None
+        return part if part is not None and part.type == "output_text" else None
+
+    @property
+    def text_end(self) -> int:
+        """Return how many characters of the answer's text there are so far."""
+        return self._parts[-1].text_end if self._parts else self._before
+
+    def end(self) -> WireEvents:
+        return self._parts[-1].end() if self._parts else iter(())
+
+    def build_done(self, status: ItemStatus) -> Json:
+        return self._build_item(status, [part.build_part() for part in self._parts])
+
+    def _build_item(self, status: str, content: list[Json]) -> Json:
+        head = {"id": self.id, "type": "message", "status": status, "role": "assistant"}
+        return {**head, "content": content}
+
+
+CALL_ID_PREFIXES = {"custom": "ctc_", "local_shell": "lsh_", "tool_search": "tsc_"}
+
+LATE_KINDS = ("local_shell", "tool_search")
+"""Kinds of tools whose calls have no events for their arguments."""
+
+
+class WrittenCall(WrittenItem):
+    """Write one call.
+
+    Stream arguments as they come, unless the tool is offered to upstream as a function: then what
+    they are for the client is known once they are whole.
+    """
+
+    def __init__(
+        self, event: ToolCallDelta, tool: Tool | None, index: int, mint_id: MintId
+    ) -> None:
+        if tool is None and event.custom:
+            tool = Tool(event.name, "custom", client_name=event.name)
+        kind = tool.kind if tool is not None else "function"
+        super().__init__(mint_id(CALL_ID_PREFIXES.get(kind, "fc_")), index)
+        self.number = event.call_index  # among the calls of the answer
+        self.is_added_late = kind in LATE_KINDS
+        self._tool = tool
+        self._takes_text = kind == "custom"
+        self._streams = kind == "function" or (kind == "custom" and event.custom)
+        name = "custom_tool_call_input" if self._takes_text else "function_call_arguments"
+        self._delta_type, self._done_type = f"response.{name}.delta", f"response.{name}.done"
+        self._call_id = event.id or mint_id("call_")
+        self._name = event.name
+        self._arguments = StringIO()
+
+    def build_added(self) -> Json:
+        return self._build_item(self._text if self.is_added_late else "", "in_progress")
+
+    def add_text(self, event: Event, order: CallOrder) -> AddedText | None:
+        if not (isinstance(event, ToolCallDelta) and event.arguments and self._streams):
+            return None
+        if event.call_index != self.number or not order.add_arguments(event):
+            return None
+        self._arguments.write(event.arguments)
+        return self._frame, event.arguments
+
+    @cached_property
+    def _frame(self) -> DeltaFrame:
+        return numbered_delta(self._delta_type, self.address)
+
+    def write(self, arguments: str) -> WireEvents:
+        self._arguments.write(arguments)
+        if arguments and self._streams:
+            yield self._delta_type, {**self.address, "delta": arguments}
+
+    def end(self) -> WireEvents:
+        if self.is_added_late:
+            return
+        item = self.build_done("completed")
+        if not self._takes_text:
+            whole = {"name": string(item["name"]), "arguments": item["arguments"]}
+            yield self._done_type, {**self.address, **whole}
+            return
+        if item["input"] and not self._streams:
+            yield self._delta_type, {**self.address, "delta": item["input"]}
+        yield self._done_type, {**self.address, "input": item["input"]}
+
+    def build_done(self, status: ItemStatus) -> Json:
+        return self._build_item(self._text, status)
+
+    def _build_item(self, arguments: str, status: str) -> Json:
+        return write_call(self._tool, self._call_id, self._name, arguments, self.id, status=status)
+
+    @property
+    def _text(self) -> str:
+        return self._arguments.getvalue()
+
+
+class WrittenReasoning(WrittenItem):
+    """Write one reasoning item, or of one that has frames the summary alone.
+
+    An envelope of it is bound to its `place` (`apis/places.py`).
+    """
+
+    def __init__(
+        self,
+        item_id: str,
+        index: int,
+        display: Display,
+        *,
+        state: str | None = None,
+        place: bytes | None = None,
+        has_frames: bool = False,
+    ) -> None:
+        super().__init__(item_id, index)
+        self.error: ErrorDetail | None = None  # why the summary is missing or incomplete
+        self.extra_states: list[str] = []  # opaque state beyond what one item can hold
+        self._display = display
+        self._state = state
+        self._place = place
+        self._has_frames = has_frames
+        self._raw = StringIO()
+        self._raw_is_done = False
+        self._summary: list[str] = []
+        self._native_part: tuple[int, list[str]] | None = None
+        self._part_frame: DeltaFrame | None = None  # for the text of the part that is open
+        self._envelope = EnvelopeBuilder() if display.seal is not None else None
+
+    def build_added(self) -> Json:
+        head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
+        return {**head, "summary": [], "content": []}
+
+    def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
+        if isinstance(event, ReasoningDelta):
+            return self._add_raw(event.text)
+        if isinstance(event, SummaryTextDelta) and self._native_part is None:
+            if self._part_frame is None:
+                address = self._part_address(event.index)
+                self._part_frame = numbered_delta(SUMMARY_TEXT_DELTA, address)
+            return self._part_frame, event.text
+        return None
+
+    def _add_raw(self, text: str) -> AddedText | None:
+        is_shown = self._display.show_raw and text
+        if is_shown and not self._raw.tell():
+            return None
+        if self._envelope is not None:
+            self._envelope.add_text(text)
+        if not is_shown:
+            return NOTHING
+        self._raw.write(text)
+        return self._raw_frame, text
+
+    @cached_property
+    def _raw_frame(self) -> DeltaFrame:
+        return numbered_delta("response.reasoning_text.delta", self._raw_address)
+
+    def write(self, event: Event) -> WireEvents:
+        """Write any event between the beginning and the end of the item."""
+        match event:
+            case ReasoningDelta():
+                yield from self._write_raw(event.text)
+            case ReasoningTextEnded():
+                yield from self._end_raw()
+            case SummaryPartAdded() | SummaryTextDelta() | SummaryPartDone():
+                yield from self._write_part(event)
+            case NativeSummary() if self._display.show_summary:
+                yield from self._write_native(event)
+            case ProviderState():
+                self._add_state(event)
+
+    def _add_state(self, event: ProviderState) -> None:
+        """Add opaque state; mark a signature as one."""
+        state = SIGNATURE_PREFIX + event.data if event.signs else event.data
+        if self._envelope is not None:
+            self._envelope.add_state(state)
+        if self._state is None:
+            self._state = state
+        else:
+            self.extra_states.append(state)
+
+    def _write_raw(self, text: str) -> WireEvents:
+        if self._envelope is not None:
+            self._envelope.add_text(text)
+        if not (self._display.show_raw and text):
+            return
+        if not self._raw.tell():
+            part = {"type": "reasoning_text", "text": ""}
+            yield "response.content_part.added", {**self._raw_address, "part": part}
+        self._raw.write(text)
+        yield "response.reasoning_text.delta", {**self._raw_address, "delta": text}
+
+    def _write_part(
+        self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone
+    ) -> WireEvents:
+        """Write an event of one of Abridge's summary parts."""
+        yield from self._end_native_part()
+        address = self._part_address(event.index)
+        match event:
+            case SummaryPartAdded():
+                yield SUMMARY_PART_ADDED, {**address, **summary_fields(SUMMARY_PART_ADDED)}
+            case SummaryTextDelta():
+                yield SUMMARY_TEXT_DELTA, {**address, "delta": event.text}
+            case SummaryPartDone():
+                yield from self._end_part(address, event.text, complete=event.complete)
+
+    def _write_native(self, event: NativeSummary) -> WireEvents:
+        """Write a piece of the native summary, which may lack the beginning or end of a part."""
+        if event.stage == "done":
+            yield from self._end_native_part()
+            return
+        if self._native_part is None or self._native_part[0] != event.index:
+            yield from self._end_native_part()
+            self._native_part = event.index, []
+            address = self._part_address(event.index)
+            yield SUMMARY_PART_ADDED, {**address, **summary_fields(SUMMARY_PART_ADDED)}
+        if event.text:
+            self._native_part[1].append(event.text)
+            yield SUMMARY_TEXT_DELTA, {**self._part_address(event.index), "delta": event.text}
+
+    def _end_native_part(self) -> WireEvents:
+        if self._native_part is not None:
+            (index, pieces), self._native_part = self._native_part, None
+            yield from self._end_part(self._part_address(index), "".join(pieces))
+
+    def _end_part(self, address: Json, text: str, *, complete: bool = True) -> WireEvents:
+        status = {} if complete else {"status": "incomplete"}
+        self._summary.append(text)
+        self._part_frame = None
+        yield SUMMARY_TEXT_DONE, {**address, **summary_fields(SUMMARY_TEXT_DONE, text)}
+        yield SUMMARY_PART_DONE, {**address, **summary_fields(SUMMARY_PART_DONE, text), **status}
+
+    def end(self) -> WireEvents:
+        yield from self._end_native_part()
+        yield from self._end_raw()
+
+    def _end_raw(self) -> WireEvents:
+        """End the raw text, once. It ends before the summary may, as with upstreams that stream
+        both (openai-openapi, `ResponseReasoningTextDoneEvent`)."""
+        text = "" if self._raw_is_done else self._raw.getvalue()
+        if text:
+            self._raw_is_done = True
+            part = {"type": "reasoning_text", "text": text}
+            yield "response.reasoning_text.done", {**self._raw_address, "text": text}
+            yield "response.content_part.done", {**self._raw_address, "part": part}
+
+    def build_done(self, status: ItemStatus) -> Json:
+        """Return the item at its end. Opaque state in the blob is not repeated beside it."""
+        if blob := self._seal_envelope():
+            self._state, self.extra_states = blob, []
+        item: Json = {
+            "id": self.id,
+            "type": "reasoning",
+            "status": status,
+            "summary": summary_parts(self._summary),
+            "content": raw_parts(filter(None, [self._raw.getvalue()])),
+        }
+        if self._state is not None:
+            item["encrypted_content"] = self._state
+        if self.error is not None:
+            item["summary_error"] = self.error.as_dict()
+        return item
+
+    def _seal_envelope(self) -> str:
+        if self._display.seal is None or self._envelope is None or not self._envelope.has_text:
+            return ""
+        items = self._envelope.build_items(self.id)
+        return self._display.seal(Envelope(items, self.id, self._place))
+
+    @property
+    def _raw_address(self) -> Json:
+        return {**self.address, "content_index": 0}
+
+    def _part_address(self, index: int) -> Json:
+        """Return the address of a part. A composed item counts its own, however many there were in
+        earlier stretches of the same reasoning."""
+        return {**self.address, "summary_index": index if self._has_frames else len(self._summary)}
+
+
+class EnvelopeBuilder:
+    """Collect one stretch of reasoning.
+
+    Make an item of each piece of text that opaque state belongs to, since each signature is for its
+    own text, and one of the text after the last.
+    """
+
+    def __init__(self) -> None:
+        self._items: list[Json] = []
+        self._buffer = StringIO()
+        self.has_text = False  # there is text that can be read
+
+    def add_text(self, text: str) -> None:
+        self._buffer.write(text)
+        self.has_text = self.has_text or bool(text.strip())
+
+    def add_state(self, state: str) -> None:
+        """Add opaque state, which belongs to the text since the last one."""
+        self._items.append({**self._build_item(), "encrypted_content": state})
+        self._buffer = StringIO()
+
+    def build_items(self, item_id: str) -> list[Json]:
+        """Return all items. The first gets this id, which the client knows."""
+        rest = [self._build_item()] if self._buffer.tell() else []
+        first, *following = self._items + rest
+        return [{"id": item_id, **first}, *following]
+
+    def _build_item(self) -> Json:
+        texts = filter(None, [self._buffer.getvalue()])
+        return {"type": "reasoning", "summary": [], "content": raw_parts(texts)}
+
+
+def numbered_delta(event_type: str, address: Json, **others: Any) -> DeltaFrame:
+    """Return the frame of deltas that go to one address."""
+    fields = {**address, "delta": HOLE, **others}
+    return DeltaFrame({"type": event_type, "sequence_number": HOLE, **fields}, event_type)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from abridge.apis.api import ApiError
 from abridge.apis.json import dumps, loads_exact, parse_object, string
 from abridge.apis.openai import error_body, read_error
-from abridge.apis.responses.translated_response import FIXED_FIELDS, PARAM_DEFAULTS
+from abridge.apis.responses.writer import FIXED_FIELDS, PARAM_DEFAULTS
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
