@@ -110,12 +110,14 @@ class ExchangeRecorder:
         self._take_piece(event.text, now)
 
     def _take_refusal(self, event: RefusalDelta, now: float) -> None:
-        self._take_piece(event.refusal, now)
+        self._take_piece(event.refusal if event.frame is None else "", now)
 
     def _take_call(self, event: ToolCallDelta, now: float) -> None:
-        self._take_piece(event.arguments, now)
+        self._take_piece(event.arguments if event.frame is None else "", now)
 
     def _take_piece(self, text: str, now: float) -> None:
+        """Count a piece of the answer. Of what passes in a frame only text counts: what else is in
+        there, not every reader says."""
         self.record.chunks += 1
         self.record.answer_characters += len(text)
         span = self.record.answer

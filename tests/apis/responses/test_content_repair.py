@@ -19,7 +19,7 @@ from abridge.apis.display import Display
 from abridge.apis.errors import CALL_CHANGED
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.contents import MAX_INDEXES
+from abridge.apis.responses.items import MAX_INDEXES
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ResponsesStream, check_chat, check_responses
 from tests.support.messages_checker import check_messages

@@ -10,7 +10,7 @@ import pytest
 
 from abridge.apis.display import Display
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.content_repair import ContentRepair
+from abridge.apis.responses.items import ItemContents
 from abridge.core.events import ContentDelta, ResponseStarted, ToolCallDelta
 from abridge.providers.catalog import PROFILES
 from tests.support.streams import (
@@ -331,11 +331,11 @@ class TestFailure:
 def test_deltas_do_not_add_up_what_was_said_before(monkeypatch: pytest.MonkeyPatch) -> None:
     added_up = []
 
-    def add_up(repair: ContentRepair) -> str:
+    def add_up(repair: ItemContents) -> str:
         added_up.append(repair)
         return ""
 
-    monkeypatch.setattr(ContentRepair, "text", property(add_up))
+    monkeypatch.setattr(ItemContents, "text", property(add_up))
     logprobs = [{"token": "w", "logprob": -0.1, "bytes": [], "top_logprobs": []}]
     stream = responses_stream([message_item(0, ANSWER)])
     stream = [

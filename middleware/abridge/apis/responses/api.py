@@ -11,7 +11,6 @@ from functools import partial
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
-from abridge.apis.responses.framing import OriginalFrames
 from abridge.apis.responses.hiding import ECHOED
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
@@ -21,13 +20,12 @@ from abridge.apis.responses.request import (
     wants_state,
     write_request,
 )
-from abridge.apis.responses.translation import TranslatedEvents
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.providers.profile import Profile
 
 
 def _make_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
-    return ResponsesReader(profile, display, limit, OriginalFrames(obfuscate=display.obfuscate))
+    return ResponsesReader(profile, display, limit, carries_frames=True)
 
 
 def _make_writer(_: Profile, display: Display) -> ResponsesWriter:
@@ -35,7 +33,7 @@ def _make_writer(_: Profile, display: Display) -> ResponsesWriter:
 
 
 def _make_translating_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
-    return ResponsesReader(profile, display, limit, TranslatedEvents())
+    return ResponsesReader(profile, display, limit, carries_frames=False)
 
 
 def _make_translating_writer(

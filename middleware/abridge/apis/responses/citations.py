@@ -8,7 +8,7 @@ neither title nor passage.
 from __future__ import annotations
 
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.responses.contents import TEXT, TEXT_TYPE_ALIASES
+from abridge.apis.responses.items import TEXT, TEXT_TYPE_ALIASES
 from abridge.apis.responses.reasoning import LANE
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json

@@ -23,17 +23,6 @@ from abridge.apis.display import Display
 from abridge.apis.frames import MakeFrame, change_frame
 from abridge.apis.json import string
 from abridge.apis.openai import mint_id
-from abridge.apis.responses.contents import (
-    EVENT_STAGES,
-    REASONING,
-    ContentKind,
-    content_kind_of,
-    event_text,
-    is_reasoning_content,
-    says_anything,
-    with_event_text,
-    without_content,
-)
 from abridge.apis.responses.inline_text import (
     FramedEvent,
     InlineItem,
@@ -43,7 +32,19 @@ from abridge.apis.responses.inline_text import (
     TextRules,
     split_item,
 )
-from abridge.apis.responses.items import OutputItems, upstream_id
+from abridge.apis.responses.items import (
+    EVENT_STAGES,
+    REASONING,
+    ContentKind,
+    OutputItems,
+    content_kind_of,
+    event_text,
+    is_reasoning_content,
+    says_anything,
+    upstream_id,
+    with_event_text,
+    without_content,
+)
 from abridge.apis.responses.reasoning import (
     REASONING_PREFIX,
     is_reasoning,

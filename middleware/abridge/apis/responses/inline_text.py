@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from abridge.apis.json import string
 from abridge.apis.responses.citations import forget_passages
-from abridge.apis.responses.contents import (
+from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
     ARGUMENTS,
     EVENT_STAGES,

@@ -1,26 +1,886 @@
-"""The output items of a response, in the order in which they were added.
+"""The output items of a response as upstream streams them: what each says, and what upstream leaves
+out or has in another way than it should.
 
-An item keeps the id it was added with, whatever upstream calls it later (GitHub Copilot changes the
-id from event to event). Where an event's id is unknown, its `output_index` finds the item. An item
-gets a new id if it has none (llama.cpp's calls) or another item's (messages of older vLLM have the
-id of their reasoning item).
+`OutputItems` are the items in the order in which they were added. An item keeps the id it was added
+with, whatever upstream calls it later (GitHub Copilot changes the id from event to event). Where an
+event's id is unknown, its `output_index` finds the item. An item gets a new id if it has none
+(llama.cpp's calls) or another item's (messages of older vLLM have the id of their reasoning item).
+
+`ItemContents` is what one item streams: its content parts, or a call's arguments. Each part gets
+its added, delta and done events, in this order, whichever of them upstream leaves out, and parts
+are counted from 0 as they begin. Parts that upstream tells apart by `content_index` may be open at
+once; of others each is done before the next is added. llama.cpp's server neither counts nor adds
+parts of reasoning (ggml-org/llama.cpp tools/server/server-task.cpp). Older vLLM counts every event
+(`PartIndexes`), and adds parts of reasoning as `output_text` (vllm
+entrypoints/openai/serving_responses.py).
+
+Upstream's final text of a part is the answer, whatever its deltas were. If they are its beginning,
+the rest becomes a delta, as long as there is a place for it. Any other difference is a mismatch and
+stays as upstream has it. Only what upstream leaves out is filled in.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
+from abridge.apis.delta_patterns import Proceed
 from abridge.apis.frames import MakeFrame, change_frame, encode_event
-from abridge.apis.json import string
+from abridge.apis.json import as_object, objects, parse_object, string
+from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.openai import mint_id
-from abridge.apis.responses.content_repair import ContentRepair
-from abridge.apis.responses.contents import ContentEvent, content_kind_of
-from abridge.apis.responses.reasoning import is_reasoning, rename_raw_summary, summary_text
-from abridge.apis.responses.summaries import NativeSummaryRepair
+from abridge.apis.responses.reasoning import (
+    LANE,
+    SUMMARY_PART_ADDED,
+    SUMMARY_PART_DONE,
+    SUMMARY_TEXT_DELTA,
+    SUMMARY_TEXT_DONE,
+    is_reasoning,
+    part_texts,
+    rename_raw_summary,
+    summary_fields,
+    summary_parts,
+    summary_text,
+)
 from abridge.core.conversation import Json
-from abridge.core.events import Event
+from abridge.core.events import (
+    ContentDelta,
+    Event,
+    NativeStage,
+    NativeSummary,
+    Passthrough,
+    ReasoningDelta,
+    RefusalDelta,
+    ToolCallDelta,
+)
+
+# Kinds of content
+
+Stage: TypeAlias = Literal["added", "delta", "text_done", "done"]
+
+CONTENT_PART_ADDED = "response.content_part.added"
+
+CONTENT_PART_DONE = "response.content_part.done"
+
+
+@dataclass(slots=True, frozen=True)
+class ContentKind:
+    """One kind of content: its event types and fields."""
+
+    name: str  # the `type` of a part, and the middle of event types: `response.{name}.delta`
+    text_field: str  # has the whole text, in a part or in the item
+    is_part: bool = True  # else all the content of its item, without events for a part
+    other_fields: Json = field(default_factory=dict)  # other fields of a part
+
+    @property
+    def delta_type(self) -> str:
+        return f"response.{self.name}.delta"
+
+    @property
+    def done_type(self) -> str:
+        return f"response.{self.name}.done"
+
+    def build_event(self, stage: Stage, text: str) -> tuple[str, Json]:
+        """Return the type of an event, and the fields with its text."""
+        if stage == "delta":
+            return self.delta_type, {"delta": text}
+        if stage == "text_done":
+            return self.done_type, {self.text_field: text}
+        return CONTENT_PART_ADDED if stage == "added" else CONTENT_PART_DONE, {
+            "part": self.build_part(text)
+        }
+
+    def extra_fields(self, stage: Stage, item: Json) -> Json:
+        """Return the other fields that an event of this item has."""
+        if self is TEXT and stage in ("delta", "text_done"):
+            return {"logprobs": []}
+        if self is ARGUMENTS and stage == "text_done":
+            return {"name": string(item.get("name"))}
+        return {}
+
+    def build_part(self, text: str) -> Json:
+        return {"type": self.name, self.text_field: text, **self.other_fields}
+
+
+TEXT = ContentKind(
+    "output_text",
+    "text",
+    other_fields={"annotations": [], "logprobs": []},
+)
+
+REFUSAL = ContentKind("refusal", "refusal")
+
+REASONING = ContentKind("reasoning_text", "text")
+
+ARGUMENTS = ContentKind("function_call_arguments", "arguments", is_part=False)
+
+INPUT = ContentKind("custom_tool_call_input", "input", is_part=False)
+
+Content: TypeAlias = tuple[ContentKind, str | None]
+"""One content of an item, and its text; None if upstream leaves that out."""
+
+CONTENT_KINDS: Mapping[str, tuple[ContentKind, ...]] = {
+    "message": (TEXT, REFUSAL),
+    "reasoning": (REASONING,),
+    "function_call": (ARGUMENTS,),
+    "custom_tool_call": (INPUT,),
+}
+"""The kinds of content that an item can have, by its type."""
+
+TEXT_TYPE_ALIASES = ("text", "")
+"""Types that some servers give to parts of output text."""
+
+TEXT_DELTA = TEXT.delta_type
+
+EVENT_STAGES: Mapping[str, Stage] = {
+    CONTENT_PART_ADDED: "added",
+    CONTENT_PART_DONE: "done",
+    **{kind.delta_type: "delta" for kinds in CONTENT_KINDS.values() for kind in kinds},
+    **{kind.done_type: "text_done" for kinds in CONTENT_KINDS.values() for kind in kinds},
+}
+"""The stage that each type of content event brings its part to."""
+
+
+ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
+"""Fields that say which part an event is about."""
+
+_FORMAL_FIELDS = frozenset({"type", "sequence_number", *ADDRESS_FIELDS, *PADDING_FIELDS})
+"""Fields that tell no more of a part than that an event is about it."""
+
+
+def content_kind_of(event: Json, item_type: str) -> ContentKind | None:
+    """Return the kind of content an event streams, if an item of this type can have it.
+
+    All parts of a reasoning item are reasoning, whatever upstream calls them.
+    """
+    event_type, part = event.get("type"), event.get("part")
+    for content_kind in CONTENT_KINDS.get(item_type, ()):
+        if event_type in (content_kind.delta_type, content_kind.done_type):
+            return content_kind
+        if event_type in (CONTENT_PART_ADDED, CONTENT_PART_DONE) and _is_part_of_kind(
+            part, content_kind
+        ):
+            return content_kind
+    return None
+
+
+def is_reasoning_content(event: Json) -> bool:
+    part = event.get("part")
+    part_type = part.get("type") if isinstance(part, dict) else ""
+    return part_type == REASONING.name or event["type"] in (
+        REASONING.delta_type,
+        REASONING.done_type,
+    )
+
+
+def says_anything(event: Json) -> bool:
+    """Return whether an event says more than what it is about."""
+    values = (value for key, value in event.items() if key not in _FORMAL_FIELDS)
+    return any(value not in (None, "", []) for value in values)
+
+
+def event_text(event: Json, content_kind: ContentKind) -> str | None:
+    """Return the text of an event: a delta, or all of a part. None if upstream leaves it out."""
+    part = event.get("part")
+    if isinstance(part, dict):
+        return _text_in(part, content_kind.text_field)
+    is_delta = event["type"] == content_kind.delta_type
+    return _text_in(event, "delta" if is_delta else content_kind.text_field)
+
+
+def contents_of(item: Json, item_type: str) -> list[Content]:
+    """Return the content of an item of this type, part by part."""
+    kinds = CONTENT_KINDS.get(item_type, ())
+    if kinds and not kinds[0].is_part:
+        return [(kinds[0], _text_in(item, kinds[0].text_field))]
+    return [
+        (content_kind, _text_in(part, content_kind.text_field))
+        for part in objects(item.get("content"))
+        for content_kind in kinds
+        if _is_part_of_kind(part, content_kind)
+    ]
+
+
+def without_content(item: Json) -> Json:
+    """Return the item as it is at its beginning, without content."""
+    kinds = CONTENT_KINDS.get(string(item.get("type")), ())
+    if not kinds:
+        return item
+    return {**item, "content": []} if kinds[0].is_part else {**item, kinds[0].text_field: ""}
+
+
+def with_event_text(event: Json, content_kind: ContentKind, text: str) -> Json:
+    """Return an event that has the text of a whole part with another one."""
+    part = event.get("part")
+    if isinstance(part, dict):
+        return {**event, "part": {**part, content_kind.text_field: text}}
+    return {**event, content_kind.text_field: text}
+
+
+def with_contents(item: Json, item_type: str, texts: list[tuple[ContentKind, str]]) -> Json:
+    """Return the item with this content."""
+    if texts and not texts[0][0].is_part:
+        return {**item, texts[0][0].text_field: texts[0][1]}
+    remaining, content = list(texts), list[Json]()
+    for part in objects(item.get("content")):
+        content_kind = next(
+            (each for each in CONTENT_KINDS.get(item_type, ()) if _is_part_of_kind(part, each)),
+            None,
+        )
+        if content_kind is None:
+            content.append(part)
+        elif remaining and remaining[0][0] is content_kind:
+            content.append({**part, content_kind.text_field: remaining.pop(0)[1]})
+    return {
+        **item,
+        "content": [*content, *(content_kind.build_part(text) for content_kind, text in remaining)],
+    }
+
+
+def _text_in(fields: Json, key: str) -> str | None:
+    text = fields.get(key)
+    return text if isinstance(text, str) else None
+
+
+def _is_part_of_kind(part: object, content_kind: ContentKind) -> bool:
+    if not isinstance(part, dict) or not content_kind.is_part:
+        return False
+    part_type = string(part.get("type"))
+    return (
+        content_kind is REASONING
+        or part_type == content_kind.name
+        or (content_kind is TEXT and part_type in TEXT_TYPE_ALIASES)
+    )
+
+
+# The content of one item
+
+
+@dataclass(slots=True)
+class StreamedPart:
+    """One part of an item, or the arguments of a call, as it was streamed."""
+
+    kind: ContentKind
+    index: int  # orders it among the parts that upstream has of the item
+    place: int  # counts the parts as they begin
+    address: Json  # `item_id`, `output_index` and, of a content part, `content_index`
+    stage: Stage = "added"  # how far upstream has brought it
+    is_open: bool = True
+    deltas: list[str] = field(default_factory=list)  # or its final text, if that differs
+    truncated: bool = False  # there was no room to store all of its text
+    is_mismatched: bool = False  # its final text is not the sum of its deltas
+    lacks_beginning: bool = False  # upstream has not sent its `added` event
+
+    @property
+    def text(self) -> str:
+        return "".join(self.deltas)
+
+    def is_continued_by(self, stage: Stage, kind: ContentKind) -> bool:
+        """Return whether an event continues the part. After `text_done` only `done` does."""
+        if not self.is_open or self.kind is not kind:
+            return False
+        return stage == "done" if self.stage == "text_done" else stage != "added"
+
+
+class FinalText(NamedTuple):
+    """Upstream's last word on one part."""
+
+    part: StreamedPart | None  # None if it was not streamed
+    kind: ContentKind
+    text: str | None  # None if upstream leaves it out
+
+
+RestPlace: TypeAlias = Literal["open part", "last part", "no part"]
+"""Which part takes, as a delta, what only its final text has: one that has not ended; the last with
+a text, even if it has ended; or none any more, since texts that were told follow all of them."""
+
+MAX_INDEXES = 128
+"""Parts of an item that are told apart. A server that has more counts something else."""
+
+
+class PartIndexes:
+    """Tell which part an event of an item is about, by its `content_index`.
+
+    Older vLLM counts every event there: after it has added a part it sends none with the index of
+    that one. Then the index says nothing, and nor does it beyond `MAX_INDEXES`.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[int, ...] = ()  # nearly always one
+        self._counts_events = False
+
+    def read(self, event: Json, stage: Stage, *, is_fresh: bool) -> int | None:
+        """Return the index of the event's part; None if it does not say.
+
+        `is_fresh` tells that the last part has no text yet.
+        """
+        index = event.get("content_index")
+        if not isinstance(index, int) or self._counts_events:
+            return None
+        is_new = index not in self._known
+        misses_part = stage != "added" and is_fresh
+        if is_new and (misses_part or len(self._known) >= MAX_INDEXES):
+            self._counts_events = True
+            return None
+        if is_new:
+            self._known += (index,)
+        return index
+
+
+NO_INDEXES: frozenset[int] = frozenset()
+
+NO_TEXTS: Mapping[int, str] = {}
+
+
+class ItemContents:
+    """What one item streams, and the repair of it.
+
+    Each of its events is one of the answer's: new text, with what else another API can express, or
+    nothing but a frame that repeats or closes.
+    """
+
+    def __init__(
+        self, address: Json, added: Json, reserve: Callable[[int], bool], make_frame: MakeFrame
+    ) -> None:
+        self.delta_type = ""  # type of the events that continue the current part, if it can go on
+        self.content_index: int | None = None  # the `content_index` of that part
+        self.takes_rest: RestPlace = "open part"
+        self.contradicted: str | None = None  # what was streamed of a part whose final text differs
+        self.number = 0  # of a message among the messages, or of a call among the calls
+        self._address = address
+        self._added = added
+        self._item_type = string(added.get("type"))
+        self._reserve = reserve
+        self._make_frame = make_frame
+        self._parts: list[StreamedPart] = []  # in the order in which they began
+        self._current: StreamedPart | None = None  # the part of the last event
+        self._indexes = PartIndexes()
+        self._by_index: dict[int, StreamedPart] = {}  # by upstream's `content_index`
+        self._is_share = False  # one of several items that share upstream's content
+        self._is_continued = False  # a later item has the rest of it
+        self._earlier = NO_TEXTS  # what earlier items have of parts, by their index
+        self._ended = NO_INDEXES  # indexes of the parts that earlier items have all of
+
+    @property
+    def mismatches(self) -> int:
+        """Return the number of parts whose final text is not the sum of their deltas."""
+        return sum(part.is_mismatched for part in self._parts)
+
+    @property
+    def text(self) -> str:
+        """Return all of it: what was streamed, or upstream's final text of a part."""
+        return "".join(part.text for part in self._parts)
+
+    @property
+    def _is_known(self) -> bool:
+        """Return whether there is content, and room for all of it."""
+        is_streamed = any(part.deltas for part in self._parts)
+        return is_streamed and not any(part.truncated for part in self._parts)
+
+    def is_complete(self, *, awaits_end: bool) -> bool:
+        """Return whether the content may be complete.
+
+        Arguments are complete once they are JSON, unless upstream is to end them itself: then its
+        last word may be another. When a custom tool's input is, only upstream knows.
+        """
+        kinds = CONTENT_KINDS.get(self._item_type, ())
+        if not kinds or kinds[0].is_part:
+            return bool(kinds)
+        part = self._parts[0] if self._parts else None
+        if part is None or part.stage == "text_done":
+            return part is not None
+        if awaits_end or not (part.deltas and part.deltas[-1].rstrip().endswith("}")):
+            return False  # saves parsing all of it, which may be long
+        return parse_object(part.text.encode(errors="surrogatepass")) is not None
+
+    def find_proceed(self) -> Proceed | None:
+        """Return what reads more text of the current part, after a delta of it."""
+        return None if self._current is None else partial(self._proceed, self._current)
+
+    def _proceed(self, part: StreamedPart, text: str, frame: bytes | None) -> Event:
+        self._append(part, text)
+        return self._tell(part.kind, text, frame)
+
+    def read(self, event: Json, kind: ContentKind, frame: bytes | None) -> list[Event] | None:
+        """Read one upstream event; return None if it is out of order."""
+        stage, text = EVENT_STAGES[event["type"]], event_text(event, kind)
+        index, part = self._find_part(event, kind, stage)
+        if part is not None and part.is_continued_by(stage, kind):
+            return [*self._continue_part(part, stage, text, event, frame)]
+        if self._is_repeated(part, index, stage, kind, text):
+            return None
+        ending = [*self.close()] if index is None else [*self._close_part(part)]
+        if stage == "added":
+            part = self._add_part(kind, index)
+            added = self._repeat(kind, self._correct(part, stage, event, frame))
+            return [*ending, added, *self._add_text(part, text or "")]
+        part, adding = self._begin_part(kind, index)
+        return [*ending, *adding, *self._continue_part(part, stage, text, event, frame)]
+
+    def finish(self, item: Json) -> Iterator[Event]:
+        """Take the finished item's texts, and emit what they say beyond what was streamed."""
+        finals = self._other_finals(item)
+        for part, rest in self._settle_all(finals):
+            yield from self._add_text(part, rest)
+        for kind, text in [(kind, text) for part, kind, text in finals if part is None and text]:
+            yield from self.close()
+            part, adding = self._begin_part(kind, None)
+            yield from [*adding, *self._add_text(part, self._settle(part, text))]
+        yield from self.close()
+
+    def finish_early(self, added: Json) -> Iterator[Event]:
+        """Close the open parts of an item that upstream does not end.
+
+        If nothing was streamed, what the item was `added` with is its content.
+        """
+        if all(part.stage == "added" and not part.deltas for part in self._parts):
+            yield from self.finish(added)
+        yield from self.close()
+
+    def close(self) -> Iterator[Event]:
+        """Close the open parts."""
+        for part in self._parts:
+            yield from self._close_part(part)
+
+    def settle(self, item: Json) -> list[Event]:
+        """Take the final texts of an item that was closed before. Return what they say beyond what
+        was streamed, if a closed item takes that."""
+        if self.takes_rest != "open part":
+            return [*self.finish(item)]
+        self._settle_all(self._other_finals(item))
+        return []
+
+    def fill_in(self, item: Json) -> Json:
+        """Return the item with the texts that it leaves out; a share, with its own alone."""
+        given = contents_of(item, self._item_type)
+        if self._is_share or not given:
+            return self.rewrite(item)
+        if not self._is_known or all(text is not None for _, text in given):
+            return item
+        parts = sorted(self._parts, key=lambda part: part.index)
+        known = {(place, part.kind.name): part.text for place, part in enumerate(parts)}
+        texts = [
+            (kind, known.get((place, kind.name), "") if text is None else text)
+            for place, (kind, text) in enumerate(given)
+        ]
+        return with_contents(item, self._item_type, texts)
+
+    def rewrite(self, item: Json) -> Json:
+        """Return the item with what is known of its content in place of its own."""
+        texts = [(part.kind, part.text) for part in self._parts]
+        return with_contents(item, self._item_type, texts) if self._is_known else item
+
+    def continue_from(self, earlier: ItemContents) -> None:
+        """Continue the content of an item that was closed. Each keeps only its share."""
+        self._is_share = earlier._is_share = earlier._is_continued = True
+        self._indexes = earlier._indexes
+        texts, self._ended = {**earlier._earlier}, earlier._ended
+        for part in earlier._parts:
+            texts[part.index] = texts.get(part.index, "") + part.text
+            if part.stage != "added":
+                self._ended |= {part.index}
+        self._earlier = texts
+
+    def _is_repeated(
+        self,
+        part: StreamedPart | None,
+        index: int | None,
+        stage: Stage,
+        kind: ContentKind,
+        text: str | None,
+    ) -> bool:
+        """Return whether an event only repeats what is known.
+
+        The end of an unknown part may repeat what an earlier item has of it, or all parts. A delta
+        that comes after the end of its part does, if that had its text, and so does a beginning
+        that comes after a delta or the end.
+        """
+        if part is None:
+            known = [self.text] if len(self._parts) > 1 else []
+            if index is not None and index in self._earlier:
+                known.append(self._earlier[index])
+            return stage in ("text_done", "done") and text in known
+        if part.kind is not kind:
+            return False
+        if not kind.is_part:
+            return True
+        if stage == "added":
+            is_late = index is not None and part.lacks_beginning
+            return is_late or (part.is_open and not part.deltas)
+        if stage == "delta":
+            is_late = index is not None and part.stage != "added"
+            return bool(is_late and text and text in part.text)
+        return not text or text == part.text
+
+    # Parts
+
+    def _find_part(
+        self, event: Json, kind: ContentKind, stage: Stage
+    ) -> tuple[int | None, StreamedPart | None]:
+        """Find the part that an event is about: by its index, if it tells, else the last."""
+        last = self._parts[-1] if self._parts else None
+        is_fresh = last is not None and last.is_open and not (last.deltas or last.truncated)
+        index = self._indexes.read(event, stage, is_fresh=is_fresh) if kind.is_part else None
+        return index, last if index is None else self._by_index.get(index)
+
+    def _add_part(self, kind: ContentKind, index: int | None) -> StreamedPart:
+        """Add a part, which takes the events of upstream's `content_index` from now on."""
+        place = {"content_index": len(self._parts)} if kind.is_part else {}
+        taken = {*self._ended, *(part.index for part in self._parts)}
+        order = self._next_index() if index is None or index in taken else index
+        part = StreamedPart(kind, order, len(self._parts), {**self._address, **place})
+        self._parts.append(part)
+        if index is not None:
+            self._by_index[index] = part
+        self._note_current(part)
+        return part
+
+    def _next_index(self) -> int:
+        """Return the index of a part that upstream does not address."""
+        last = max([*self._earlier, *(part.index for part in self._parts)], default=-1)
+        goes_on = not self._parts and last in self._earlier and last not in self._ended
+        return last if goes_on else last + 1
+
+    def _begin_part(self, kind: ContentKind, index: int | None) -> tuple[StreamedPart, list[Event]]:
+        """Add a part whose beginning upstream left out."""
+        part = self._add_part(kind, index)
+        part.lacks_beginning = True
+        return part, [self._make_missing(part, "added", "")] if kind.is_part else []
+
+    def _close_part(self, part: StreamedPart | None) -> Iterator[Event]:
+        if part is None or not part.is_open:
+            return
+        if part.stage != "text_done":
+            yield self._make_missing(part, "text_done", part.text)
+        if part.kind.is_part:
+            yield self._make_missing(part, "done", part.text)
+        part.is_open = False
+        self._note_current(self._current)
+
+    def _note_current(self, part: StreamedPart | None) -> None:
+        """Note the part of the last event, and whether deltas may continue it unread."""
+        self._current, self.delta_type = part, ""
+        if part is None or not part.is_open or part.stage != "added":
+            return
+        self.content_index = part.address.get("content_index")
+        if self.content_index is None or self._by_index.get(self.content_index) is part:
+            self.delta_type = part.kind.delta_type
+
+    def _continue_part(
+        self, part: StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
+    ) -> Iterator[Event]:
+        if stage == "delta":
+            self._note_current(part)
+            if text:
+                self._append(part, text)
+            if text or says_anything(event):
+                frame = self._correct(part, stage, event, frame)
+                yield self._tell(part.kind, text or "", frame)
+            return
+        share = self._own_share(part, part.index, text)
+        yield from self._add_text(part, self._settle_by_event(part, share))
+        if stage == "done" and part.stage != "text_done":
+            yield self._make_missing(part, "text_done", part.text)
+        part.stage, part.is_open = stage, stage != "done"
+        self._note_current(self._current)
+        yield self._repeat(part.kind, self._correct(part, stage, event, frame))
+
+    # Final texts
+
+    def _other_finals(self, item: Json) -> list[FinalText]:
+        """Return the texts of the item's content, as far as this has a share in it.
+
+        Return nothing if the item leaves it out, or says just what is known, whatever its division
+        into parts.
+        """
+        if self._is_continued:
+            return []
+        parts = {part.index: part for part in self._parts}
+        indexes = iter(sorted({*self._earlier, *parts}))
+        finals = list[FinalText]()
+        for kind, text in contents_of(item, self._item_type):
+            index = next(indexes, None)
+            if index not in self._ended:
+                part = None if index is None else parts.get(index)
+                finals.append(FinalText(part, kind, self._own_share(part, index, text)))
+        if "".join(final.text or "" for final in finals) == self.text:
+            return []
+        rest = (parts[index] for index in indexes if index in parts)
+        return finals and [*finals, *(FinalText(part, part.kind, "") for part in rest)]
+
+    def _own_share(
+        self, part: StreamedPart | None, index: int | None, text: str | None
+    ) -> str | None:
+        """Return what of a part's text is not in an earlier item.
+
+        Return None if the text does not go on from there: nobody knows whose share it is.
+        """
+        earlier = "" if index is None or index in self._ended else self._earlier.get(index, "")
+        if text is None or text.startswith(earlier):
+            return text and text.removeprefix(earlier)
+        if part is not None:
+            part.is_mismatched = True
+        return None
+
+    def _settle_all(self, finals: list[FinalText]) -> list[tuple[StreamedPart, str]]:
+        """Take upstream's final text of each part; return what of it is yet to be streamed.
+
+        A part that the content lacks, or has in another kind, is empty.
+        """
+        last = self._last_place()
+        return [
+            (part, self._settle(part, text if kind is part.kind else "", last))
+            for part, kind, text in finals
+            if part is not None
+        ]
+
+    def _settle_by_event(self, part: StreamedPart, text: str | None) -> str:
+        """Take the text of an event that ends a part; return what of it is yet to be streamed.
+
+        An empty one passes, but does not fill in what is left out after it: some gateways end every
+        part so, and leave its text out of the item (agentgateway/agentgateway pull 2281,
+        maximhq/bifrost pull 895).
+        """
+        if text != "" or not part.deltas:
+            return self._settle(part, text)
+        part.is_mismatched = True
+        return ""
+
+    def _settle(self, part: StreamedPart, text: str | None, last: int | None = None) -> str:
+        """Take upstream's final text of a part; return what of it is yet to be streamed. `last` is
+        the place of the last part with a text, where that is known."""
+        known = part.text
+        if text is None or part.truncated or text == known:
+            return ""
+        if text.startswith(known) and self._takes_rest(part, last):
+            return text[len(known) :]
+        part.is_mismatched = True
+        self.contradicted = known if self.contradicted is None else self.contradicted
+        if self._reserve(max(0, len(text) - len(known))):
+            part.deltas = [text]
+        else:
+            part.truncated = True
+        return ""
+
+    def _takes_rest(self, part: StreamedPart, last: int | None) -> bool:
+        """Return whether what only the final text of a part has can be a delta of it."""
+        if self.takes_rest == "open part":
+            return part.is_open and part.stage == "added"
+        if self.takes_rest == "no part":
+            return False
+        return part.place >= (self._last_place() if last is None else last)
+
+    def _last_place(self) -> int:
+        return next((part.place for part in reversed(self._parts) if part.deltas), -1)
+
+    def _append(self, part: StreamedPart, text: str) -> None:
+        if self._reserve(len(text)):
+            part.deltas.append(text)
+        else:
+            part.truncated = True
+
+    # Events
+
+    def _add_text(self, part: StreamedPart, text: str) -> Iterator[Event]:
+        if text:
+            self._append(part, text)
+            yield self._make_missing(part, "delta", text)
+
+    def _tell(self, kind: ContentKind, text: str, frame: bytes | None) -> Event:
+        """Return an event with new text."""
+        if kind is TEXT:
+            return ContentDelta(LANE, frame, text, (), self.number)
+        if kind is REASONING:
+            return ReasoningDelta(LANE, frame, self._address["output_index"], text)
+        if kind is REFUSAL:
+            return RefusalDelta(LANE, frame, "", (), self.number, text)
+        call, custom = self.number, kind is INPUT
+        return ToolCallDelta(LANE, frame, call_index=call, arguments=text, custom=custom)
+
+    def _repeat(self, kind: ContentKind, frame: bytes | None) -> Event:
+        """Return an event that repeats or closes earlier text."""
+        return self._tell(kind, "", frame) if kind is REASONING else Passthrough(LANE, frame)
+
+    def _make_missing(self, part: StreamedPart, stage: Stage, text: str) -> Event:
+        """Make an event that upstream left out."""
+        event_type, fields = part.kind.build_event(stage, text)
+        frame = self._make_frame(
+            event_type, {**part.address, **part.kind.extra_fields(stage, self._added), **fields}
+        )
+        if stage == "delta":
+            return self._tell(part.kind, text, frame)
+        return self._repeat(part.kind, frame)
+
+    def _correct(
+        self, part: StreamedPart, stage: Stage, event: Json, frame: bytes | None
+    ) -> bytes | None:
+        """Correct upstream's event: address it to this part, and fill in its text.
+
+        Leave a correct one as it came. Give one that has to be changed all other fields it lacks.
+        """
+        kind = part.kind
+        is_final = stage != "added" and event_text(event, kind) is not None and not self._is_share
+        known = "" if stage == "delta" else part.text  # not joined anew for each delta
+        text = {} if part.truncated or is_final else {kind.text_field: known}
+
+        def correct(event: Json) -> Json:
+            if stage == "delta":
+                return {**event, **part.address}
+            if stage == "text_done":
+                return {**event, **part.address, **text}
+            return {**event, **part.address, "part": {**event["part"], "type": kind.name, **text}}
+
+        if correct(event) == event:
+            return frame
+        whole = kind.build_event(stage, known)[1] | kind.extra_fields(stage, self._added)
+        return change_frame(frame, lambda event: _fill_missing(whole, correct(event)))
+
+
+def _fill_missing(whole: Json, event: Json) -> Json:
+    """Add the fields of a whole event that this one, or its part, lacks."""
+    part = {"part": {**whole["part"], **event["part"]}} if "part" in whole else {}
+    return {**whole, **event, **part}
+
+
+# The summary that upstream makes of an item
+
+NATIVE_STAGES: dict[str, NativeStage] = {
+    SUMMARY_PART_ADDED: "added",
+    SUMMARY_TEXT_DELTA: "delta",
+    SUMMARY_TEXT_DONE: "done",
+    SUMMARY_PART_DONE: "done",
+}
+
+
+class NativeSummaryRepair:
+    """Repair the summary that upstream makes of one item."""
+
+    def __init__(
+        self, output_index: int, item_id: str, make_frame: MakeFrame = encode_event
+    ) -> None:
+        self.texts: dict[int, list[str]] = {}  # by upstream's `summary_index`
+        self._output_index = output_index
+        self._item_id = item_id
+        self._make_frame = make_frame
+        self._open_part: int | None = None
+        self._last_type = SUMMARY_PART_ADDED
+
+    def summary_parts(self) -> list[Json]:
+        return summary_parts("".join(deltas) for _, deltas in sorted(self.texts.items()))
+
+    def read(
+        self, event: Json, frame: bytes | None, *, has_room: bool = True
+    ) -> list[NativeSummary] | None:
+        """Read one upstream event; return None if it is out of order.
+
+        Without `has_room` its text is passed on, but not stored.
+        """
+        kind, index = event["type"], event.get("summary_index")
+        part = index if isinstance(index, int) else 0
+        if part != index:
+            frame = change_frame(frame, lambda event: {**event, "summary_index": part})
+        if part == self._open_part:
+            return self._continue_part(kind, event, frame, has_room=has_room)
+        if part in self.texts:
+            return None
+        opening = [
+            *self.close(),
+            *self._add_part(part, frame if kind == SUMMARY_PART_ADDED else None),
+        ]
+        if kind == SUMMARY_PART_ADDED:
+            return opening
+        return [*opening, *(self._continue_part(kind, event, frame, has_room=has_room) or ())]
+
+    def proceed(self, text: str, frame: bytes | None, *, has_room: bool) -> NativeSummary:
+        """Read more text of the open part, after a delta of it."""
+        part = self._open_part or 0
+        if has_room:
+            self.texts[part].append(text)
+        return NativeSummary(LANE, frame, self._output_index, part, "delta", text)
+
+    def close(self) -> list[NativeSummary]:
+        """Close the open part, if there is one."""
+        if self._open_part is None:
+            return []
+        closing = []
+        if self._last_type != SUMMARY_TEXT_DONE:
+            closing.append(self._make_missing(SUMMARY_TEXT_DONE))
+        closing.append(self._make_missing(SUMMARY_PART_DONE))
+        self._open_part = None
+        return closing
+
+    def finish(self, item: Json) -> list[NativeSummary]:
+        """Emit the parts of the finished item's summary that were not streamed."""
+        events, parts = self.close(), part_texts(item.get("summary"))
+        for index, text in enumerate(parts if any(parts) else ()):
+            if index not in self.texts:
+                events += self._add_part(index)
+                events += self._add_text(text)
+                events += self.close()
+        return events
+
+    def _add_part(self, part: int, frame: bytes | None = None) -> list[NativeSummary]:
+        self._open_part, self._last_type = part, SUMMARY_PART_ADDED
+        self.texts[part] = []
+        return [
+            self._make_event(SUMMARY_PART_ADDED, frame)
+            if frame
+            else self._make_missing(SUMMARY_PART_ADDED)
+        ]
+
+    def _continue_part(
+        self, kind: str, event: Json, frame: bytes | None, *, has_room: bool
+    ) -> list[NativeSummary] | None:
+        """Read another event of the open part; return None if it is out of order."""
+        if kind == SUMMARY_PART_ADDED or (
+            kind != SUMMARY_PART_DONE and self._last_type == SUMMARY_TEXT_DONE
+        ):
+            return None
+        if kind == SUMMARY_TEXT_DELTA:
+            self._last_type, text = SUMMARY_TEXT_DELTA, string(event.get("delta"))
+            self.texts[self._open_part or 0] += [text] if has_room else []
+            return [self._make_event(SUMMARY_TEXT_DELTA, frame, text)]
+        events = self._add_text(_done_text(event)) if self._last_type == SUMMARY_PART_ADDED else []
+        if kind == SUMMARY_PART_DONE and self._last_type != SUMMARY_TEXT_DONE:
+            events.append(self._make_missing(SUMMARY_TEXT_DONE))
+        events.append(self._make_event(kind, frame))
+        self._last_type = kind
+        if kind == SUMMARY_PART_DONE:
+            self._open_part = None
+        return events
+
+    def _add_text(self, text: str) -> list[NativeSummary]:
+        self.texts[self._open_part or 0].append(text)
+        return [self._make_missing(SUMMARY_TEXT_DELTA)] if text else []
+
+    def _make_missing(self, kind: str) -> NativeSummary:
+        """Make an event that upstream left out. A delta has the whole text of its part."""
+        index = self._open_part or 0
+        text = "" if kind == SUMMARY_PART_ADDED else "".join(self.texts[index])
+        address = {
+            "item_id": self._item_id,
+            "output_index": self._output_index,
+            "summary_index": index,
+        }
+        frame = self._make_frame(kind, {**address, **summary_fields(kind, text)})
+        return self._make_event(kind, frame, text if kind == SUMMARY_TEXT_DELTA else "")
+
+    def _make_event(self, kind: str, frame: bytes | None, text: str = "") -> NativeSummary:
+        return NativeSummary(
+            LANE, frame, self._output_index, self._open_part or 0, NATIVE_STAGES[kind], text
+        )
+
+
+def _done_text(event: Json) -> str:
+    """Return the text that a done event repeats."""
+    texts = [string(event.get("text")), *part_texts([event.get("part")])]
+    return next(filter(None, texts), "")
+
+
+# Items
 
 
 def _unlimited(_size: int) -> bool:
@@ -47,14 +907,14 @@ class OutputItem:
         self.is_open = True
         self.is_closed_early = False  # closed because another item began
         self.native = NativeSummaryRepair(output_index, self.id, make_frame)
-        self.contents = ContentRepair(
+        self.contents = ItemContents(
             {"item_id": self.id, "output_index": output_index}, added, reserve, make_frame
         )
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held_events: list[tuple[Json, bytes | None]] = []
         self.summary_is_raw = False  # its native summary is the raw reasoning
         # What final texts have beyond what was streamed, told after the item was closed.
-        self.late_texts: list[ContentEvent] = []
+        self.late_texts: list[Event] = []
         self.done: Json | None = None  # the item at its end
         self.added = added  # the item at its beginning
 
@@ -145,6 +1005,32 @@ class _Room:
         return True
 
 
+Named = TypeVar("Named")
+
+
+class Addresses(Generic[Named]):
+    """Find what upstream's events name, by id or else by `output_index`."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, Named] = {}
+        self._by_index: dict[int, Named] = {}
+
+    def find(self, given_id: Any, index: Any) -> Named | None:
+        named = self.by_id.get(string(given_id))
+        return self._by_index.get(index) if named is None and isinstance(index, int) else named
+
+    def add(self, named: Named, given_id: Any, index: Any = None) -> None:
+        if string(given_id):
+            self.by_id[given_id] = named
+        if isinstance(index, int):
+            self._by_index[index] = named
+
+    def hand_over(self, old: Named, new: Named) -> None:
+        """Give all addresses of one to another."""
+        self.by_id.update({key: new for key, named in self.by_id.items() if named is old})
+        self._by_index.update({key: new for key, named in self._by_index.items() if named is old})
+
+
 class OutputItems:
     """Hold the items of one response, of which at most `limit` characters are stored.
 
@@ -161,8 +1047,8 @@ class OutputItems:
         self.reserve = _Room(limit).reserve
         self._make_frame = make_frame
         self._items: dict[int, OutputItem] = {}
-        self._by_upstream_index: dict[int, OutputItem] = {}  # by upstream's `output_index`
-        self._by_id: dict[str, OutputItem] = {}  # by every id in use
+        self._addresses = Addresses[OutputItem]()  # every id in use, and upstream's indexes
+        self.message_count = 0  # messages among them
         self._unaddressed: dict[str, OutputItem] = {}  # the last that had no address, by type
 
     @property
@@ -188,13 +1074,13 @@ class OutputItems:
     def has_item(self, added: Json, index: Any) -> bool:
         """Return whether this item was added before."""
         given_id, item_type = string(added.get("id")), string(added.get("type"))
-        item = self._find("" if isinstance(index, int) else given_id, index)
+        item = self._addresses.find("" if isinstance(index, int) else given_id, index)
         return item is not None and (item.upstream_id, item.type) == (given_id, item_type)
 
     def add(self, added: Json, index: Any) -> OutputItem:
         """Add an item under the next output index."""
         number, given_id = len(self._items), upstream_id(added)
-        is_taken = not given_id or given_id in self._by_id
+        is_taken = not given_id or given_id in self._addresses.by_id
         item_id = mint_item_id(string(added.get("type"))) if is_taken else given_id
         item = self._items[number] = OutputItem(
             number, added, item_id, self.reserve, self._make_frame
@@ -202,29 +1088,23 @@ class OutputItems:
         item.is_numbered = isinstance(index, int)
         if not (given_id or item.is_numbered):
             self._unaddressed[item.type] = item
-        self._by_upstream_index[index if isinstance(index, int) else number] = item
-        self.register_id(item, given_id)
-        self.register_id(item, item_id)
+        self._addresses.add(item, given_id, index if item.is_numbered else number)
+        self._addresses.add(item, item_id)
+        if item.type == "message":
+            item.contents.number = self.message_count
+            self.message_count += 1
         return item
 
     def register_id(self, item: OutputItem, given_id: Any) -> None:
         """Let upstream's current id find the item."""
-        if string(given_id):
-            self._by_id[given_id] = item
+        self._addresses.add(item, given_id)
 
     def continue_item(self, item: OutputItem) -> OutputItem:
         """Add an item that continues one which was closed, and receives its events from now on."""
         rest = self.add({**item.added, "id": None}, None)
         rest.contents.continue_from(item.contents)
         del self._unaddressed[rest.type]  # it has the addresses of the other
-        self._by_id.update({known_id: rest for known_id, of in self._by_id.items() if of is item})
-        self._by_upstream_index.update(
-            {
-                upstream_index: rest
-                for upstream_index, of in self._by_upstream_index.items()
-                if of is item
-            }
-        )
+        self._addresses.hand_over(item, rest)
         return rest
 
     def get(self, number: int | None) -> OutputItem | None:
@@ -235,7 +1115,8 @@ class OutputItems:
 
         An unknown id is the open answer's, if the content fits it.
         """
-        item, answer = self._find(event.get("item_id"), event.get("output_index")), self.open_answer
+        item = self._addresses.find(event.get("item_id"), event.get("output_index"))
+        answer = self.open_answer
         if item is not None or answer is None or self.has_queue:
             return item
         if content_kind_of(event, answer.type) is None:
@@ -255,9 +1136,9 @@ class OutputItems:
         The end of an item without an address may be the first event that has one.
         """
         given_id = upstream_id(done)
-        item = self._find(given_id, index) or self._find_unaddressed(done)
-        if item is not None and given_id:
-            self._by_id.setdefault(given_id, item)
+        item = self._addresses.find(given_id, index) or self._find_unaddressed(done)
+        if item is not None and given_id not in self._addresses.by_id:
+            self._addresses.add(item, given_id)
         if item is not None or given_id or isinstance(index, int):
             return item
         if self.open_reasoning is not None:
@@ -268,12 +1149,6 @@ class OutputItems:
     def _find_unaddressed(self, done: Json) -> OutputItem | None:
         item = self._unaddressed.get(string(done.get("type")))
         return item if item is not None and item.is_open else None
-
-    def _find(self, given_id: Any, index: Any) -> OutputItem | None:
-        item = self._by_id.get(string(given_id))
-        if item is None and isinstance(index, int):
-            item = self._by_upstream_index.get(index)
-        return item
 
     def reconcile(self, output: Any) -> list[tuple[int | None, Any]]:
         """Reconcile the final response's output with the items as they were streamed.
@@ -310,16 +1185,16 @@ class OutputItems:
         """Find the item of each entry: by id, else the first of its type that is left."""
         left = dict(self._items)
         found: list[OutputItem | None] = []
-        for entry in output:
-            item = self._by_id.get(upstream_id(entry)) if isinstance(entry, dict) else None
+        for entry in map(as_object, output):
+            item = self._addresses.by_id.get(upstream_id(entry))
             found.append(left.pop(item.output_index, None) if item is not None else None)
         by_type: defaultdict[str, deque[OutputItem]] = defaultdict(deque)
         for item in left.values():
             by_type[item.type].append(item)
         for index, entry in enumerate(output):
-            known = isinstance(entry, dict) and found[index] is None
-            if known and by_type[_string_field(entry, "type")]:
-                found[index] = by_type[_string_field(entry, "type")].popleft()
+            if isinstance(entry, dict) and found[index] is None:
+                alike = by_type[string(entry.get("type"))]
+                found[index] = alike.popleft() if alike else None
         return found
 
 
@@ -329,7 +1204,3 @@ def upstream_id(item: Json) -> str:
     llama.cpp's calls have no `id`, and events with their arguments name the `call_id`.
     """
     return string(item.get("id")) or string(item.get("call_id"))
-
-
-def _string_field(entry: Any, key: str) -> str:
-    return string(entry.get(key)) if isinstance(entry, dict) else ""

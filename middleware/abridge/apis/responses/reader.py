@@ -2,69 +2,107 @@
 
 A frame's way: most continue the text of the open item, which `ItemReader.find_continuation` finds
 out at once, and those that follow are recognised by the pattern of that (`delta_patterns.py`). Any
-other is read here if it is about the response. If it is about an output item,
-`ItemReader` hands it to `ReasoningReader` or to the reader of the answer, which a `Framing`
-chooses: events carry frames for clients of the same API (`framing.py`), none for clients of others
-(`translation.py`).
+other is read here if it is about the response, and by `ItemReader` if it is about an output item.
+
+What is read is the same whoever the client is. Where it speaks this API, events also carry frames:
+upstream's bytes, repaired where it was sloppy, or new ones where it left an event out. Only then is
+an item of the answer kept open, since items follow each other there. For a client of another API
+what is but a frame is dropped, and what it was told is held against final texts (`ToldAnswer`):
+no frame will repeat them.
 
 Everything is in one lane. An item's number is its `output_index`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.delta_patterns import DeltaPatterns, Proceed
 from abridge.apis.display import Display
-from abridge.apis.endings import UNFINISHED, infer_reason
-from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
-from abridge.apis.frames import change_frame, parse_frame, with_event_name
+from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
+from abridge.apis.errors import CALL_CHANGED, CONNECTION_LOST, TEXT_CHANGED, UNREADABLE
+from abridge.apis.frames import (
+    MakeFrame,
+    change_frame,
+    encode_event,
+    no_frame,
+    parse_frame,
+    with_event_name,
+)
+from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import (
     begins_object,
     dumps,
     loads,
     loads_exact,
+    objects,
     packed,
     parse_object,
     replace_invalid,
     string,
 )
-from abridge.apis.openai import error_in
+from abridge.apis.obfuscation import obfuscate_event
+from abridge.apis.openai import error_in, mint_id
 from abridge.apis.own_errors import without_message
-from abridge.apis.responses.contents import REASONING
-from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.framing import Framing
+from abridge.apis.responses.citations import ANNOTATION_ADDED, MessageCitations
+from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.inline import InlineThinking
 from abridge.apis.responses.inline_text import FramedEvent, begins_with_thinking
-from abridge.apis.responses.item_reader import ItemReader
-from abridge.apis.responses.items import OutputItems
-from abridge.apis.responses.lifecycle import ResponseLifecycle
+from abridge.apis.responses.items import (
+    EVENT_STAGES,
+    NATIVE_STAGES,
+    REASONING,
+    TEXT,
+    TEXT_DELTA,
+    OutputItem,
+    OutputItems,
+    content_kind_of,
+    event_text,
+    is_reasoning_content,
+    mint_item_id,
+    without_content,
+)
 from abridge.apis.responses.reasoning import (
     LANE,
+    REASONING_PREFIX,
+    SUMMARY_PART_ADDED,
     SUMMARY_TEXT_DELTA,
+    is_opaque,
     is_raw_summary,
     is_reasoning,
+    raw_text,
     rename_raw_summary_in_event,
     rename_raw_summary_in_response,
     summary_is_raw,
     summary_text,
+    without_reasoning,
 )
-from abridge.apis.responses.reasoning_reader import is_empty_delta
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
+    ContentDelta,
     ErrorDetail,
     ErrorReported,
     Event,
+    Finished,
+    FinishReason,
+    NativeSummary,
     Passthrough,
+    ProviderState,
+    ReasoningDelta,
+    ReasoningEnded,
+    ReasoningStarted,
+    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
+    ToolCallDelta,
 )
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
@@ -79,15 +117,20 @@ EARLY_EVENT_TYPES = {
 
 FIRST_EVENTS = ("response.created", "error")
 
-_Handler = Callable[["ResponsesReader", Json, bytes | None], list[Event]]
+_ResponseHandler = Callable[["ResponsesReader", Json, bytes | None], list[Event]]
 
 
 class ResponsesReader:
     """Read one response. See the protocol `Reader`."""
 
-    def __init__(self, profile: Profile, display: Display, limit: int, framing: Framing) -> None:
-        self._framing = framing
-        self._carries_frames = framing.carries_frames
+    def __init__(
+        self, profile: Profile, display: Display, limit: int, *, carries_frames: bool
+    ) -> None:
+        make_frame: MakeFrame = no_frame
+        if carries_frames:
+            make_frame = _encode_obfuscated if display.obfuscate else encode_event
+        self._make_frame = make_frame
+        self._carries_frames = carries_frames
         self._profile = profile
         self._summary_is_raw = summary_is_raw(profile, display)
         self._hides_raw = display.hides_raw
@@ -95,11 +138,11 @@ class ResponsesReader:
         self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
         self._display = display
         self._rebuilder = ResponseRebuilder(display.echoed) if display.hides_raw else None
-        self._output = OutputItems(limit, framing.make_frame)
-        self._items = ItemReader(self._output, framing, hides_raw=self._hides_raw)
+        self._output = OutputItems(limit, make_frame)
+        self._items = ItemReader(self._output, make_frame, hides_raw=self._hides_raw)
         self._inline: InlineThinking | None = None
         if display.hides_raw or profile.inline_on_responses:
-            self._inline = InlineThinking(profile, display, limit, self._output, framing.make_frame)
+            self._inline = InlineThinking(profile, display, limit, self._output, make_frame)
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self._lifecycle = ResponseLifecycle()
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too
@@ -145,7 +188,7 @@ class ResponsesReader:
         if self._rebuilder is None:
             event, carried = self._rename(sent, frame)
         elif (rebuilt := self._rebuilder.rebuild(self._renamed(sent))) is not None:
-            event, carried = rebuilt, self._framing.make_frame(rebuilt["type"], rebuilt)
+            event, carried = rebuilt, self._make_frame(rebuilt["type"], rebuilt)
         else:  # it may say what becomes of the next delta
             self._patterns.clear()
             return []
@@ -341,7 +384,7 @@ class ResponsesReader:
         if is_first or not self._carries_frames:
             return []
         created, fields = "response.created", {"response": self._lifecycle.initial_response(event)}
-        frame = self._framing.make_frame(created, fields)
+        frame = self._make_frame(created, fields)
         return self._on_lifecycle({"type": created, **fields}, frame)
 
     def _on_lifecycle(self, event: Json, frame: bytes | None) -> list[Event]:
@@ -399,7 +442,7 @@ class ResponsesReader:
         usage = RESPONSES_USAGE.read(response.get("usage"))
         end = ResponseEnded(None, frame, ok=ok, usage=usage)
         rest = [] if self._carries_frames else self._read_rest(response)
-        return [*rest, *self._framing.make_end(end, response, self._error)]
+        return [*rest, *self._items.make_end(end, response, self._error)]
 
     def _read_rest(self, response: Json) -> list[Event]:
         """Emit what only the final response says."""
@@ -413,21 +456,21 @@ class ResponsesReader:
         """End a response of which upstream says nothing more than that it is over."""
         response = parse_frame(self._beginning).get("response", {})
         event = {"type": "response.completed", "response": {**response, "status": "completed"}}
-        return self._read_event(event, self._framing.make_frame("response.completed", event))
+        return self._read_event(event, self._make_frame("response.completed", event))
 
     def _missing_end(self, error: ErrorDetail) -> bytes | None:
         """Make the end that upstream did not send, with the output so far."""
         if self._beginning is None:
             if self._error is not None:
                 return None
-            return self._framing.make_frame("error", {**error.as_dict(), "param": None})
+            return self._make_frame("error", {**error.as_dict(), "param": None})
         self._final_output = self._output.reconcile(None)
         response = parse_frame(self._beginning).get("response", {})
         output = [item for _, item in self._final_output]
         failed = as_failed({**response, "output": output}, error)
-        return self._framing.make_frame("response.failed", {"response": failed})
+        return self._make_frame("response.failed", {"response": failed})
 
-    _HANDLERS: ClassVar[dict[str, _Handler]] = {
+    _HANDLERS: ClassVar[dict[str, _ResponseHandler]] = {
         "response.created": _on_lifecycle,
         "response.queued": _on_lifecycle,
         "response.in_progress": _on_lifecycle,
@@ -436,3 +479,864 @@ class ResponsesReader:
         "response.failed": _on_end,
         "error": _on_error,
     }
+
+
+def _encode_obfuscated(event_type: str, fields: Json) -> bytes:
+    return encode_event(event_type, obfuscate_event(fields))
+
+
+# Output items
+
+
+class _QueuedEvent(NamedTuple):
+    event_type: str
+    event: Json
+    frame: bytes | None
+    frame_size: int
+
+
+_ItemHandler = Callable[["ItemReader", Json, bytes | None], list[Event]]
+
+
+class ItemReader:
+    """Read the stream events that concern an output item.
+
+    A reasoning item that is still open when the next item begins is closed then. Its later events,
+    like all events out of order, are counted as faults and dropped.
+
+    An item of the answer that is kept open, as frames require, is closed when the next begins, if
+    it is a message or a call with complete arguments. Otherwise the events that follow are queued
+    until it is done: no other type shows whether it is complete, and arguments may change until
+    upstream ends them, though they are JSON. llama.cpp's server ends no item before the whole
+    answer is sent, and numbers none (ggml-org/llama.cpp tools/server/server-task.cpp): there
+    arguments are complete once they are JSON.
+    """
+
+    def __init__(self, output: OutputItems, make_frame: MakeFrame, *, hides_raw: bool) -> None:
+        self._output = output
+        self._make_frame = make_frame
+        self._hides_raw = hides_raw
+        self._told = ToldAnswer(output) if make_frame is no_frame else None
+        self._queue: list[_QueuedEvent] = []  # events of later items than the open one
+
+    def find_continuation(self, event: Json) -> Proceed | None:
+        """Return what reads an event that is nothing but the next delta; None for any other.
+
+        It gives the result of `read` in a fraction of the time.
+        """
+        item, told = self._output.open_answer or self._output.open_reasoning, self._told
+        if item is None and told is not None:
+            item = self._output.find(event)
+        if item is None or self._queue or not (item.is_open and item.is_continued_by(event)):
+            return None
+        if told is not None and not (item.is_reasoning or told.may_proceed(item, event)):
+            return None
+        return item.contents.find_proceed()
+
+    def find_summary(self, events: list[Event]) -> Proceed | None:
+        """Return what reads more of the summary that upstream makes, if these events are a piece of
+        it and nothing else goes on beside it."""
+        event = events[0] if len(events) == 1 and self._output.open_answer is None else None
+        if not isinstance(event, NativeSummary) or event.stage != "delta":
+            return None
+        item = self._output.get(event.item)
+        return None if item is None else partial(self._proceed_summary, item)
+
+    def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
+        """Read any other event that is not about the response."""
+        answer = self._output.open_answer
+        if answer is not None and self._must_wait(answer, event):
+            if self._output.reserve(self._output.frame_size):
+                self._enqueue(_QueuedEvent(event_type, event, frame, self._output.frame_size))
+                return []
+            closing = [*self._close_answer(), *self._release_queue()]
+            return [*closing, *self.read(event_type, event, frame)]
+        handler = self._HANDLERS.get(event_type, ItemReader._on_other)
+        return handler(self, event, frame)
+
+    def finish(self, status: str, output: Any) -> list[Event]:
+        """Close the open items at the end of the response, as its `output` has them."""
+        events = self._finish_reasoning(status, output)
+        while (answer := self._output.open_answer) is not None:
+            done = self._final_done(answer, status, output)
+            events += (
+                self._close_answer(status) if done is None else self._end_answer(answer, *done)
+            )
+            events += self._release_queue()
+            events += self._finish_reasoning(status, output)
+        return events
+
+    def _finish_reasoning(self, status: str, output: Any) -> list[Event]:
+        item = self._output.open_reasoning
+        done = None if item is None else self._final_done(item, status, output)
+        if item is None or done is None:
+            return self._close_reasoning(status)
+        return self._end_reasoning(item, *done)
+
+    def _final_done(
+        self, item: OutputItem, status: str, output: Any
+    ) -> tuple[Json, bytes | None] | None:
+        """Return the event that ends an item as the final output has it, and its frame.
+
+        Some upstreams end items in no other way (anomalyco/opencode pull 44893).
+        """
+        final = self._output.find_final(item, output)
+        if final is None:
+            return None
+        event: Json = {"output_index": item.output_index, "item": {"status": status, **final}}
+        return event, self._make_frame("response.output_item.done", event)
+
+    def make_end(
+        self, end: ResponseEnded, response: Json, error: ErrorDetail | None
+    ) -> list[Event]:
+        """Return the last events. `error` was reported in the stream, if there was one."""
+        return [end] if self._told is None else self._told.make_end(end, response, error)
+
+    def abort(self) -> list[Event]:
+        """End the items as they stand because the stream broke."""
+        events = list[Event]()
+        while self._queue:
+            events += [*self._close_answer("incomplete"), *self._release_queue()]
+        item = self._output.open_reasoning
+        if item is not None:
+            events += item.native.close()
+            item.done = item.snapshot("incomplete")
+        return events
+
+    def read_whole(self, number: int, item: Json) -> list[Event]:
+        """Read an item of a response that is not streamed, where frames are carried."""
+        if not is_reasoning(item):
+            return [ContentDelta(LANE, None, raw_text(item))]
+        whole = OutputItem(number, item, make_frame=no_frame)
+        return [ReasoningStarted(LANE, None, number), *self._complete_reasoning(whole, item, None)]
+
+    def read_rest(self, number: int | None, done: Json) -> list[Event]:
+        """Read an item of the final response, as far as it was not streamed."""
+        item, opening = self._output.get(number), list[Event]()
+        if item is None:
+            item = self._output.add(done, number)
+            opening = self._begin(item, None)
+        if item.is_reasoning:
+            return [*opening, *self._complete_reasoning(item, done, None)] if item.is_open else []
+        if item.is_open:
+            opening += self._finish_answer(item, {"item": done}, None)
+        return opening if self._told is None else [*opening, *self._told.confirm(item)]
+
+    # Beginning and end of an item
+
+    def _on_added(self, event: Json, frame: bytes | None) -> list[Event]:
+        added, index = event.get("item"), event.get("output_index")
+        if not isinstance(added, dict):
+            return [Passthrough(LANE, frame)]
+        if self._output.has_item(added, index):
+            return self._output.count_fault()
+        item = self._output.add(added, index)
+        return self._begin(item, item.correct_address(event, frame))
+
+    def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
+        """Begin an item, and close the open one."""
+        closing = [*self._close_answer(), *self._close_reasoning()]
+        if item.is_reasoning:
+            self._output.open_reasoning = item
+            return [*closing, ReasoningStarted(LANE, frame, item.output_index)]
+        if self._told is not None:
+            return [*closing, *self._told.begin(item)]
+        self._output.open_answer = item
+        if without_content(item.added) != item.added:  # that comes in events of its own
+            frame = change_frame(
+                frame, lambda event: {**event, "item": without_content(event["item"])}
+            )
+        return [*closing, Passthrough(LANE, frame)]
+
+    def _announce(self, item: OutputItem) -> list[Event]:
+        """Begin an item whose beginning upstream left out.
+
+        Where no frames are carried, an item of the answer needs no beginning.
+        """
+        if not item.is_reasoning and self._told is not None:
+            return []
+        fields = {"output_index": item.output_index, "item": item.snapshot("in_progress")}
+        return self._begin(item, self._make_frame("response.output_item.added", fields))
+
+    def _on_done(self, event: Json, frame: bytes | None) -> list[Event]:
+        done, index = event.get("item"), event.get("output_index")
+        if not isinstance(done, dict):
+            return [Passthrough(LANE, frame)]
+        item, opening = self._output.find_by_end(done, index), list[Event]()
+        if item is None:
+            item = self._output.add(without_content(done), index)
+            opening = self._announce(item)
+        if item.is_reasoning != is_reasoning(done):
+            return self._output.count_fault()
+        if not item.is_open:
+            item.settle(done)
+            self._output.store_done(item, item.reconcile(done))
+            late = [] if self._told is None else self._told.settle(item)
+            return [*self._output.count_fault(), *late]
+        if item.is_reasoning:
+            return [*opening, *self._end_reasoning(item, event, frame)]
+        return [*opening, *self._finish_answer(item, event, frame), *self._release_queue()]
+
+    # Content
+
+    def _on_content(self, event: Json, frame: bytes | None) -> list[Event]:
+        """Read a content event. It is reasoning if its item is, or if its own type says so."""
+        named, kind = self._output.find(event), content_kind_of(event, "reasoning")
+        of_reasoning = named is not None and named.is_reasoning
+        if kind is None or not (of_reasoning or is_reasoning_content(event)):
+            return self._on_other(event, frame)
+        text, item = event_text(event, kind) or "", self._output.find_reasoning(event)
+        if item is not None:
+            return self._read_reasoning(item, event, frame)
+        if named is not None and self._told is None:
+            return [ReasoningDelta(LANE, frame, 0, text)]  # within an item of the answer
+        if not text:
+            return self._output.count_fault()
+        added = {"id": event.get("item_id"), "type": "reasoning"}
+        item = self._output.add(added, event.get("output_index"))
+        return [*self._announce(item), *self._read_reasoning(item, event, frame)]
+
+    def _on_other(self, event: Json, frame: bytes | None) -> list[Event]:
+        """Read an event of another type. Any of a reasoning item may contain reasoning.
+
+        Where no frames are carried, nothing is known that another API could express of types but
+        those of content.
+        """
+        event_type = string(event.get("type"))
+        is_known = event_type in EVENT_STAGES or event_type == ANNOTATION_ADDED
+        if not is_known and self._told is not None:
+            return []
+        item = self._output.find(event)
+        of_reasoning = item is not None and item.is_reasoning
+        may_be_reasoning = event_type.startswith(REASONING_PREFIX)
+        if of_reasoning or (may_be_reasoning and (item is None or item.is_open)):
+            return self._read_other_reasoning(event, frame)
+        return self._read_answer(item, event, frame)
+
+    # Reasoning
+
+    def _read_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+        """Read an event of a reasoning item's content."""
+        kind = content_kind_of(event, "reasoning")
+        if kind is None:
+            return self._read_other_reasoning(event, frame)
+        events = item.contents.read(event, kind, frame) if item.is_open else None
+        return self._output.count_fault() if events is None else events
+
+    def _read_other_reasoning(self, event: Json, frame: bytes | None) -> list[Event]:
+        """Read an event of unknown meaning, which may contain reasoning."""
+        item = self._output.find_reasoning(event)
+        if item is None:
+            return [ReasoningDelta(LANE, frame, 0, "")]
+        if not item.is_open:
+            return self._output.count_fault()
+        return [ReasoningDelta(LANE, item.correct_address(event, frame), item.output_index, "")]
+
+    def _on_summary(self, event: Json, frame: bytes | None) -> list[Event]:
+        """Read an event of the summary that upstream makes itself.
+
+        Hold it while it may turn out to be raw reasoning: real summaries announce their parts.
+        """
+        item = self._output.find_reasoning(event)
+        if item is None or not item.is_open:
+            return self._output.count_fault()
+        frame = item.correct_address(event, frame)
+        if event["type"] == SUMMARY_PART_ADDED or item.native.texts:
+            return [*self._release_held(item), *self._read_native(item, event, frame)]
+        if not self._output.reserve(self._output.frame_size):
+            return self._output.count_fault()
+        item.held_events.append((event, frame))
+        return []
+
+    def _proceed_summary(self, item: OutputItem, text: str, frame: bytes | None) -> Event:
+        """Read more of the open part of upstream's summary."""
+        return item.native.proceed(text, frame, has_room=self._output.reserve(len(text)))
+
+    def _end_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+        """Read the event that ends an item."""
+        item.summary_is_raw = not item.native.texts and is_raw_summary(event["item"])
+        events = self._release_held(item)
+        done, frame = item.reconcile_done(event, frame)
+        self._output.store_done(item, done)
+        return [*events, *self._complete_reasoning(item, done, frame)]
+
+    def _close_reasoning(self, status: str = "completed") -> list[Event]:
+        """Close the open item, if there is one, because upstream does not end it."""
+        item = self._output.open_reasoning
+        if item is None:
+            return []
+        events = self._release_held(item)
+        item.done = item.snapshot(status)
+        fields = {"output_index": item.output_index, "item": item.done}
+        frame = self._make_frame("response.output_item.done", fields)
+        return [*events, *self._complete_reasoning(item, item.done, frame)]
+
+    def _complete_reasoning(self, item: OutputItem, done: Json, frame: bytes | None) -> list[Event]:
+        """Emit what the finished item says beyond what was streamed, and close it."""
+        item.is_open, self._output.open_reasoning = False, None
+        events = [*item.contents.finish(done), *item.native.finish(done)]
+        if self._told is not None:
+            events += _state_events(item, without_reasoning(done) if self._hides_raw else done)
+        return [*events, ReasoningEnded(LANE, frame, item.output_index)]
+
+    def _release_held(self, item: OutputItem) -> list[Event]:
+        """Read the held events, as the summary or the raw reasoning that they are."""
+        events: list[Event] = []
+        held, item.held_events = item.held_events, []
+        for event, frame in held:
+            if item.summary_is_raw:
+                renamed = rename_raw_summary_in_event(event)
+                changed = change_frame(frame, rename_raw_summary_in_event)
+                events += self._read_reasoning(item, renamed, changed)
+            else:
+                events += self._read_native(item, event, frame)
+        return events
+
+    def _read_native(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+        has_room = self._output.reserve(len(string(event.get("delta"))))
+        events = item.native.read(event, frame, has_room=has_room)
+        return self._output.count_fault() if events is None else [*events]
+
+    # The answer
+
+    def _read_answer(
+        self, named: OutputItem | None, event: Json, frame: bytes | None
+    ) -> list[Event]:
+        answer = self if self._told is None else self._told
+        item = answer.find_target(named, event)
+        opening = self._announce(item) if item is not None and item is not named else []
+        events = answer.read_item(item, event, frame)
+        if events is None:
+            return self._output.count_fault()
+        if item is not None and events:
+            events = [*self._close_reasoning(), *events]
+            if self._queue and item.is_complete and not item.is_numbered:
+                events += [*self._close_answer(), *self._release_queue()]
+        return [*opening, *events]
+
+    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
+        """Find the item that takes an event.
+
+        Text of an unknown item becomes a message. A delta of an item that was closed for others
+        becomes an item that continues it.
+        """
+        if item is None:
+            kind = content_kind_of(event, "message")
+            if kind is None or not event_text(event, kind):
+                return None
+            added: Json = {"id": event.get("item_id"), "type": "message", "role": "assistant"}
+            return self._output.add(added, event.get("output_index"))
+        if item.is_closed_early and EVENT_STAGES.get(string(event.get("type"))) == "delta":
+            kind = content_kind_of(event, item.type)
+            if kind is not None and kind.is_part:
+                return self._output.continue_item(item)
+        return item
+
+    def read_item(
+        self, item: OutputItem | None, event: Json, frame: bytes | None
+    ) -> list[Event] | None:
+        """Read an event of an item that is kept open; return None if it is out of order."""
+        if item is None:
+            is_content = event.get("type") in EVENT_STAGES
+            return None if is_content else [_other_event(event, frame)]
+        if not item.is_open:
+            return None
+        if (kind := content_kind_of(event, item.type)) is not None:
+            return item.contents.read(event, kind, frame)
+        return [_other_event(event, item.correct_address(event, frame))]
+
+    def _finish_answer(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+        events = self._end_answer(item, event, frame)
+        return [*self._close_reasoning(), *events] if events else []
+
+    def _end_answer(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+        """Read the event that ends an item."""
+        if self._told is not None:
+            return self._told.finish(item, event)
+        rest = [*item.contents.finish(event["item"])]
+        done, frame = item.reconcile_done(event, frame)
+        self._output.store_done(item, done)
+        item.is_open, self._output.open_answer = False, None
+        return [*rest, Passthrough(LANE, frame)]
+
+    def _close_answer(self, status: str = "completed") -> list[Event]:
+        """Close the item that is kept open, because others follow or the response ends."""
+        item, self._output.open_answer = self._output.open_answer, None
+        if item is None:
+            return []
+        rest = [*item.contents.finish_early(item.added)]
+        item.is_open, item.is_closed_early = False, True
+        item.done = item.snapshot(status)
+        fields = {"output_index": item.output_index, "item": item.done}
+        return [*rest, Passthrough(LANE, self._make_frame("response.output_item.done", fields))]
+
+    _HANDLERS: ClassVar[dict[str, _ItemHandler]] = {
+        "response.output_item.added": _on_added,
+        "response.output_item.done": _on_done,
+        "response.content_part.added": _on_content,
+        "response.content_part.done": _on_content,
+        "response.reasoning_text.delta": _on_content,
+        "response.reasoning_text.done": _on_content,
+        **dict.fromkeys(NATIVE_STAGES, _on_summary),
+    }
+
+    # Order
+
+    def _must_wait(self, answer: OutputItem, event: Json) -> bool:
+        """Return whether the event is about a later item, and the open one may not be complete."""
+        item = self._find_item(event)
+        if item is answer or (item is not None and not (item.is_open or item.is_closed_early)):
+            return False
+        is_addressed = "item" in event or "item_id" in event or "output_index" in event
+        return is_addressed and (bool(self._queue) or not answer.is_complete)
+
+    def _find_item(self, event: Json) -> OutputItem | None:
+        item = event.get("item")
+        if isinstance(item, dict):
+            return self._output.find_by_end(item, event.get("output_index"))
+        return self._output.find(event)
+
+    def _enqueue(self, queued: _QueuedEvent) -> None:
+        self._queue.append(queued)
+        self._output.has_queue = True
+
+    def _release_queue(self) -> list[Event]:
+        """Read the queued events."""
+        queue, self._queue = self._queue, []
+        self._output.has_queue = False
+        events = list[Event]()
+        frame_size = self._output.frame_size
+        for event_type, event, frame, size in queue:
+            self._output.frame_size = size
+            events += self.read(event_type, event, frame)
+        self._output.frame_size = frame_size
+        return events
+
+
+def _other_event(event: Json, frame: bytes | None) -> Event:
+    """Return an event of unknown meaning. Deltas count as text only if they are known as that."""
+    event_type = string(event.get("type"))
+    if not event_type.endswith(".delta"):
+        return Passthrough(LANE, frame)
+    return ContentDelta(LANE, frame, string(event.get("delta")) if event_type == TEXT_DELTA else "")
+
+
+def _state_events(item: OutputItem, done: Json) -> list[Event]:
+    """Return the item's opaque state, unless it only repeats the reasoning."""
+    state = string(done.get("encrypted_content"))
+    if not (state and is_opaque(done)):
+        return []
+    return [ProviderState(LANE, None, item.output_index, state)]
+
+
+def is_empty_delta(event: Event) -> bool:
+    """Return whether an event of reasoning adds no text: it repeats or closes earlier text."""
+    if isinstance(event, NativeSummary):
+        return event.stage == "delta" and not event.text
+    return isinstance(event, ReasoningDelta) and not event.text
+
+
+# What a client of another API was told
+
+FINISH_REASONS: Mapping[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",  # of gateways
+    "content_filter": "content_filter",
+}
+"""Why a response is incomplete. One that does not say so is taken for cut by its length."""
+
+CALL_TYPES = ("function_call", "custom_tool_call")
+"""Types of calls that the client answers."""
+
+HOSTED_TYPES = frozenset(
+    {
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "code_interpreter_call_output",
+        "image_generation_call",
+        "computer_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "compaction",
+    }
+)
+"""Types of items that upstream handles itself, without an answer from the client."""
+
+PART_TEXT_FIELDS = ("delta", "text", "refusal")
+"""Fields that may hold the text of a message."""
+
+
+@dataclass(slots=True)
+class _Telling:
+    """How much of an item was told."""
+
+    is_named: bool  # it is a message, or a call whose name is known
+    has_arguments: bool = False  # arguments of the call were emitted
+    withheld: str = ""  # `{}`, which may only hold the place of other arguments
+    written: str = ""  # all the arguments, where they were emitted at the end of the call
+    turn: int = 0  # of a message: which of them it was to begin its text, from 1
+
+
+class ToldAnswer:
+    """Tell the items of the answer to a client of another API.
+
+    A message becomes the pieces of its text, a call its head and the pieces of its arguments. Items
+    of other types are left out: upstream handles them itself. Items need not be kept in order: each
+    event says which message or call it belongs to.
+
+    Other APIs have no final text beside the deltas. So what one has beyond them is emitted while it
+    can be, which is until the text of another message begins or, of a call, until that is done. If
+    it says anything else, the client has been told another answer, and this one fails.
+    """
+
+    def __init__(self, output: OutputItems) -> None:
+        self._output = output
+        self._tellings: dict[int, _Telling | None] = {}
+        self._call_count = 0
+        self._last_message: OutputItem | None = None
+        self._citations = MessageCitations()
+        self._hosted_calls: list[dict[str, str]] = []
+        self._speaker: OutputItem | None = None  # the message whose text was emitted last
+        self._turns = 0  # messages that have begun their text
+        self._confirmed = 0  # the turn of the last message of the final response so far
+        self._failure: ErrorDetail | None = None
+
+    def begin(self, item: OutputItem) -> list[Event]:
+        if item.type == "message":
+            self._last_message = item
+        telling = self._find_telling(item)
+        return [] if telling is None else self._call_start(item, telling, item.added)
+
+    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
+        """Find the item that takes an event: text of an unknown item is of the open message, else
+        of a new one."""
+        kind = content_kind_of(event, "message") if item is None else None
+        if kind is None:
+            return item
+        item, index = self._last_message, event.get("output_index")
+        if event_text(event, kind) and (item is None or not item.is_open):
+            item = self._output.add({"type": "message", "id": event.get("item_id")}, index)
+            self._last_message = item
+        if item is not None:
+            self._output.register_id(item, event.get("item_id"))
+        return item
+
+    def may_proceed(self, item: OutputItem, event: Json) -> bool:
+        """Return whether the next delta of an item may be told unread."""
+        telling = self._tellings.get(item.output_index)
+        if telling is None or not telling.is_named:
+            return False
+        if event["type"] == TEXT_DELTA and not event.get("logprobs"):
+            self._take_turn(item, telling)
+            return True
+        return telling.has_arguments
+
+    def read_item(
+        self, item: OutputItem | None, event: Json, _: bytes | None
+    ) -> list[Event] | None:
+        """Read an event of an item; return None if it is out of order."""
+        telling = None if item is None else self._find_telling(item)
+        if item is None or telling is None:
+            return []
+        if event.get("type") not in EVENT_STAGES:
+            cites = telling.is_named and event.get("type") == ANNOTATION_ADDED
+            if cites and self._output.reserve(self._output.frame_size):
+                self._citations.note(item.contents.number, event)
+            return []
+        if not item.is_open:
+            return None
+        kind = content_kind_of(event, item.type)
+        events = None if kind is None else item.contents.read(event, kind, None)
+        if not telling.is_named:  # its arguments come with its name
+            return []
+        deltas = self._deltas(item, telling, events or (), objects([event.get("part"), event]))
+        is_end = EVENT_STAGES[event["type"]] != "delta"
+        return [*deltas, *self._check(item, telling)] if is_end else deltas
+
+    def finish(self, item: OutputItem, event: Json) -> list[Event]:
+        """Read the event that ends an item: what it says beyond what was streamed."""
+        telling = self._find_telling(item)
+        rest = [] if telling is None else self._rest(item, telling, event["item"])
+        done, _ = item.reconcile_done(event, None)
+        self._output.store_done(item, done)
+        item.is_open = False
+        if item.type == "message":
+            rest += self._citations.read(item.contents.number, done)
+        if item.type in CALL_TYPES:
+            item.contents.takes_rest = "no part"
+        return rest
+
+    def settle(self, item: OutputItem) -> list[Event]:
+        """Return what final texts that came after an item was closed have beyond its deltas."""
+        late, item.late_texts = item.late_texts, []
+        telling = self._find_telling(item)
+        if telling is None or not telling.is_named:
+            return []
+        return [*self._deltas(item, telling, late, []), *self._check(item, telling)]
+
+    def confirm(self, item: OutputItem) -> list[Event]:
+        """Do the same of each item of the final response, in the order that they have there. Fail
+        also where that alone has a text, before one that was told."""
+        settling, telling = self.settle(item), self._find_telling(item)
+        turn = 0 if telling is None else telling.turn
+        if turn and turn < self._confirmed:
+            self._output.misplaced += 1
+            return [*settling, *self._fail(TEXT_CHANGED)]
+        self._confirmed = turn or self._confirmed
+        return settling
+
+    def make_end(
+        self, end: ResponseEnded, response: Json, error: ErrorDetail | None
+    ) -> list[Event]:
+        if self._failure or not end.ok or response.get("status") in NO_ANSWERS:
+            end.ok, end.error = False, self._failure or error or read_failure(response)
+            return [end]
+        rest = self._release_withheld()
+        is_told = self._output.message_count or self._call_count
+        hosted, reason = [] if is_told else self._hosted_calls, self._finish_reason(response)
+        return [*rest, Finished(LANE, None, reason, hosted_calls=hosted), end]
+
+    def _finish_reason(self, response: Json) -> FinishReason:
+        details = response.get("incomplete_details")
+        reason = string(details.get("reason")) if isinstance(details, dict) else ""
+        if response.get("status") == "incomplete" and not reason:
+            return "length"
+        return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=self._call_count > 0)
+
+    # Items
+
+    def _find_telling(self, item: OutputItem) -> _Telling | None:
+        """Return how much of an item was told; None if the client has no place for it."""
+        if item.output_index not in self._tellings:
+            self._tellings[item.output_index] = self._start_telling(item)
+        return self._tellings[item.output_index]
+
+    def _start_telling(self, item: OutputItem) -> _Telling | None:
+        if item.type == "message" or item.type in CALL_TYPES:
+            item.contents.takes_rest = "last part"
+            return _Telling(is_named=item.type == "message")
+        self._output.faults += item.type not in HOSTED_TYPES
+        if item.type in HOSTED_TYPES:
+            self._hosted_calls.append(describe_call(item.type, string(item.added.get("name"))))
+        return None
+
+    def _rest(self, item: OutputItem, telling: _Telling, done: Json) -> list[Event]:
+        head = self._call_start(item, telling, done, is_last=True)
+        rest = self._deltas(item, telling, item.contents.finish(done), objects(done.get("content")))
+        rest += self._check(item, telling)
+        return [*head, *rest, *self._final_arguments(item, telling, done)]
+
+    def _deltas(
+        self, item: OutputItem, telling: _Telling, events: Iterable[Event], sources: list[Json]
+    ) -> list[Event]:
+        """Return the events with new text; log probabilities only where they are for just that
+        text. Arguments `{}` are withheld until the call ends: upstream's last word may be
+        another."""
+        deltas: list[Event] = []
+        for event in events:
+            if isinstance(event, ToolCallDelta) and event.arguments:
+                if not self._withholds(item, telling, event.arguments):
+                    telling.has_arguments = True
+                    deltas.append(event)
+            elif isinstance(event, ContentDelta) and (text := _text_of(event)):
+                self._take_turn(item, telling)
+                matching = (part for part in sources if text in map(part.get, PART_TEXT_FIELDS))
+                event.logprobs = objects(next(matching, {}).get("logprobs"))
+                deltas.append(event)
+        return deltas
+
+    # Final texts
+
+    def _take_turn(self, item: OutputItem, telling: _Telling) -> None:
+        """Note that the text of a message goes on: what that before it lacks has no place now."""
+        last = self._speaker
+        if last is item:
+            return
+        if last is not None:
+            last.contents.takes_rest = "no part"
+        self._speaker = item
+        if not telling.turn:
+            self._turns = telling.turn = self._turns + 1
+
+    def _check(self, item: OutputItem, telling: _Telling) -> list[Event]:
+        """Fail an answer if an item ends with another text than was streamed, or as another call:
+        a client might run one that upstream has not made."""
+        told, final = item.contents.contradicted, item.contents
+        if told is None:
+            return []
+        if item.type not in CALL_TYPES:
+            return self._fail(TEXT_CHANGED)
+        told = telling.written or told
+        is_same = not final.text or _read_json(told) == _read_json(final.text)
+        return [] if is_same or not telling.has_arguments else self._fail(CALL_CHANGED)
+
+    def _fail(self, error: ErrorDetail) -> list[Event]:
+        if self._failure is not None:
+            return []
+        self._failure = error
+        return [ErrorReported(None, None, error)]
+
+    # Calls
+
+    def _call_start(
+        self, item: OutputItem, telling: _Telling, added: Json, *, is_last: bool = False
+    ) -> list[Event]:
+        """Announce a call once its name is known, or with what `is_last` said of it.
+
+        Its arguments come from its deltas, or else from its end.
+        """
+        name = string(added.get("name"))
+        if telling.is_named or not (name or is_last):
+            return []
+        telling.is_named, item.contents.number = True, self._call_count
+        self._call_count += 1
+        head = self._call_delta(item, telling, item.contents.text)
+        head.id, head.name = string(added.get("call_id")), name
+        return [head]
+
+    def _withholds(self, item: OutputItem, telling: _Telling, text: str) -> bool:
+        arguments = telling.withheld + text
+        if item.type != "function_call" or telling.has_arguments or arguments.strip() != "{}":
+            return False
+        telling.withheld = arguments
+        return True
+
+    def _final_arguments(self, item: OutputItem, telling: _Telling, done: Json) -> list[Event]:
+        """Emit the arguments of a call that has had none: `{}` where a server leaves them out."""
+        if item.type != "function_call" or telling.has_arguments:
+            return []
+        if done.get("status") == "incomplete" and not telling.withheld:
+            return []
+        final = string(item.reconcile(done).get("arguments")) or telling.withheld or "{}"
+        telling.written = final
+        return [self._call_delta(item, telling, final)]
+
+    def _release_withheld(self) -> list[Event]:
+        """Emit the arguments that were withheld of calls which upstream does not end."""
+        events = list[Event]()
+        for number, telling in self._tellings.items():
+            item = self._output.get(number)
+            if item is not None and telling is not None and telling.withheld:
+                events += self._final_arguments(item, telling, item.snapshot("completed"))
+        return events
+
+    def _call_delta(self, item: OutputItem, telling: _Telling, text: str) -> ToolCallDelta:
+        telling.has_arguments = telling.has_arguments or bool(text)
+        call, custom = item.contents.number, item.type == "custom_tool_call"
+        return ToolCallDelta(LANE, None, call_index=call, arguments=text, custom=custom)
+
+
+def _text_of(event: ContentDelta) -> str:
+    return event.refusal if isinstance(event, RefusalDelta) else event.text
+
+
+def _read_json(text: str) -> Any:
+    """Return the object that a text spells, or else the text."""
+    parsed = parse_object(text.encode(errors="surrogatepass"), loads_exact)
+    return text if parsed is None else parsed
+
+
+# The response
+
+REQUIRED_FIELDS: Json = {
+    "object": "response",
+    "created_at": 0,
+    "error": None,
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "model": "",
+    "output": [],
+    "parallel_tool_calls": True,
+    "temperature": None,
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+}
+"""Fields that every response has (openai-openapi, `Response`; openresponses, `ResponseResource`),
+with values that claim nothing which upstream did not say. llama.cpp's server begins with only an id
+and a status."""
+
+EVENT_STATUS = {
+    "response.created": "in_progress",
+    "response.queued": "queued",
+    "response.in_progress": "in_progress",
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+}
+
+
+class ResponseLifecycle:
+    """Repair the lifecycle events of one response.
+
+    Its first id stays its id; where upstream gives none, one is minted.
+    """
+
+    def __init__(self) -> None:
+        self._id = ""
+
+    def initial_response(self, event: Json) -> Json:
+        """Return the response at its beginning, where upstream began with this event."""
+        repaired = self._repaired({**event, "type": "response.created"})
+        return {**repaired["response"], "status": "in_progress", "output": [], "usage": None}
+
+    def repair(self, event: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
+        """Repair an event that repeats the response; return it with its frame."""
+        repaired = self._repaired(event)
+        return (
+            (event, frame) if repaired == event else (repaired, change_frame(frame, self._repaired))
+        )
+
+    def _repaired(self, event: Json) -> Json:
+        given = event.get("response")
+        response = given if isinstance(given, dict) else {}
+        self._id = self._id or string(response.get("id")) or mint_id("resp_")
+        fields = {
+            "id": self._id,
+            "status": EVENT_STATUS[event["type"]],
+            **REQUIRED_FIELDS,
+            **response,
+        }
+        if not isinstance(fields["output"], list):
+            fields["output"] = []
+        if "usage" in fields:
+            fields["usage"] = RESPONSES_USAGE.fill_details(fields["usage"])
+        return {**event, "response": {**fields, "id": self._id}}
+
+    def repair_whole(self, response: Json) -> Json:
+        """Return a response that is not streamed with what upstream leaves out of it, and of its
+        items: their ids and statuses, and the annotations of texts."""
+        is_incomplete = bool(response.get("incomplete_details"))
+        status = "incomplete" if is_incomplete else "completed"
+        repaired: Json = self._repaired({"type": f"response.{status}", "response": response})
+        ids: set[str] = set()
+        output = [
+            _repair_item(item, status, ids) if isinstance(item, dict) else item
+            for item in repaired["response"]["output"]
+        ]
+        return {**repaired["response"], "output": output}
+
+
+def _repair_item(item: Json, status: str, ids: set[str]) -> Json:
+    """Return an item with what upstream leaves out; `ids` are those of the items before it."""
+    item_type, item_id = string(item.get("type")), string(item.get("id"))
+    fields: Json = {}
+    if not item_id or item_id in ids:
+        fields["id"] = item_id = mint_item_id(item_type)
+    ids.add(item_id)
+    if item_type in ("message", "function_call") and "status" not in item:
+        fields["status"] = status
+    if item_type == "message" and isinstance(item.get("content"), list):
+        fields["content"] = [_repair_part(part) for part in item["content"]]
+        fields["role"] = item.get("role") or "assistant"
+    if is_reasoning(item) and not isinstance(item.get("summary"), list):
+        fields["summary"] = []
+    return {**item, **fields}
+
+
+def _repair_part(part: Any) -> Any:
+    is_text = isinstance(part, dict) and part.get("type") == TEXT.name
+    return {**TEXT.other_fields, **part} if is_text and "annotations" not in part else part
