@@ -4,7 +4,7 @@ one item or block open at a time."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Protocol, TypeAlias
 
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
@@ -27,7 +27,7 @@ from abridge.core.usage import Tokens
 CHOICE = 0
 """The choice that is the answer, of several, in whichever order they stream."""
 
-WireEvents: TypeAlias = Iterator[tuple[str, Json]]
+WireEvents: TypeAlias = Iterable[tuple[str, Json]]
 """Events of a stream as a writer encodes them: the type of each, and its other fields."""
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
-from abridge.apis.responses.hiding import ECHOED, ResponseRebuilder
-from abridge.apis.responses.inline_text import hide_thinking
+from abridge.apis.responses.hiding import DELETED, ECHOED, ITEM_LIST, ResponseRebuilder
+from abridge.apis.responses.inline import hide_thinking
 from abridge.apis.responses.reasoning import (
     as_shown,
     is_raw_summary,
@@ -23,7 +23,6 @@ from abridge.apis.responses.reasoning import (
     summary_is_raw,
     without_raw_content,
 )
-from abridge.apis.responses.shapes import DELETED, ITEM_LIST
 from abridge.apis.responses.writer import snapshot
 from abridge.apis.shapes import DropCount
 from abridge.attribution.responses import ItemAttributor, attribute_response

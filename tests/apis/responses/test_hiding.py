@@ -10,8 +10,7 @@ import pytest
 
 from abridge.apis.own_errors import UPSTREAM_FAILED
 from abridge.apis.responses import hiding
-from abridge.apis.responses.hiding import ECHOED, ResponseRebuilder
-from abridge.apis.responses.shapes import ITEM_LIST
+from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
 from abridge.apis.shapes import DropCount
 from tests.support.shared import OPENAPI, needs_openapi
 from tests.support.streams import message_item

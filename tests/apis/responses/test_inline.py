@@ -15,7 +15,7 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.inline_text import ItemText, TextRules, split_item
+from abridge.apis.responses.inline import ItemText, TextRules, split_item
 from abridge.apis.responses.items import TEXT
 from abridge.core.events import ReasoningDelta
 from abridge.providers.catalog import PROFILES

@@ -1,19 +1,420 @@
-"""Rebuild what upstream sends from what is known of it, where raw reasoning is hidden.
+"""What is known of the Responses API, where raw reasoning is hidden, and upstream's answer rebuilt
+from it. The rest is dropped.
 
-`shapes.py` says what is known. What a response repeats of the request is taken from the request.
+The shapes say what a response, its items and their parts, and the events of a stream may hold
+(openai-openapi: `Response`, `OutputItem`, `ItemResource`, `InputItem`, `ResponseStreamEvent`, and
+the types of the `openai` package, which are ahead of it).
+Beside that they know what servers send though the description lacks it: request parameters that
+openresponses' `ResponseResource` repeats, and errors in the form of an error body.
+
+Known, but left out: log probabilities and `obfuscation`, which could spell out anything, and
+`output_text`, which only client libraries set. Upstream's error messages are told in other words:
+servers quote in them what the model wrote. What a response repeats of the request is taken from the
+request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from abridge.apis import own_errors
 from abridge.apis.json import as_object, string
-from abridge.apis.responses.items import upstream_id
-from abridge.apis.responses.shapes import ITEM_EVENTS, OUTPUT_PARTS, RESPONSE, RESPONSE_EVENTS
-from abridge.apis.shapes import DropCount
+from abridge.apis.responses.items import (
+    CONTENT_PART_ADDED,
+    ITEM_ADDED,
+    ITEM_DONE,
+    Addresses,
+    upstream_id,
+)
+from abridge.apis.responses.reasoning import SHOWN_ITEM
+from abridge.apis.shapes import (
+    DROPPED,
+    DropCount,
+    Shape,
+    address,
+    by_type,
+    call_name,
+    described,
+    each,
+    either,
+    fields,
+    figures,
+    json_text,
+    json_value,
+    name,
+    number,
+    opaque,
+    streamed_json,
+    streamed_text,
+    text,
+    unused,
+)
 from abridge.core.conversation import Json
+
+# Values
+
+
+def _renumbered(value: Any, drops: DropCount) -> Any:
+    """The number of an event, which the writer sets: here it is always 0."""
+    return 0 if isinstance(value, int) else number(value, drops)
+
+
+def _echoed(_value: Any, _: DropCount) -> Any:
+    """A value that repeats the request. See `ECHOED`."""
+
+
+def _no_logprobs(value: Any, drops: DropCount) -> Any:
+    """An empty list: the description requires one."""
+    if isinstance(value, list):
+        drops.drop(value)
+        return []
+    return value if value is None else drops.drop(value)
+
+
+_REBUILT_FIELDS = ("id", "call_id", "status", "summary")
+"""Fields of a reasoning item that are read for what clients are shown."""
+
+
+def _reasoning_item(value: Any, drops: DropCount) -> Any:
+    """A reasoning item with all that upstream may want back. Its writer shows a `SHOWN_ITEM`."""
+    shown = SHOWN_ITEM(value, drops)
+    return {
+        key: shown.get(key, inner)
+        for key, inner in value.items()
+        if key in shown or key not in _REBUILT_FIELDS
+    }
+
+
+def _under_names(shape: Shape) -> Shape:
+    """An object of values of one shape."""
+
+    def rebuild_object(value: Any, drops: DropCount) -> Any:
+        keys = value if isinstance(value, dict) else ()
+        known = {key: shape for key in keys if name(key, drops) is not DROPPED}
+        return fields(known)(value, drops)
+
+    return rebuild_object
+
+
+def _all(keys: str, shape: Shape) -> dict[str, Shape]:
+    return dict.fromkeys(keys.split(), shape)
+
+
+# Content parts
+
+ANNOTATION = by_type(
+    _all(
+        "file_citation url_citation container_file_citation file_path",
+        fields(
+            _all("type file_id container_id", name)
+            | _all("index start_index end_index", number)
+            | _all("filename title", text)
+            | {"url": address}
+        ),
+    )
+)
+
+OUTPUT_TEXT = fields(
+    {"type": name, "text": streamed_text, "annotations": each(ANNOTATION), "logprobs": _no_logprobs}
+)
+
+OUTPUT_PARTS: Mapping[str, Shape] = {
+    **dict.fromkeys(("output_text", "text", ""), OUTPUT_TEXT),
+    "refusal": fields({"type": name, "refusal": streamed_text}),
+}
+"""Some servers name no type, or another one: `contents.TEXT_TYPE_ALIASES`."""
+
+_REASONING_PART = fields({"type": name, "text": streamed_text})
+
+EVENT_PARTS: Mapping[str, Shape] = {**OUTPUT_PARTS, "reasoning_text": _REASONING_PART}
+
+_BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name, "ttl": name})}
+
+
+def _input_parts(texts: Shape) -> dict[str, Shape]:
+    return {
+        "input_text": fields({"type": name, "text": texts, **_BREAKPOINT}),
+        **_all(
+            "input_image input_file computer_screenshot",
+            fields(
+                _all("type file_id detail", name)
+                | _all("image_url file_url file_data", address)
+                | {"filename": text, **_BREAKPOINT}
+            ),
+        ),
+    }
+
+
+# Items
+
+_ITEM_FIELDS = {
+    **_all("id type status role phase call_id created_by name namespace execution", name),
+    **_all("server_label approval_request_id container_id fingerprint", name),
+    "caller": fields({"type": name, "caller_id": name}),
+    "async": number,
+}
+"""Fields of several types of items."""
+
+
+def _item(**own: Shape) -> Shape:
+    return fields({**_ITEM_FIELDS, **own})
+
+
+def _tool_output(texts: Shape) -> Shape:
+    return _item(output=either(texts, each(by_type(_input_parts(texts)))))
+
+
+_SAFETY_CHECKS = each(fields({"id": name, "code": name, "message": text}))
+
+_COMPUTER_ACTION = fields(
+    _all("type button", name)
+    | _all("x y scroll_x scroll_y", number)
+    | {"text": text, "keys": each(text), "path": each(fields({"x": number, "y": number}))}
+)
+
+_SEARCH_RESULT = fields(
+    {"file_id": name, "filename": text, "text": text, "score": number}
+    | {"attributes": described("file attributes")}
+)
+
+_WEB_ACTION = fields(
+    {"type": name, "query": text, "queries": each(text), "url": address, "pattern": text}
+    | {"sources": each(fields({"type": name, "url": address, "name": name}))}
+)
+"""A source is a page, or one of OpenAI's own, which has a name: `oai-weather`."""
+
+_IMAGE_CALL = _item(
+    result=opaque,
+    error=own_errors.ERROR,
+    svg_usage=partial(figures, names=("model",)),
+    **_all("action background output_format quality size", name),
+)
+
+_LOCAL_SHELL_ACTION = fields(
+    {"type": name, "user": name, "working_directory": text, "timeout_ms": number}
+    | {"command": each(text), "env": _under_names(text)}
+)
+
+_SHELL_ACTION = fields({"commands": each(text)} | _all("timeout_ms max_output_length", number))
+
+_ENVIRONMENT = fields(
+    {"type": name, "container_id": name}
+    | {"skills": each(fields({"name": name, "description": text, "path": text}))}
+)
+
+_SHELL_OUTPUT = fields(
+    {"stdout": text, "stderr": text, "created_by": name}
+    | {"outcome": fields({"type": name, "exit_code": number})}
+)
+
+_TOOL = described("tool schemas")
+
+_MCP_TOOL = fields({"name": name, "description": text} | _all("input_schema annotations", _TOOL))
+
+_MCP_TEXT = by_type({"text": fields({"type": name, "text": text})})
+
+_MCP_ERROR = either(
+    text,
+    fields(
+        {"type": name, "code": number, "message": text, "content": either(text, each(_MCP_TEXT))}
+    ),
+)
+
+_CODE_OUTPUT = by_type(
+    {"logs": fields({"type": name, "logs": text}), "image": fields({"type": name, "url": address})}
+)
+
+
+def _message(roles: str, **own: Shape) -> Shape:
+    """A message of one of these roles, or of none, and of a known phase."""
+    phases = dict.fromkeys(("", "commentary", "final_answer"), _item(**own))
+    return by_type(dict.fromkeys(("", *roles.split()), by_type(phases, "phase")), "role")
+
+
+ITEMS: Mapping[str, Shape] = {
+    "message": _message("assistant", content=each(by_type(OUTPUT_PARTS))),
+    "reasoning": _reasoning_item,
+    "compaction": _item(encrypted_content=opaque),
+    "function_call": _item(name=call_name, arguments=streamed_json),
+    "function_call_output": _tool_output(text),
+    "custom_tool_call": _item(name=call_name, input=streamed_text),
+    "custom_tool_call_output": _tool_output(text),
+    "tool_search_call": _item(arguments=json_value),
+    "tool_search_output": _item(tools=each(_TOOL)),
+    "additional_tools": _item(tools=each(_TOOL)),
+    "program": _item(code=text),
+    "program_output": _item(result=text),
+    "file_search_call": _item(queries=each(text), results=each(_SEARCH_RESULT)),
+    "web_search_call": _item(action=_WEB_ACTION),
+    "image_generation_call": _IMAGE_CALL,
+    "code_interpreter_call": _item(code=text, outputs=each(_CODE_OUTPUT)),
+    "computer_call": _item(
+        action=_COMPUTER_ACTION,
+        actions=each(_COMPUTER_ACTION),
+        pending_safety_checks=_SAFETY_CHECKS,
+    ),
+    "computer_call_output": _item(
+        output=fields({"type": name, "file_id": name, "image_url": address}),
+        acknowledged_safety_checks=_SAFETY_CHECKS,
+    ),
+    "local_shell_call": _item(action=_LOCAL_SHELL_ACTION),
+    "local_shell_call_output": _item(output=text),
+    "shell_call": _item(action=_SHELL_ACTION, environment=_ENVIRONMENT),
+    "shell_call_output": _item(output=each(_SHELL_OUTPUT), max_output_length=number),
+    "apply_patch_call": _item(operation=fields({"type": name, "path": text, "diff": text})),
+    "apply_patch_call_output": _item(output=text),
+    "mcp_call": _item(arguments=json_text, output=text, error=_MCP_ERROR),
+    "mcp_list_tools": _item(tools=each(_MCP_TOOL), error=text),
+    "mcp_approval_request": _item(arguments=json_text),
+    "mcp_approval_response": _item(approve=number, reason=text),
+}
+
+_INPUT_MESSAGE = _message(
+    "assistant user system developer tool unknown",
+    content=either(streamed_text, each(by_type({**OUTPUT_PARTS, **_input_parts(streamed_text)}))),
+)
+
+_CLIENTS_OUTPUT = _tool_output(streamed_text)
+
+INPUT_ITEMS: Mapping[str, Shape] = {
+    **ITEMS,
+    "message": _INPUT_MESSAGE,
+    "": _INPUT_MESSAGE,
+    "function_call_output": _CLIENTS_OUTPUT,
+    "custom_tool_call_output": _CLIENTS_OUTPUT,
+    "item_reference": _item(),
+    "compaction_trigger": _item(),
+}
+
+ITEM_LIST = fields(
+    _all("object first_id last_id", name) | {"has_more": number, "data": each(by_type(INPUT_ITEMS))}
+)
+"""A page of a response's input (`ResponseItemList`)."""
+
+DELETED = fields({"id": name, "object": name, "deleted": number})
+"""The answer to a deletion."""
+
+
+# The response
+
+_MODERATION = fields(
+    _all("type model code", name)
+    | {"flagged": number, "message": own_errors.message}
+    | _all("categories category_scores", _under_names(number))
+    | {"category_applied_input_types": _under_names(each(name))}
+)
+
+RESPONSE = fields(
+    _all("id object status model previous_response_id service_tier truncation", name)
+    | _all("user safety_identifier prompt_cache_key prompt_cache_retention", name)
+    | _all("created_at completed_at background store max_output_tokens max_tool_calls", number)
+    | _all("parallel_tool_calls temperature top_p top_logprobs", number)
+    | _all("presence_penalty frequency_penalty", number)
+    | _all("instructions metadata prompt text tool_choice tools", _echoed)
+    | {
+        "reasoning": fields(_all("effort summary generate_summary mode context", name)),
+        "prompt_cache_options": fields(_all("mode ttl comparison_response_id", name)),
+        "prompt_cache_diagnostics": partial(figures, names=("type", "reason")),
+        "access_programs": _under_names(name),
+        "image": fields({"context_compression": name}),
+        "input_transformations": each(fields(_all("id action reason type", name))),
+        "tool_usage": figures,
+        "conversation": fields({"id": name}),
+        "billing": fields({"payer": name}),
+        "moderation": fields({"input": _MODERATION, "output": _MODERATION}),
+        "incomplete_details": fields({"reason": name}),
+        "error": own_errors.ERROR,
+        "usage": figures,
+        "output": each(by_type(ITEMS)),
+        "output_text": unused,
+    }
+)
+
+
+# Events
+
+_EVENT_FIELDS = {
+    **_all("type item_id status", name),
+    "sequence_number": _renumbered,
+    **_all("output_index content_index summary_index annotation_index", number),
+    **_all("command_index partial_image_index", number),
+    "obfuscation": unused,
+}
+
+
+def _events(kinds: str, **own: Shape) -> dict[str, Shape]:
+    return {f"response.{kind}": fields({**_EVENT_FIELDS, **own}) for kind in kinds.split()}
+
+
+RESPONSE_EVENTS: Mapping[str, Shape] = {
+    **_events("created queued in_progress completed incomplete failed", response=RESPONSE),
+    "error": fields(
+        {"type": name, "param": own_errors.identifier}
+        | {
+            "sequence_number": _renumbered,
+            "code": own_errors.identifier,
+            "message": own_errors.message,
+        }
+        | {"error": own_errors.ERROR, "response": RESPONSE}
+    ),
+}
+"""Events about the whole response."""
+
+ITEM_EVENTS: Mapping[str, Shape] = {
+    **_events("output_item.added output_item.done", item=by_type(ITEMS)),
+    **_events("content_part.added content_part.done", part=by_type(EVENT_PARTS)),
+    **_events("output_text.delta", delta=streamed_text, logprobs=_no_logprobs),
+    **_events("output_text.done", text=streamed_text, logprobs=_no_logprobs),
+    **_events("output_text.annotation.added", annotation=ANNOTATION),
+    **_events("refusal.done", refusal=streamed_text),
+    **_events("reasoning_text.done reasoning_summary_text.done", text=streamed_text),
+    **_events(
+        "reasoning_summary_part.added reasoning_summary_part.done",
+        part=by_type({"summary_text": _REASONING_PART}),
+    ),
+    **_events("function_call_arguments.done", name=name, arguments=streamed_json),
+    **_events("mcp_call_arguments.done", name=name, arguments=json_text),
+    **_events("custom_tool_call_input.done", input=streamed_text),
+    **_events("code_interpreter_call_code.done", code=text),
+    **_events("shell_call_command.added shell_call_command.done", command=text),
+    **_events(
+        "refusal.delta reasoning_text.delta reasoning_summary_text.delta "
+        "function_call_arguments.delta custom_tool_call_input.delta",
+        delta=streamed_text,
+    ),
+    # these come again as a whole, which can be looked through
+    **_events(
+        "mcp_call_arguments.delta code_interpreter_call_code.delta shell_call_command.delta "
+        "shell_call_output_content.delta apply_patch_call_operation_diff.delta "
+        "audio.transcript.delta",
+        delta=unused,
+    ),
+    **_events("apply_patch_call_operation_diff.done", diff=text),
+    **_events("shell_call_output_content.done", output=each(_SHELL_OUTPUT)),
+    **_events("audio.delta", delta=opaque),
+    **_events(
+        "image_generation_call.partial_image",
+        partial_image_b64=opaque,
+        **_all("size quality background output_format", name),
+    ),
+    **_events(
+        "file_search_call.in_progress file_search_call.searching file_search_call.completed "
+        "web_search_call.in_progress web_search_call.searching web_search_call.completed "
+        "code_interpreter_call.in_progress code_interpreter_call.interpreting "
+        "code_interpreter_call.completed image_generation_call.in_progress "
+        "image_generation_call.generating image_generation_call.completed "
+        "mcp_call.in_progress mcp_call.completed mcp_call.failed "
+        "mcp_list_tools.in_progress mcp_list_tools.completed mcp_list_tools.failed "
+        "audio.done audio.transcript.done compaction.compacting"
+    ),
+}
+"""Events about an item, or what is in one."""
+
+
+# Rebuilding
 
 ECHOED: Mapping[str, Any] = {
     "instructions": None,
@@ -45,9 +446,7 @@ MAX_ADDRESSES = 8192
 TEXT_EVENTS = ("response.output_text.", "response.refusal.")
 """Beginnings of the types of events about a text of the answer."""
 
-_PART_ADDED = "response.content_part.added"
-
-_ITEM_BOUNDS = ("response.output_item.added", "response.output_item.done")
+_ITEM_BOUNDS = (ITEM_ADDED, ITEM_DONE)
 
 
 class ResponseRebuilder:
@@ -73,7 +472,7 @@ class ResponseRebuilder:
         shape = RESPONSE_EVENTS.get(kind)
         if shape is None and (kind in _ITEM_BOUNDS or self._items.have(kind, event)):
             shape = ITEM_EVENTS.get(kind)
-        if kind == _PART_ADDED:
+        if kind == CONTENT_PART_ADDED:
             self._items.note_part(event)
         if shape is None:
             self.drops.drop(event)
@@ -108,7 +507,7 @@ class _AnnouncedItems:
     """
 
     def __init__(self) -> None:
-        self._by_address: dict[str | int, _Item] = {}  # by id and by `output_index`
+        self._addresses = Addresses[_Item]()
         self._last: _Item | None = None
         self._room = MAX_ADDRESSES
 
@@ -116,7 +515,7 @@ class _AnnouncedItems:
         given = as_object(event.get("item"))
         self._last = _Item(string(given.get("type")) if is_known else "")
         if self._reserve():
-            self._remember(self._last, upstream_id(given), event.get("output_index"))
+            self._addresses.add(self._last, upstream_id(given), event.get("output_index"))
 
     def note_part(self, event: Json) -> None:
         """Note whether a part holds text of the answer."""
@@ -127,7 +526,7 @@ class _AnnouncedItems:
             return
         if item is None:
             item = _Item(None)
-            self._remember(item, string(event.get("item_id")), event.get("output_index"))
+            self._addresses.add(item, event.get("item_id"), event.get("output_index"))
         item.is_closed = string(as_object(event.get("part")).get("type")) not in OUTPUT_PARTS
         item.closed_parts[index if isinstance(index, int) else None] = item.is_closed
 
@@ -150,14 +549,7 @@ class _AnnouncedItems:
         return self._last
 
     def _named(self, event: Json) -> _Item | None:
-        item, index = self._by_address.get(string(event.get("item_id"))), event.get("output_index")
-        return self._by_address.get(index) if item is None and isinstance(index, int) else item
-
-    def _remember(self, item: _Item, item_id: str, index: Any) -> None:
-        if item_id:
-            self._by_address[item_id] = item
-        if isinstance(index, int):
-            self._by_address[index] = item
+        return self._addresses.find(event.get("item_id"), event.get("output_index"))
 
     def _reserve(self) -> bool:
         self._room = max(0, self._room - 1)

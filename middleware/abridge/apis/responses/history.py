@@ -21,6 +21,7 @@ from abridge.apis.inline_summaries import is_tagged, strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import is_minted
+from abridge.apis.responses.inline import put_into_tags, takes_tags
 from abridge.apis.responses.places import ItemPlaces
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -30,7 +31,6 @@ from abridge.apis.responses.reasoning import (
     raw_text,
     summary_text,
 )
-from abridge.apis.responses.tagged import put_into_tags, takes_tags
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags

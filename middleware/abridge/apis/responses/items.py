@@ -61,6 +61,12 @@ from abridge.core.events import (
 
 Stage: TypeAlias = Literal["added", "delta", "text_done", "done"]
 
+ITEM_ADDED = "response.output_item.added"
+
+ITEM_DONE = "response.output_item.done"
+
+ANNOTATION_ADDED = "response.output_text.annotation.added"
+
 CONTENT_PART_ADDED = "response.content_part.added"
 
 CONTENT_PART_DONE = "response.content_part.done"

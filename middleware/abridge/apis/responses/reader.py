@@ -36,9 +36,9 @@ from abridge.apis.frames import (
 )
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import (
+    as_object,
     begins_object,
     dumps,
-    loads,
     loads_exact,
     objects,
     packed,
@@ -49,18 +49,20 @@ from abridge.apis.json import (
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.own_errors import without_message
-from abridge.apis.responses.citations import ANNOTATION_ADDED, MessageCitations
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
-from abridge.apis.responses.inline import InlineThinking
-from abridge.apis.responses.inline_text import FramedEvent, begins_with_thinking
+from abridge.apis.responses.inline import FramedEvent, InlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
+    ANNOTATION_ADDED,
     EVENT_STAGES,
+    ITEM_ADDED,
+    ITEM_DONE,
     NATIVE_STAGES,
     REASONING,
     TEXT,
     TEXT_DELTA,
+    TEXT_TYPE_ALIASES,
     OutputItem,
     OutputItems,
     content_kind_of,
@@ -87,6 +89,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
+    CitationDelta,
     ContentDelta,
     ErrorDetail,
     ErrorReported,
@@ -178,12 +181,11 @@ class ResponsesReader:
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""
         data = sse.frame_data(frame)
-        parse = loads if self._inline is None else loads_exact
-        sent = None if data is None or self._ended else parse_object(data, parse)
+        sent = None if data is None or self._ended else parse_object(data, loads_exact)
         if data is None or sent is None:
             return self._read_unparsed(data, frame)
         self._output.frame_size, dropped = len(frame), self.dropped
-        if sent.get("type") == "response.output_item.done":
+        if sent.get("type") == ITEM_DONE:
             self._observe(sent.get("item"))
         if self._rebuilder is None:
             event, carried = self._rename(sent, frame)
@@ -192,52 +194,36 @@ class ResponsesReader:
         else:  # it may say what becomes of the next delta
             self._patterns.clear()
             return []
+        framed: tuple[FramedEvent, ...] = ((event, carried),)
         if self._inline is not None:
             framed = tuple(self._inline.read(event, carried))
-            return self._read_split(event, framed, frame if self.dropped == dropped else None)
-        proceed = self._items.find_continuation(event)
-        if proceed is not None:
-            self._patterns.learn(frame, carried, "delta", event["delta"], proceed)
-            return [proceed(event["delta"], carried)]
-        self._patterns.clear()
-        exact = self._renamed(parse_object(data, loads_exact) or sent)
-        events = self._read_event(exact, carried)
-        proceed = self._items.find_summary(events)
-        if proceed is not None and event["type"] == SUMMARY_TEXT_DELTA:
-            self._patterns.learn(frame, events[0].frame, "delta", string(event["delta"]), proceed)
-        return events
-
-    def _read_split(
-        self, event: Json, framed: tuple[FramedEvent, ...], frame: bytes | None
-    ) -> list[Event]:
-        """Read what an event became where thinking in messages becomes reasoning. If it is the next
-        delta as it was, learn the pattern of upstream's `frame`."""
-        proceed = None
-        if len(framed) == 1 and framed[0][0] is event:
-            proceed = self._items.find_continuation(event)
-        events = self._read_events(framed)
-        if proceed is None:
+        events, proceed = self._read_events(framed)
+        is_same = len(framed) == 1 and framed[0][0] is event
+        if proceed is None or not is_same:
             self._patterns.clear()
-        elif frame is not None and len(events) == 1:
-            self._learn_split(frame, event, events[0].frame, proceed)
+            proceed = None if self._inline is not None else self._items.find_summary(events)
+            is_text = event.get("type") == SUMMARY_TEXT_DELTA
+            proceed = proceed if is_text else None
+        if proceed is not None and len(events) == 1 and dropped == self.dropped:
+            self._learn(frame, event, events[0].frame, proceed)
         return events
 
-    def _learn_split(
-        self, frame: bytes, event: Json, carried: bytes | None, proceed: Proceed
-    ) -> None:
-        """Learn the pattern of a delta in which no thinking was found, if the next one can be known
-        to have none by its text alone."""
-        accepts = None if self._inline is None else self._inline.find_filter(event)
-        is_reasoning = event["type"] == REASONING.delta_type and event["delta"].strip()
-        if accepts is not None or is_reasoning:
-            text = event["delta"]
-            self._patterns.learn(frame, carried, "delta", text, proceed, accepts=accepts)
+    def _learn(self, frame: bytes, event: Json, carried: bytes | None, proceed: Proceed) -> None:
+        """Learn the pattern of a delta. Where thinking is looked for in texts, only if the next one
+        can be known to have none by its text alone."""
+        text, accepts = string(event.get("delta")), None
+        if self._inline is not None:
+            accepts = self._inline.find_filter(event)
+            is_reasoning = event["type"] == REASONING.delta_type and text.strip()
+            if accepts is None and not is_reasoning:
+                return
+        self._patterns.learn(frame, carried, "delta", text, proceed, accepts=accepts)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
         self._patterns.clear()
-        events = self._read_events(self._inline.end()) if self._inline is not None else []
+        events, _ = self._read_events(self._inline.end() if self._inline is not None else ())
         if self._is_done and not (error or self._error):
             is_open = self._beginning is None or self._output.has_open_part
             if infer_reason(has_open_part=is_open, has_calls=False):  # calls have no reason here
@@ -304,16 +290,19 @@ class ResponsesReader:
             return event
         return rename_raw_summary_in_event(event, self._raw_part_type)
 
-    def _read_events(self, framed_events: Iterable[FramedEvent]) -> list[Event]:
-        """Read what became of an event whose thinking was taken out."""
-        events: list[Event] = []
+    def _read_events(
+        self, framed_events: Iterable[FramedEvent]
+    ) -> tuple[list[Event], Proceed | None]:
+        """Read what became of an event whose thinking was taken out. Return also what reads more of
+        the last, if that was nothing but the next delta."""
+        events, proceed = list[Event](), None
         for event, frame in framed_events:
             proceed = self._items.find_continuation(event)
             if proceed is None:
                 events += self._read_event(event, frame)
             else:
                 events.append(proceed(event["delta"], frame))
-        return events
+        return events, proceed
 
     def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
         event_type = string(event.get("type"))
@@ -584,7 +573,7 @@ class ItemReader:
         if final is None:
             return None
         event: Json = {"output_index": item.output_index, "item": {"status": status, **final}}
-        return event, self._make_frame("response.output_item.done", event)
+        return event, self._make_frame(ITEM_DONE, event)
 
     def make_end(
         self, end: ResponseEnded, response: Json, error: ErrorDetail | None
@@ -656,7 +645,7 @@ class ItemReader:
         if not item.is_reasoning and self._told is not None:
             return []
         fields = {"output_index": item.output_index, "item": item.snapshot("in_progress")}
-        return self._begin(item, self._make_frame("response.output_item.added", fields))
+        return self._begin(item, self._make_frame(ITEM_ADDED, fields))
 
     def _on_done(self, event: Json, frame: bytes | None) -> list[Event]:
         done, index = event.get("item"), event.get("output_index")
@@ -768,7 +757,7 @@ class ItemReader:
         events = self._release_held(item)
         item.done = item.snapshot(status)
         fields = {"output_index": item.output_index, "item": item.done}
-        frame = self._make_frame("response.output_item.done", fields)
+        frame = self._make_frame(ITEM_DONE, fields)
         return [*events, *self._complete_reasoning(item, item.done, frame)]
 
     def _complete_reasoning(self, item: OutputItem, done: Json, frame: bytes | None) -> list[Event]:
@@ -868,11 +857,11 @@ class ItemReader:
         item.is_open, item.is_closed_early = False, True
         item.done = item.snapshot(status)
         fields = {"output_index": item.output_index, "item": item.done}
-        return [*rest, Passthrough(LANE, self._make_frame("response.output_item.done", fields))]
+        return [*rest, Passthrough(LANE, self._make_frame(ITEM_DONE, fields))]
 
     _HANDLERS: ClassVar[dict[str, _ItemHandler]] = {
-        "response.output_item.added": _on_added,
-        "response.output_item.done": _on_done,
+        ITEM_ADDED: _on_added,
+        ITEM_DONE: _on_done,
         "response.content_part.added": _on_content,
         "response.content_part.done": _on_content,
         "response.reasoning_text.delta": _on_content,
@@ -1235,6 +1224,78 @@ def _read_json(text: str) -> Any:
     """Return the object that a text spells, or else the text."""
     parsed = parse_object(text.encode(errors="surrogatepass"), loads_exact)
     return text if parsed is None else parsed
+
+
+# Sources
+
+_CITING_TYPES = ("url_citation", "file_citation", "container_file_citation", "file_path")
+
+_TEXT_TYPES = (TEXT.name, *TEXT_TYPE_ALIASES)
+
+
+class MessageCitations:
+    """Read what the messages of one response cite in the annotations of their texts, each at its
+    end.
+
+    OpenAI names pages as `url_citation`, with the passage, and files as `file_citation`, with the
+    place in the text (`index`) where the file is cited (openai-openapi, `Annotation`). xAI's
+    annotations have neither title nor passage.
+    """
+
+    def __init__(self) -> None:
+        self._messages_read = 0
+        self._text_length = 0  # of these messages
+        self._streamed: dict[tuple[int, int], list[Json]] = {}
+        """Annotations that streamed, by message and part."""
+
+    def note(self, number: int, event: Json) -> None:
+        """Note an annotation that streams, in case the end of its message repeats none."""
+        place = number, as_count(event.get("content_index")) or 0
+        self._streamed.setdefault(place, []).append(as_object(event.get("annotation")))
+
+    def read(self, number: int, message: Json) -> list[CitationDelta]:
+        """Read the sources of a message. Where passages are is known if it ends in its turn."""
+        before = self._text_length if number == self._messages_read else -1
+        citations, length = list[CitationDelta](), 0
+        for index, part in enumerate(objects(message.get("content"))):
+            if string(part.get("type")) not in _TEXT_TYPES:
+                continue
+            text = string(part.get("text"))
+            streamed = self._streamed.pop((number, index), [])
+            annotations = objects(part.get("annotations")) or streamed
+            place = (before + length, len(text)) if before >= 0 else None
+            citations += [_read_annotation(each, number, place) for each in annotations]
+            length += len(text)
+        self._messages_read, self._text_length = self._messages_read + 1, self._text_length + length
+        return [citation for citation in citations if citation.source]
+
+
+def _read_annotation(annotation: Json, number: int, place: tuple[int, int] | None) -> CitationDelta:
+    """Read the source of a message. `place` says where its text begins in the answer, and how long
+    it is."""
+    is_known = string(annotation.get("type")) in _CITING_TYPES
+    url, file_id = string(annotation.get("url")), string(annotation.get("file_id"))
+    return CitationDelta(
+        LANE,
+        None,
+        message_index=number,
+        url=url if is_known else "",
+        file_id=file_id if is_known else "",
+        title=string(annotation.get("title")) or string(annotation.get("filename")),
+        passage=_read_passage(annotation, *place) if place is not None else None,
+    )
+
+
+def _read_passage(annotation: Json, before: int, length: int) -> tuple[int, int] | None:
+    """Read a passage; None where there is none in the text. A file is cited at one place."""
+    index = annotation.get("index")
+    start, end = (
+        as_count(annotation.get("start_index", index)),
+        as_count(annotation.get("end_index", index)),
+    )
+    if start is None or not end or not start <= end <= length:
+        return None
+    return before + start, before + end
 
 
 # The response

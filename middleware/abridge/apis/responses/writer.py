@@ -32,8 +32,15 @@ from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_obje
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.places import place_after_call
-from abridge.apis.responses.citations import ANNOTATION_ADDED, write_annotation
 from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.items import (
+    ANNOTATION_ADDED,
+    CONTENT_PART_ADDED,
+    CONTENT_PART_DONE,
+    ITEM_ADDED,
+    ITEM_DONE,
+    REASONING,
+)
 from abridge.apis.responses.places import places_in_output
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -175,7 +182,11 @@ class ResponsesWriter(TranslatedAnswer):
             added = self.add_text(event)
             if added is None:
                 return b"".join(starmap(self._encode, self.compose(event)))
-            return self._write_text(*added)
+            delta, text = added
+            if delta is None:
+                return b""
+            write = delta.write_obfuscated if self._obfuscates else delta.write
+            return write(text, self._take_number())
         change = self._CHANGES.get(type(event))
         return self._renumber(frame) if change is None else change(self, event, frame)
 
@@ -206,14 +217,6 @@ class ResponsesWriter(TranslatedAnswer):
         if end.error is None or not end.ok:
             return dumps(response)
         return dumps(failure_body(end.error, as_failed(response, end.error)))
-
-    def _write_text(self, frame: DeltaFrame | None, text: str) -> bytes:
-        if frame is None:
-            return b""
-        number = self._take_number()
-        return (
-            frame.write_obfuscated(text, number) if self._obfuscates else frame.write(text, number)
-        )
 
     def _take_number(self) -> bytes:
         self._next_number += 1
@@ -393,8 +396,8 @@ class ResponsesWriter(TranslatedAnswer):
     def _start(self, event: Event) -> WireEvents:
         started = event if isinstance(event, ResponseStarted) else None
         self._response = self._new_response(started or ResponseStarted(None, None, "", "", 0))
-        yield "response.created", {"response": self._response}
-        yield "response.in_progress", {"response": self._response}
+        fields = {"response": self._response}
+        return [("response.created", fields), ("response.in_progress", fields)]
 
     def _new_response(self, started: ResponseStarted) -> Json:
         echo, body, display = self._echo, self._echo.body, self._display
@@ -425,15 +428,15 @@ class ResponsesWriter(TranslatedAnswer):
     def _finish(self, event: Finished) -> WireEvents:
         self._finished = event
         is_cut = event.reason in INCOMPLETE_REASONS
-        yield from self._output.finish("incomplete" if is_cut else "completed")
+        return self._output.finish("incomplete" if is_cut else "completed")
 
     def _end(self, event: ResponseEnded) -> WireEvents:
         if not self._composes:
-            return
-        yield from self._output.finish("completed" if event.ok else "incomplete")
+            return []
+        rest = self._output.finish("completed" if event.ok else "incomplete")
         self._is_over = True
         response = self._response = self.final_response = self._build_final(event)
-        yield f"response.{response['status']}", {"response": response}
+        return [*rest, (f"response.{response['status']}", {"response": response})]
 
     def _build_final(self, event: ResponseEnded) -> Json:
         usage, merged = event.usage or self._usage, self._display.merge_usage
@@ -500,6 +503,9 @@ def _fill_tool(tool: Json) -> Json:
 
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]
 
+_Written = list[tuple[str, Json]]
+"""Events of a stream, as `WireEvents`."""
+
 
 class WrittenOutput:
     """Write the items of one response. `tools` are those offered to upstream, by name.
@@ -528,16 +534,14 @@ class WrittenOutput:
         item = self._open_item
         return None if item is None else item.add_text(event, self._order)
 
-    def write(self, event: Event) -> WireEvents:
-        for piece in self._order.arrange(event):
-            yield from self._write_piece(piece)
+    def write(self, event: Event) -> _Written:
+        return [said for piece in self._order.arrange(event) for said in self._write_piece(piece)]
 
-    def finish(self, status: ItemStatus = "completed") -> WireEvents:
+    def finish(self, status: ItemStatus = "completed") -> _Written:
         """Finish the open item, and everything that is queued behind it."""
         self._status = status
-        for piece in self._order.rest():
-            yield from self._write_piece(piece)
-        yield from self._finish_item()
+        rest = [said for piece in self._order.rest() for said in self._write_piece(piece)]
+        return rest + self._finish_item()
 
     def note_call(self, item: Any) -> None:
         """Take a call of the response, to which the reasoning after it is bound."""
@@ -548,19 +552,19 @@ class WrittenOutput:
         """Open an item of upstream's, which has frames of its own but for its summary."""
         self._open_item = WrittenReasoning(item_id, index, self._display, has_frames=True)
 
-    def _write_piece(self, event: Event) -> WireEvents:
+    def _write_piece(self, event: Event) -> _Written:
         match event:
             case ContentDelta():
-                yield from self._write_answer(event)
+                return self._write_answer(event)
             case ReasoningStarted():
-                yield from self._finish_item()
-                yield from self._add_item(self._new_reasoning())
+                return self._finish_item() + self._add_item(self._new_reasoning())
             case ReasoningEnded():
-                yield from self._end_reasoning(event)
+                return self._end_reasoning(event)
             case _ if isinstance(self._open_item, WrittenReasoning):
-                yield from self._open_item.write(event)
+                return self._open_item.write(event)
+        return []
 
-    def _end_reasoning(self, event: ReasoningEnded) -> WireEvents:
+    def _end_reasoning(self, event: ReasoningEnded) -> _Written:
         """End a stretch. Opaque state beyond what one item can hold goes in items of its own."""
         key = event.lane or 0, event.item
         error = event.summary.error
@@ -568,10 +572,10 @@ class WrittenOutput:
         if item is not None and key not in self._reported_errors:
             item.error = error
             self._reported_errors |= {key} if error is not None else set()
-        yield from self._finish_item()
+        ended = self._finish_item()
         for state in item.extra_states if item is not None else ():
-            yield from self._add_item(self._new_reasoning(state))
-            yield from self._finish_item()
+            ended += self._add_item(self._new_reasoning(state)) + self._finish_item()
+        return ended
 
     def _new_reasoning(self, state: str | None = None) -> WrittenReasoning:
         id_, index = self._mint_id("rs_"), len(self.items)
@@ -579,31 +583,30 @@ class WrittenOutput:
 
     # The answer
 
-    def _write_answer(self, event: ContentDelta) -> WireEvents:
+    def _write_answer(self, event: ContentDelta) -> _Written:
         """Write a piece into the open item it belongs to, or into a new one."""
-        item = self._open_item
+        item, begun = self._open_item, _Written()
         if isinstance(event, ToolCallDelta):
             if not isinstance(item, WrittenCall) or item.number != event.call_index:
-                yield from self._finish_item()
+                begun = self._finish_item()
                 tool = self._tools.get(event.name)
                 item = WrittenCall(event, tool, len(self.items), self._mint_id)
-                yield from self._add_item(item)
-            yield from item.write(event.arguments)
-            return
+                begun += self._add_item(item)
+            return begun + item.write(event.arguments)
         if not isinstance(item, WrittenMessage) or item.number != event.message_index:
-            yield from self._finish_item()
+            begun = self._finish_item()
             number, index = event.message_index, len(self.items)
             item = WrittenMessage(self._mint_id("msg_"), index, number, self._text_end)
-            yield from self._add_item(item)
-        yield from item.write(event)
+            begun += self._add_item(item)
+        return begun + item.write(event)
 
     @property
     def has_open_text(self) -> bool:
         return self._open_text is not None
 
-    def cite(self, citation: CitationDelta) -> WireEvents:
+    def cite(self, citation: CitationDelta) -> _Written:
         part = self._open_text
-        return iter(()) if part is None else part.cite(citation)
+        return [] if part is None else part.cite(citation)
 
     @property
     def _open_text(self) -> ContentPart | None:
@@ -612,26 +615,26 @@ class WrittenOutput:
 
     # Beginning and end of an item
 
-    def _add_item(self, item: WrittenItem) -> WireEvents:
+    def _add_item(self, item: WrittenItem) -> _Written:
         self._open_item = item
-        if not item.is_added_late:
-            address = {"output_index": item.index}
-            yield "response.output_item.added", {**address, "item": item.build_added()}
+        if item.is_added_late:
+            return []
+        return [(ITEM_ADDED, {"output_index": item.index, "item": item.build_added()})]
 
-    def _finish_item(self) -> WireEvents:
+    def _finish_item(self) -> _Written:
         item, self._open_item = self._open_item, None
         if item is None:
-            return
-        address = {"output_index": item.index}
+            return []
+        ended, address = _Written(), {"output_index": item.index}
         if item.is_added_late:
-            yield "response.output_item.added", {**address, "item": item.build_added()}
-        yield from item.end()
+            ended.append((ITEM_ADDED, {**address, "item": item.build_added()}))
+        ended += item.end()
         done = item.build_done(self._status)
         self.items.append(done)
         if isinstance(item, WrittenMessage):
             self._text_end = item.text_end
         self.note_call(done)
-        yield "response.output_item.done", {**address, "item": done}
+        return [*ended, (ITEM_DONE, {**address, "item": done})]
 
 
 class WrittenItem(ABC):
@@ -653,7 +656,7 @@ class WrittenItem(ABC):
         """Return the item at its beginning."""
 
     @abstractmethod
-    def end(self) -> WireEvents:
+    def end(self) -> _Written:
         """Close what is open in the item."""
 
     @abstractmethod
@@ -676,20 +679,18 @@ class ContentPart:
         self._logprobs: list[Json] = []
 
     def build_part(self) -> Json:
+        text = self._buffer.getvalue()
         if self.type == "refusal":
-            return {"type": "refusal", "refusal": self._text}
-        return {
-            "type": "output_text",
-            "text": self._text,
-            "annotations": list(self._annotations),
-            "logprobs": self._logprobs,
-        }
+            return {"type": "refusal", "refusal": text}
+        annotations, logprobs = list(self._annotations), list(self._logprobs)
+        head = {"type": "output_text", "text": text}
+        return {**head, "annotations": annotations, "logprobs": logprobs}
 
-    def write(self, text: str, logprobs: list[Json]) -> WireEvents:
+    def write(self, text: str, logprobs: list[Json]) -> _Written:
         self._buffer.write(text)
         self._logprobs += logprobs
         extra = {} if self.type == "refusal" else {"logprobs": logprobs}
-        yield f"response.{self.type}.delta", {**self.address, "delta": text, **extra}
+        return [(f"response.{self.type}.delta", {**self.address, "delta": text, **extra})]
 
     def add_text(self, text: str) -> AddedText:
         """Add a text without log probabilities."""
@@ -700,27 +701,24 @@ class ContentPart:
     def _frame(self) -> DeltaFrame:
         return numbered_delta("response.output_text.delta", self.address, logprobs=[])
 
-    def end(self) -> WireEvents:
-        whole: Json = {"text": self._text, "logprobs": self._logprobs}
-        if self.type == "refusal":
-            whole = {"refusal": self._text}
-        yield f"response.{self.type}.done", {**self.address, **whole}
-        yield "response.content_part.done", {**self.address, "part": self.build_part()}
+    def end(self) -> _Written:
+        part = self.build_part()
+        whole: Json = {key: part[key] for key in ("text", "refusal", "logprobs") if key in part}
+        return [
+            (f"response.{self.type}.done", {**self.address, **whole}),
+            (CONTENT_PART_DONE, {**self.address, "part": part}),
+        ]
 
-    def cite(self, citation: CitationDelta) -> WireEvents:
+    def cite(self, citation: CitationDelta) -> _Written:
         annotation = write_annotation(citation, self._before, self._buffer.tell())
         place = {"annotation_index": len(self._annotations)}
         self._annotations.append(annotation)
-        yield ANNOTATION_ADDED, {**self.address, **place, "annotation": annotation}
+        return [(ANNOTATION_ADDED, {**self.address, **place, "annotation": annotation})]
 
     @property
     def text_end(self) -> int:
         """Return how many characters of the answer's text there are by its end."""
         return self._before + (self._buffer.tell() if self.type == "output_text" else 0)
-
-    @property
-    def _text(self) -> str:
-        return self._buffer.getvalue()
 
 
 class WrittenMessage(WrittenItem):
@@ -741,17 +739,18 @@ class WrittenMessage(WrittenItem):
         part = self.open_text
         return None if part is None else part.add_text(event.text)
 
-    def write(self, event: ContentDelta) -> WireEvents:
+    def write(self, event: ContentDelta) -> _Written:
         is_refusal = isinstance(event, RefusalDelta)
         part_type: _PartType = "refusal" if is_refusal else "output_text"
+        begun = _Written()
         if not self._parts or self._parts[-1].type != part_type:
-            yield from self.end()
+            begun = self.end()
             address = {**self.address, "content_index": len(self._parts)}
             part = ContentPart(part_type, address, self.text_end)
             self._parts.append(part)
-            yield "response.content_part.added", {**part.address, "part": part.build_part()}
+            begun.append((CONTENT_PART_ADDED, {**part.address, "part": part.build_part()}))
         text = event.refusal if isinstance(event, RefusalDelta) else event.text
-        yield from self._parts[-1].write(text, complete_logprobs(event.logprobs))
+        return begun + self._parts[-1].write(text, complete_logprobs(event.logprobs))
 
     @property
     def open_text(self) -> ContentPart | None:
@@ -764,8 +763,8 @@ class WrittenMessage(WrittenItem):
         """Return how many characters of the answer's text there are so far."""
         return self._parts[-1].text_end if self._parts else self._before
 
-    def end(self) -> WireEvents:
-        return self._parts[-1].end() if self._parts else iter(())
+    def end(self) -> _Written:
+        return self._parts[-1].end() if self._parts else []
 
     def build_done(self, status: ItemStatus) -> Json:
         return self._build_item(status, [part.build_part() for part in self._parts])
@@ -821,22 +820,23 @@ class WrittenCall(WrittenItem):
     def _frame(self) -> DeltaFrame:
         return numbered_delta(self._delta_type, self.address)
 
-    def write(self, arguments: str) -> WireEvents:
+    def write(self, arguments: str) -> _Written:
         self._arguments.write(arguments)
-        if arguments and self._streams:
-            yield self._delta_type, {**self.address, "delta": arguments}
+        if not (arguments and self._streams):
+            return []
+        return [(self._delta_type, {**self.address, "delta": arguments})]
 
-    def end(self) -> WireEvents:
+    def end(self) -> _Written:
         if self.is_added_late:
-            return
+            return []
         item = self.build_done("completed")
         if not self._takes_text:
             whole = {"name": string(item["name"]), "arguments": item["arguments"]}
-            yield self._done_type, {**self.address, **whole}
-            return
+            return [(self._done_type, {**self.address, **whole})]
+        ended = [(self._done_type, {**self.address, "input": item["input"]})]
         if item["input"] and not self._streams:
-            yield self._delta_type, {**self.address, "delta": item["input"]}
-        yield self._done_type, {**self.address, "input": item["input"]}
+            ended.insert(0, (self._delta_type, {**self.address, "delta": item["input"]}))
+        return ended
 
     def build_done(self, status: ItemStatus) -> Json:
         return self._build_item(self._text, status)
@@ -885,42 +885,40 @@ class WrittenReasoning(WrittenItem):
 
     def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
         if isinstance(event, ReasoningDelta):
-            return self._add_raw(event.text)
-        if isinstance(event, SummaryTextDelta) and self._native_part is None:
-            if self._part_frame is None:
-                address = self._part_address(event.index)
-                self._part_frame = numbered_delta(SUMMARY_TEXT_DELTA, address)
-            return self._part_frame, event.text
-        return None
-
-    def _add_raw(self, text: str) -> AddedText | None:
-        is_shown = self._display.show_raw and text
-        if is_shown and not self._raw.tell():
+            is_shown = self._display.show_raw and event.text
+            if is_shown and not self._raw.tell():
+                return None
+            if self._envelope is not None:
+                self._envelope.add_text(event.text)
+            if not is_shown:
+                return NOTHING
+            self._raw.write(event.text)
+            return self._raw_frame, event.text
+        if not isinstance(event, SummaryTextDelta) or self._native_part is not None:
             return None
-        if self._envelope is not None:
-            self._envelope.add_text(text)
-        if not is_shown:
-            return NOTHING
-        self._raw.write(text)
-        return self._raw_frame, text
+        if self._part_frame is None:
+            address = self._part_address(event.index)
+            self._part_frame = numbered_delta(SUMMARY_TEXT_DELTA, address)
+        return self._part_frame, event.text
 
     @cached_property
     def _raw_frame(self) -> DeltaFrame:
-        return numbered_delta("response.reasoning_text.delta", self._raw_address)
+        return numbered_delta(REASONING.delta_type, self._raw_address)
 
-    def write(self, event: Event) -> WireEvents:
+    def write(self, event: Event) -> _Written:
         """Write any event between the beginning and the end of the item."""
         match event:
             case ReasoningDelta():
-                yield from self._write_raw(event.text)
+                return self._write_raw(event.text)
             case ReasoningTextEnded():
-                yield from self._end_raw()
+                return self._end_raw()
             case SummaryPartAdded() | SummaryTextDelta() | SummaryPartDone():
-                yield from self._write_part(event)
+                return self._write_part(event)
             case NativeSummary() if self._display.show_summary:
-                yield from self._write_native(event)
+                return self._write_native(event)
             case ProviderState():
                 self._add_state(event)
+        return []
 
     def _add_state(self, event: ProviderState) -> None:
         """Add opaque state; mark a signature as one."""
@@ -932,70 +930,72 @@ class WrittenReasoning(WrittenItem):
         else:
             self.extra_states.append(state)
 
-    def _write_raw(self, text: str) -> WireEvents:
+    def _write_raw(self, text: str) -> _Written:
         if self._envelope is not None:
             self._envelope.add_text(text)
         if not (self._display.show_raw and text):
-            return
+            return []
+        begun = _Written()
         if not self._raw.tell():
             part = {"type": "reasoning_text", "text": ""}
-            yield "response.content_part.added", {**self._raw_address, "part": part}
+            begun = [(CONTENT_PART_ADDED, {**self._raw_address, "part": part})]
         self._raw.write(text)
-        yield "response.reasoning_text.delta", {**self._raw_address, "delta": text}
+        return [*begun, (REASONING.delta_type, {**self._raw_address, "delta": text})]
 
-    def _write_part(
-        self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone
-    ) -> WireEvents:
+    def _write_part(self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone) -> _Written:
         """Write an event of one of Abridge's summary parts."""
-        yield from self._end_native_part()
-        address = self._part_address(event.index)
+        native, address = self._end_native_part(), self._part_address(event.index)
         match event:
             case SummaryPartAdded():
-                yield SUMMARY_PART_ADDED, {**address, **summary_fields(SUMMARY_PART_ADDED)}
+                return [*native, _say_summary(SUMMARY_PART_ADDED, address)]
             case SummaryTextDelta():
-                yield SUMMARY_TEXT_DELTA, {**address, "delta": event.text}
+                return [*native, _say_summary(SUMMARY_TEXT_DELTA, address, event.text)]
             case SummaryPartDone():
-                yield from self._end_part(address, event.text, complete=event.complete)
+                return native + self._end_part(address, event.text, complete=event.complete)
 
-    def _write_native(self, event: NativeSummary) -> WireEvents:
+    def _write_native(self, event: NativeSummary) -> _Written:
         """Write a piece of the native summary, which may lack the beginning or end of a part."""
         if event.stage == "done":
-            yield from self._end_native_part()
-            return
+            return self._end_native_part()
+        written = _Written()
         if self._native_part is None or self._native_part[0] != event.index:
-            yield from self._end_native_part()
+            written = self._end_native_part()
             self._native_part = event.index, []
-            address = self._part_address(event.index)
-            yield SUMMARY_PART_ADDED, {**address, **summary_fields(SUMMARY_PART_ADDED)}
+            written.append(_say_summary(SUMMARY_PART_ADDED, self._part_address(event.index)))
         if event.text:
             self._native_part[1].append(event.text)
-            yield SUMMARY_TEXT_DELTA, {**self._part_address(event.index), "delta": event.text}
+            address = self._part_address(event.index)
+            written.append(_say_summary(SUMMARY_TEXT_DELTA, address, event.text))
+        return written
 
-    def _end_native_part(self) -> WireEvents:
-        if self._native_part is not None:
-            (index, pieces), self._native_part = self._native_part, None
-            yield from self._end_part(self._part_address(index), "".join(pieces))
+    def _end_native_part(self) -> _Written:
+        if self._native_part is None:
+            return []
+        (index, pieces), self._native_part = self._native_part, None
+        return self._end_part(self._part_address(index), "".join(pieces))
 
-    def _end_part(self, address: Json, text: str, *, complete: bool = True) -> WireEvents:
-        status = {} if complete else {"status": "incomplete"}
+    def _end_part(self, address: Json, text: str, *, complete: bool = True) -> _Written:
         self._summary.append(text)
         self._part_frame = None
-        yield SUMMARY_TEXT_DONE, {**address, **summary_fields(SUMMARY_TEXT_DONE, text)}
-        yield SUMMARY_PART_DONE, {**address, **summary_fields(SUMMARY_PART_DONE, text), **status}
+        kind, done = _say_summary(SUMMARY_PART_DONE, address, text)
+        done |= {} if complete else {"status": "incomplete"}
+        return [_say_summary(SUMMARY_TEXT_DONE, address, text), (kind, done)]
 
-    def end(self) -> WireEvents:
-        yield from self._end_native_part()
-        yield from self._end_raw()
+    def end(self) -> _Written:
+        return self._end_native_part() + self._end_raw()
 
-    def _end_raw(self) -> WireEvents:
+    def _end_raw(self) -> _Written:
         """End the raw text, once. It ends before the summary may, as with upstreams that stream
         both (openai-openapi, `ResponseReasoningTextDoneEvent`)."""
         text = "" if self._raw_is_done else self._raw.getvalue()
-        if text:
-            self._raw_is_done = True
-            part = {"type": "reasoning_text", "text": text}
-            yield "response.reasoning_text.done", {**self._raw_address, "text": text}
-            yield "response.content_part.done", {**self._raw_address, "part": part}
+        if not text:
+            return []
+        self._raw_is_done = True
+        part = {"type": "reasoning_text", "text": text}
+        return [
+            (REASONING.done_type, {**self._raw_address, "text": text}),
+            (CONTENT_PART_DONE, {**self._raw_address, "part": part}),
+        ]
 
     def build_done(self, status: ItemStatus) -> Json:
         """Return the item at its end. Opaque state in the blob is not repeated beside it."""
@@ -1060,6 +1060,21 @@ class EnvelopeBuilder:
     def _build_item(self) -> Json:
         texts = filter(None, [self._buffer.getvalue()])
         return {"type": "reasoning", "summary": [], "content": raw_parts(texts)}
+
+
+def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:
+    """Write a source of a text that comes after so many characters of the answer: a page with the
+    passage, a file with the place where it is cited (openai-openapi, `Annotation`)."""
+    start, end = citation.passage_after(before, length)
+    if citation.url:
+        named = {"url": citation.url, "title": citation.title}
+        return {"type": "url_citation", "start_index": start, "end_index": end, **named}
+    name = citation.title or citation.file_id
+    return {"type": "file_citation", "file_id": citation.file_id, "filename": name, "index": end}
+
+
+def _say_summary(event_type: str, address: Json, text: str = "") -> tuple[str, Json]:
+    return event_type, {**address, **summary_fields(event_type, text)}
 
 
 def numbered_delta(event_type: str, address: Json, **others: Any) -> DeltaFrame:
