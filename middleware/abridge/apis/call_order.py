@@ -115,7 +115,11 @@ class _OpenCall:
         """
         if self._is_custom or not self._last_fragment.rstrip().endswith("}"):
             return False
-        text = self._arguments.getvalue()
-        is_complete = parse_object(text.encode(errors="surrogatepass")) is not None
+        is_complete = is_whole(self._arguments.getvalue())
         self._last_fragment = self._last_fragment if is_complete else ""
         return is_complete
+
+
+def is_whole(arguments: str) -> bool:
+    """Return whether arguments are complete JSON."""
+    return parse_object(arguments.encode(errors="surrogatepass")) is not None

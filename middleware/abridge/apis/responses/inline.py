@@ -1,7 +1,7 @@
 """Thinking that stands in the text of messages: read into reasoning items, and written back there.
 
 Servers without a reasoning parser answer with `<think>…</think>` in `output_text`: transformers
-(huggingface/transformers cli/serving/response.py), vLLM, llama.cpp. `InlineThinking` reads
+(huggingface/transformers cli/serving/response.py), vLLM, llama.cpp. `ResponsesInlineThinking` reads
 upstream's events before anything else does, and hands on those that a server with a parser would
 have sent: the thinking as a reasoning item of its own, live, and then the message without it. So a
 message's own events are held until its first word. Output indexes stay as they are: `OutputItems`
@@ -278,7 +278,7 @@ def begins_with_thinking(item: Any, profile: Profile) -> bool:
 # Streams
 
 
-class TextPart:
+class SplitPart:
     """A content part, or the arguments of a call, as it streams."""
 
     def __init__(self, kind: ContentKind, index: int | None, text: ItemText) -> None:
@@ -324,8 +324,8 @@ class InlineItem:
     text: ItemText
     held: list[FramedEvent] | None = None  # a message's own events, until it begins
     is_added: bool = False  # upstream has sent its beginning
-    part: TextPart | None = None  # the part of the last event
-    parts: list[TextPart] = field(default_factory=list)  # all that are not done
+    part: SplitPart | None = None  # the part of the last event
+    parts: list[SplitPart] = field(default_factory=list)  # all that are not done
     indexes: PartIndexes = field(default_factory=PartIndexes)
     reasoning_id: str = ""  # of the reasoning item that its thinking became
 
@@ -348,7 +348,7 @@ class InlineItem:
                 self.held.append((event, frame))
         return deltas
 
-    def find_part(self, event: Json, stage: Stage) -> tuple[int | None, TextPart | None]:
+    def find_part(self, event: Json, stage: Stage) -> tuple[int | None, SplitPart | None]:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         part = self.part
         is_fresh = part is not None and not (part.is_fed or part.is_ended)
@@ -358,7 +358,7 @@ class InlineItem:
         return index, next((each for each in reversed(self.parts) if each.index == index), None)
 
 
-class InlineThinking:
+class ResponsesInlineThinking:
     """Take the thinking out of the messages of one response."""
 
     def __init__(
@@ -499,7 +499,7 @@ class InlineThinking:
         index, part = item.find_part(event, stage)
         if part is None or not part.is_continued_by(stage, kind):
             yield from self._end_parts(item, index)
-            part = TextPart(kind, index, item.text)
+            part = SplitPart(kind, index, item.text)
             item.parts.append(part)
         yield from self._turn_to(item, part)
         part.note_address(event)
@@ -516,7 +516,7 @@ class InlineThinking:
                 item.parts.remove(part)
 
     def _read_delta(
-        self, item: InlineItem, part: TextPart, event: Json, frame: bytes | None
+        self, item: InlineItem, part: SplitPart, event: Json, frame: bytes | None
     ) -> Iterator[FramedEvent]:
         text = string(event.get("delta"))
         pieces = self._feed(item, part, text)
@@ -528,7 +528,7 @@ class InlineThinking:
             yield from self._pass_rest(item, event)
 
     def _read_part_end(
-        self, item: InlineItem, part: TextPart, event: Json, frame: bytes | None
+        self, item: InlineItem, part: SplitPart, event: Json, frame: bytes | None
     ) -> Iterator[FramedEvent]:
         """Read an event with the whole text of a part, which may be the only one that has it."""
         text = event_text(event, part.kind) or ""
@@ -540,13 +540,13 @@ class InlineThinking:
         _, visible = copy(part.before).split(part.kind, text)
         yield from self._pass(item, *_with_text(event, frame, part.kind, text, visible))
 
-    def _feed(self, item: InlineItem, part: TextPart, text: str) -> list[TagPiece]:
+    def _feed(self, item: InlineItem, part: SplitPart, text: str) -> list[TagPiece]:
         if text and not part.is_fed:
             part.begin(item.text)
             part.is_fed = True
         return [*item.text.sort(part.splitter.feed(text))]
 
-    def _turn_to(self, item: InlineItem, part: TextPart) -> Iterator[FramedEvent]:
+    def _turn_to(self, item: InlineItem, part: SplitPart) -> Iterator[FramedEvent]:
         """Go on with a part; release the white space that is held of another."""
         if item.part is not None and item.part is not part:
             yield from self._show(item, item.part, [*item.text.end_part(())])
@@ -559,7 +559,7 @@ class InlineThinking:
                 yield from self._end_part(item, part)
 
     def _end_part(
-        self, item: InlineItem, part: TextPart, end: Callable[[], list[TagPiece]] | None = None
+        self, item: InlineItem, part: SplitPart, end: Callable[[], list[TagPiece]] | None = None
     ) -> Iterator[FramedEvent]:
         """Release what of an open part is held."""
         if part.is_ended:
@@ -570,7 +570,7 @@ class InlineThinking:
         yield from self._show(item, part, pieces)
 
     def _show(
-        self, item: InlineItem, part: TextPart, pieces: Iterable[TagPiece]
+        self, item: InlineItem, part: SplitPart, pieces: Iterable[TagPiece]
     ) -> Iterator[FramedEvent]:
         for kind, text in pieces:
             if kind == "raw":

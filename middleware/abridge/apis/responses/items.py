@@ -27,9 +27,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
+from abridge.apis.call_order import is_whole
 from abridge.apis.delta_patterns import Proceed
 from abridge.apis.frames import MakeFrame, change_frame, encode_event
-from abridge.apis.json import as_object, objects, parse_object, string
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.reasoning import (
@@ -400,7 +401,7 @@ class ItemContents:
             return part is not None
         if awaits_end or not (part.deltas and part.deltas[-1].rstrip().endswith("}")):
             return False  # saves parsing all of it, which may be long
-        return parse_object(part.text.encode(errors="surrogatepass")) is not None
+        return is_whole(part.text)
 
     def find_proceed(self) -> Proceed | None:
         """Return what reads more text of the current part, after a delta of it."""

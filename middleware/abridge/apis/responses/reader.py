@@ -52,7 +52,7 @@ from abridge.apis.own_errors import without_message
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
-from abridge.apis.responses.inline import FramedEvent, InlineThinking, begins_with_thinking
+from abridge.apis.responses.inline import FramedEvent, ResponsesInlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
     ANNOTATION_ADDED,
     EVENT_STAGES,
@@ -143,9 +143,11 @@ class ResponsesReader:
         self._rebuilder = ResponseRebuilder(display.echoed) if display.hides_raw else None
         self._output = OutputItems(limit, make_frame)
         self._items = ItemReader(self._output, make_frame, hides_raw=self._hides_raw)
-        self._inline: InlineThinking | None = None
+        self._inline: ResponsesInlineThinking | None = None
         if display.hides_raw or profile.inline_on_responses:
-            self._inline = InlineThinking(profile, display, limit, self._output, make_frame)
+            self._inline = ResponsesInlineThinking(
+                profile, display, limit, self._output, make_frame
+            )
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self._lifecycle = ResponseLifecycle()
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too

@@ -877,7 +877,7 @@ class WrittenReasoning(WrittenItem):
         self._summary: list[str] = []
         self._native_part: tuple[int, list[str]] | None = None
         self._part_frame: DeltaFrame | None = None  # for the text of the part that is open
-        self._envelope = EnvelopeBuilder() if display.seal is not None else None
+        self._envelope = ResponsesEnvelopeBuilder() if display.seal is not None else None
 
     def build_added(self) -> Json:
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
@@ -1030,7 +1030,7 @@ class WrittenReasoning(WrittenItem):
         return {**self.address, "summary_index": index if self._has_frames else len(self._summary)}
 
 
-class EnvelopeBuilder:
+class ResponsesEnvelopeBuilder:
     """Collect one stretch of reasoning.
 
     Make an item of each piece of text that opaque state belongs to, since each signature is for its
