@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from abridge.apis.delta_patterns import Accepts
@@ -314,48 +314,223 @@ class SplitPart:
         )
 
 
-@dataclass(slots=True)
-class InlineItem:
-    """An item of the output as it streams."""
+class Emitted:
+    """What takes the place of the event that is read."""
 
-    added: Json  # the item at its beginning
-    address: Json  # its `output_index`, if upstream says it
-    follows_reasoning: bool  # which had come in an item of its own
-    text: ItemText
-    held: list[FramedEvent] | None = None  # a message's own events, until it begins
-    is_added: bool = False  # upstream has sent its beginning
-    part: SplitPart | None = None  # the part of the last event
-    parts: list[SplitPart] = field(default_factory=list)  # all that are not done
-    indexes: PartIndexes = field(default_factory=PartIndexes)
-    reasoning_id: str = ""  # of the reasoning item that its thinking became
+    def __init__(self, output: OutputItems, make_frame: MakeFrame) -> None:
+        self._output = output
+        self.make_frame = make_frame
+        self._events: list[FramedEvent] = []
+
+    def add(self, event: Json, frame: bytes | None) -> None:
+        self._events.append((event, frame))
+
+    def make(self, event_type: str, fields: Json) -> None:
+        self.add({"type": event_type, **fields}, self.make_frame(event_type, fields))
+
+    def has_room(self) -> bool:
+        """Return whether the event may be held."""
+        return self._output.reserve(self._output.frame_size)
+
+    def take(self) -> list[FramedEvent]:
+        events, self._events = self._events, []
+        return events
+
+
+class InlineItem:
+    """An item of the output as it streams, of which the thinking is taken out."""
+
+    def __init__(
+        self, entry: Json, index: Any, rules: TextRules, emitted: Emitted, *, follows: bool
+    ) -> None:
+        self.added = {"role": "assistant", **without_content(entry), "status": "in_progress"}
+        self.type = string(entry.get("type"))
+        self.follows_reasoning = follows  # which had come in an item of its own
+        self.text = ItemText(rules, self.type, follows_reasoning=follows)
+        self.reasoning_id = ""  # of the reasoning item that its thinking became
+        self.is_added = False  # upstream has sent its beginning
+        self.part: SplitPart | None = None  # the part of the last event
+        self._rules = rules
+        self._emitted = emitted
+        self._address = {"output_index": index} if isinstance(index, int) else {}
+        self._held: list[FramedEvent] | None = None if self.text.has_begun else []
+        """A message's own events, until it begins."""
+        self._parts: list[SplitPart] = []  # all that are not done
+        self._indexes = PartIndexes()
 
     @property
-    def type(self) -> str:
-        return string(self.added.get("type"))
+    def is_held(self) -> bool:
+        return self._held is not None
 
     def passes(self, event: Json) -> bool:
         """Return whether an event only adds text without thinking."""
-        return self.held is None and self.part is not None and self.part.passes(event)
+        return self._held is None and self.part is not None and self.part.passes(event)
 
-    def take_deltas(self) -> list[Json]:
-        """Take what deltas that are held say beside texts that were split."""
-        held, self.held = self.held or [], []
-        deltas = []
-        for event, frame in held:
-            if EVENT_STAGES.get(string(event.get("type"))) == "delta":
-                deltas.append(event)
-            else:
-                self.held.append((event, frame))
-        return deltas
+    def split(self, entry: Json) -> SplitItem:
+        """Split the item as all of it is known."""
+        split = split_item(entry, self._rules, follows_reasoning=self.follows_reasoning)
+        self.text.has_dropped = self.text.has_dropped or split.has_dropped
+        return split
 
-    def find_part(self, event: Json, stage: Stage) -> tuple[int | None, SplitPart | None]:
+    def finish(self, entry: Json) -> None:
+        """Take the item at its end, which may be the first to have its thinking."""
+        self.end_parts()
+        raw = self.split(entry).raw
+        if raw and self.is_held and not self.text.has_raw:
+            self._reason(raw)
+        self.begin()
+
+    def hand_on(self, event: Json, frame: bytes | None) -> None:
+        """Hand on an event about the item, once that has begun."""
+        if self._held is not None and self._emitted.has_room():
+            self._held.append((event, frame))
+            return
+        if self._held is not None:
+            self.leave()
+        self._emitted.add(event, frame)
+
+    # Content
+
+    def read(self, event: Json, frame: bytes | None) -> None:
+        """Read an event of the item, which is one of its content if that may hold thinking."""
+        kind = content_kind_of(event, self.type) if self._rules.apply_to(self.type) else None
+        if kind is None:
+            self.hand_on(event, frame)
+            return
+        stage = EVENT_STAGES[event["type"]]
+        index, part = self._find_part(event, stage)
+        if part is None or not part.is_continued_by(stage, kind):
+            self.end_parts(index)
+            part = SplitPart(kind, index, self.text)
+            self._parts.append(part)
+        self._turn_to(part)
+        part.note_address(event)
+        if stage == "delta":
+            self._read_delta(part, event, frame)
+        elif stage == "added":
+            text = event_text(event, kind) or ""
+            self.hand_on(*_with_text(event, frame, kind, text, ""))
+            self._show(part, self._feed(part, text))
+        else:
+            self._read_part_end(part, event, frame)
+            if stage == "done":
+                self.part = None
+                self._parts.remove(part)
+
+    def _find_part(self, event: Json, stage: Stage) -> tuple[int | None, SplitPart | None]:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         part = self.part
         is_fresh = part is not None and not (part.is_fed or part.is_ended)
-        index = self.indexes.read(event, stage, is_fresh=is_fresh)
+        index = self._indexes.read(event, stage, is_fresh=is_fresh)
         if index is None:
             return None, part
-        return index, next((each for each in reversed(self.parts) if each.index == index), None)
+        return index, next((each for each in reversed(self._parts) if each.index == index), None)
+
+    def _read_delta(self, part: SplitPart, event: Json, frame: bytes | None) -> None:
+        text = string(event.get("delta"))
+        pieces = self._feed(part, text)
+        if pieces == [TagPiece("text", text)]:
+            self.begin()
+            self._emitted.add(event, frame)
+            return
+        self._show(part, pieces)
+        rest = {**event, "delta": ""}
+        if says_anything(rest) and self.is_held and self.reasoning_id:
+            self._tell_thinking(rest)
+        elif says_anything(rest):
+            self.hand_on(rest, self._emitted.make_frame(rest["type"], rest))
+
+    def _read_part_end(self, part: SplitPart, event: Json, frame: bytes | None) -> None:
+        """Read an event with the whole text of a part, which may be the only one that has it."""
+        text = event_text(event, part.kind) or ""
+        if not part.is_fed:
+            part.begin(self.text)
+        if self.is_held and not (part.is_fed or self.text.has_raw):
+            self._show(part, self._feed(part, text))
+        self._end_part(part)
+        _, visible = copy(part.before).split(part.kind, text)
+        self.hand_on(*_with_text(event, frame, part.kind, text, visible))
+
+    def _feed(self, part: SplitPart, text: str) -> list[TagPiece]:
+        if text and not part.is_fed:
+            part.begin(self.text)
+            part.is_fed = True
+        return [*self.text.sort(part.splitter.feed(text))]
+
+    def _turn_to(self, part: SplitPart) -> None:
+        """Go on with a part; release the white space that is held of another."""
+        if self.part is not None and self.part is not part:
+            self._show(self.part, self.text.end_part(()))
+        self.part = part
+
+    def end_parts(self, index: int | None = None) -> None:
+        """Release what is held of the open parts, or of the one with an index."""
+        for part in self._parts:
+            if index is None or part.index == index:
+                self._end_part(part)
+
+    def break_off(self) -> None:
+        """Release the text that is held when the stream breaks off."""
+        for part in self._parts:
+            self._end_part(part, part.splitter.abort)
+
+    def _end_part(self, part: SplitPart, end: Callable[[], list[TagPiece]] | None = None) -> None:
+        if part.is_ended:
+            return
+        self._turn_to(part)
+        part.is_ended = True
+        self._show(part, self.text.end_part((end or part.splitter.end)(), part.splitter))
+
+    def _show(self, part: SplitPart, pieces: Iterable[TagPiece]) -> None:
+        for kind, text in [*pieces]:
+            if kind == "raw":
+                self._reason(text)
+            else:
+                self.begin()
+                event_type, fields = part.kind.build_event("delta", text)
+                extra_fields = part.kind.extra_fields("delta", self.added)
+                self._emitted.make(event_type, {**part.address, **extra_fields, **fields})
+
+    # Beginning
+
+    def _reason(self, text: str) -> None:
+        """Tell thinking as more of the reasoning item before a message, with what deltas that are
+        held say beside texts that were split."""
+        if not self.reasoning_id:
+            self.reasoning_id = mint_id("rs_")
+            added = make_reasoning(self.reasoning_id, "in_progress")
+            self._emitted.make(ITEM_ADDED, {**self._address, "item": added})
+            held, self._held = self._held or [], []
+            for event, frame in held:
+                if EVENT_STAGES.get(string(event.get("type"))) == "delta":
+                    self._tell_thinking(event)
+                else:
+                    self._held.append((event, frame))
+        self._tell_thinking({**self._address, "delta": text})
+
+    def _tell_thinking(self, rest: Json) -> None:
+        address = {"item_id": self.reasoning_id, "content_index": 0}
+        kind = REASONING.delta_type
+        self._emitted.make(kind, {**rest, **address, "type": kind})
+
+    def begin(self) -> None:
+        """End the reasoning item before a message, and release the message's own events."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        self.text.has_begun = True
+        if self.reasoning_id:
+            done = make_reasoning(self.reasoning_id, "completed")
+            self._emitted.make(ITEM_DONE, {**self._address, "item": done})
+            if not self.is_added:  # else its index would be taken for the reasoning item's
+                self._emitted.make(ITEM_ADDED, {**self._address, "item": self.added})
+        for event, frame in held:
+            self._emitted.add(event, frame)
+
+    def leave(self) -> None:
+        """Begin a message though it has no text yet, since something else follows."""
+        self.end_parts()
+        self.begin()
 
 
 class ResponsesInlineThinking:
@@ -370,8 +545,7 @@ class ResponsesInlineThinking:
         make_frame: MakeFrame,
     ) -> None:
         self._rules = TextRules(profile, display.hides_raw, limit, display.drops_inline)
-        self._output = output
-        self._make_frame = make_frame
+        self._emitted = Emitted(output, make_frame)
         self._items: list[InlineItem] = []
         self._addresses = Addresses[InlineItem]()
         self._current: InlineItem | None = None  # the item that streams
@@ -382,12 +556,13 @@ class ResponsesInlineThinking:
     def dropped(self) -> int:
         return self._foreign + sum(item.text.has_dropped for item in self._items)
 
-    def read(self, event: Json, frame: bytes | None) -> Iterable[FramedEvent]:
+    def read(self, event: Json, frame: bytes | None) -> list[FramedEvent]:
         """Read one event; return those that take its place."""
         item = self._current
         if item is not None and item.passes(event):
-            return ((event, frame),)
-        return self._read(event, frame)
+            return [(event, frame)]
+        self._read(event, frame)
+        return self._emitted.take()
 
     def find_filter(self, event: Json) -> Accepts | None:
         """Return what tells whether the text of a further event like this one passes; None if that
@@ -397,11 +572,11 @@ class ResponsesInlineThinking:
             return None
         return item.part.splitter.passes
 
-    def end(self) -> Iterator[FramedEvent]:
+    def end(self) -> list[FramedEvent]:
         """Release the text that is held when the stream breaks off."""
         for item in self._items:
-            for part in item.parts:
-                yield from self._end_part(item, part, part.splitter.abort)
+            item.break_off()
+        return self._emitted.take()
 
     def split_output(self, output: list[Any]) -> list[Any]:
         """Return a whole output, with reasoning items made of its thinking."""
@@ -409,25 +584,26 @@ class ResponsesInlineThinking:
 
     # Events
 
-    def _read(self, event: Json, frame: bytes | None) -> Iterator[FramedEvent]:
+    def _read(self, event: Json, frame: bytes | None) -> None:
         event_type = string(event.get("type"))
         if isinstance(event.get("response"), dict):
-            yield from self._read_response(event, frame, is_end=event_type in END_TYPES)
+            self._read_response(event, frame, is_end=event_type in END_TYPES)
             return
         is_reasoned = event_type.startswith(REASONING_PREFIX)
         item = None if is_reasoned else self._find(event, event_type)
         if is_reasoned or (item is not None and item is not self._current):
-            yield from self._leave_current()
+            if self._current is not None and self._current.type == "message":
+                self._current.leave()
             self._current = item
         self._note_reasoning(event if is_reasoned else {}, event.get("item"))
         if self._is_foreign(item, event):
             self._foreign += 1
         elif item is None:
-            yield event, frame
+            self._emitted.add(event, frame)
         elif isinstance(event.get("item"), dict):
-            yield from self._read_item(item, event, frame, is_done=event_type == ITEM_DONE)
+            self._read_item(item, event, frame, is_done=event_type == ITEM_DONE)
         else:
-            yield from self._read_content(item, event, frame)
+            item.read(event, frame)
 
     def _is_foreign(self, item: InlineItem | None, event: Json) -> bool:
         """Return whether an event is content that its item cannot have, where raw reasoning is
@@ -438,13 +614,10 @@ class ResponsesInlineThinking:
         item_type = "message" if item is None else item.type
         return not self._rules.apply_to(item_type) or content_kind_of(event, item_type) is None
 
-    def _read_response(
-        self, event: Json, frame: bytes | None, *, is_end: bool
-    ) -> Iterator[FramedEvent]:
+    def _read_response(self, event: Json, frame: bytes | None, *, is_end: bool) -> None:
         """Read an event that repeats the response. Only the last one adds reasoning items."""
         for item in self._items if is_end else ():
-            yield from self._end_parts(item)
-            yield from self._begin(item)
+            item.leave()
 
         def change(event: Json) -> Json:
             response = event["response"]
@@ -454,182 +627,19 @@ class ResponsesInlineThinking:
             output = self.split_output(output) if is_end else [*map(self._cleaned, output)]
             return {**event, "response": {**response, "output": output}}
 
-        yield _changed(event, frame, change)
+        self._emitted.add(*_changed(event, frame, change))
 
     def _read_item(
         self, item: InlineItem, event: Json, frame: bytes | None, *, is_done: bool
-    ) -> Iterator[FramedEvent]:
+    ) -> None:
         """Read the beginning or the end of an item."""
         if is_done:
-            yield from self._end_parts(item)
-            raw = self._split_item(event["item"], item).raw
-            if raw and item.held is not None and not item.text.has_raw:
-                yield from self._reason(item, raw)
-            yield from self._begin(item)
+            item.finish(event["item"])
             self._current = None
         item.is_added = True
-
-        def change(event: Json) -> Json:
-            return {**event, "item": self._split_item(event["item"], item).item}
-
-        yield from self._pass(item, *_changed(event, frame, change))
-
-    def _pass(self, item: InlineItem, event: Json, frame: bytes | None) -> Iterator[FramedEvent]:
-        """Pass on an event about an item, once the item has begun."""
-        if item.held is None:
-            yield event, frame
-        elif self._output.reserve(self._output.frame_size):
-            item.held.append((event, frame))
-        else:
-            yield from self._end_parts(item)
-            yield from self._begin(item)
-            yield event, frame
-
-    # Content
-
-    def _read_content(
-        self, item: InlineItem, event: Json, frame: bytes | None
-    ) -> Iterator[FramedEvent]:
-        """Read an event of an item, which is one of its content if that may hold thinking."""
-        kind = content_kind_of(event, item.type) if self._rules.apply_to(item.type) else None
-        if kind is None:
-            yield from self._pass(item, event, frame)
-            return
-        stage = EVENT_STAGES[event["type"]]
-        index, part = item.find_part(event, stage)
-        if part is None or not part.is_continued_by(stage, kind):
-            yield from self._end_parts(item, index)
-            part = SplitPart(kind, index, item.text)
-            item.parts.append(part)
-        yield from self._turn_to(item, part)
-        part.note_address(event)
-        if stage == "delta":
-            yield from self._read_delta(item, part, event, frame)
-        elif stage == "added":
-            text = event_text(event, kind) or ""
-            yield from self._pass(item, *_with_text(event, frame, kind, text, ""))
-            yield from self._show(item, part, self._feed(item, part, text))
-        else:
-            yield from self._read_part_end(item, part, event, frame)
-            if stage == "done":
-                item.part = None
-                item.parts.remove(part)
-
-    def _read_delta(
-        self, item: InlineItem, part: SplitPart, event: Json, frame: bytes | None
-    ) -> Iterator[FramedEvent]:
-        text = string(event.get("delta"))
-        pieces = self._feed(item, part, text)
-        if pieces == [TagPiece("text", text)]:
-            yield from self._begin(item)
-            yield event, frame
-        else:
-            yield from self._show(item, part, pieces)
-            yield from self._pass_rest(item, event)
-
-    def _read_part_end(
-        self, item: InlineItem, part: SplitPart, event: Json, frame: bytes | None
-    ) -> Iterator[FramedEvent]:
-        """Read an event with the whole text of a part, which may be the only one that has it."""
-        text = event_text(event, part.kind) or ""
-        if not part.is_fed:
-            part.begin(item.text)
-        if not (part.is_fed or item.held is None or item.text.has_raw):
-            yield from self._show(item, part, self._feed(item, part, text))
-        yield from self._end_part(item, part)
-        _, visible = copy(part.before).split(part.kind, text)
-        yield from self._pass(item, *_with_text(event, frame, part.kind, text, visible))
-
-    def _feed(self, item: InlineItem, part: SplitPart, text: str) -> list[TagPiece]:
-        if text and not part.is_fed:
-            part.begin(item.text)
-            part.is_fed = True
-        return [*item.text.sort(part.splitter.feed(text))]
-
-    def _turn_to(self, item: InlineItem, part: SplitPart) -> Iterator[FramedEvent]:
-        """Go on with a part; release the white space that is held of another."""
-        if item.part is not None and item.part is not part:
-            yield from self._show(item, item.part, [*item.text.end_part(())])
-        item.part = part
-
-    def _end_parts(self, item: InlineItem, index: int | None = None) -> Iterator[FramedEvent]:
-        """Release what is held of an item's open parts, or of the one with an index."""
-        for part in item.parts:
-            if index is None or part.index == index:
-                yield from self._end_part(item, part)
-
-    def _end_part(
-        self, item: InlineItem, part: SplitPart, end: Callable[[], list[TagPiece]] | None = None
-    ) -> Iterator[FramedEvent]:
-        """Release what of an open part is held."""
-        if part.is_ended:
-            return
-        yield from self._turn_to(item, part)
-        part.is_ended = True
-        pieces = [*item.text.end_part((end or part.splitter.end)(), part.splitter)]
-        yield from self._show(item, part, pieces)
-
-    def _show(
-        self, item: InlineItem, part: SplitPart, pieces: Iterable[TagPiece]
-    ) -> Iterator[FramedEvent]:
-        for kind, text in pieces:
-            if kind == "raw":
-                yield from self._reason(item, text)
-            else:
-                yield from self._begin(item)
-                event_type, fields = part.kind.build_event("delta", text)
-                extra_fields = part.kind.extra_fields("delta", item.added)
-                yield self._make(event_type, {**part.address, **extra_fields, **fields})
-
-    def _pass_rest(self, item: InlineItem, event: Json) -> Iterator[FramedEvent]:
-        """Pass on what a delta says beside its text, which was split: with the thinking, while
-        that is open."""
-        rest = {**event, "delta": ""}
-        if not says_anything(rest):
-            return
-        if item.held is not None and item.reasoning_id:
-            yield self._with_thinking(item, rest)
-        else:
-            yield from self._pass(item, *self._make(rest["type"], rest))
-
-    def _with_thinking(self, item: InlineItem, rest: Json) -> FramedEvent:
-        address = {"item_id": item.reasoning_id, "content_index": 0}
-        return self._make(REASONING.delta_type, {**rest, **address, "type": REASONING.delta_type})
-
-    # Beginning
-
-    def _reason(self, item: InlineItem, text: str) -> Iterator[FramedEvent]:
-        """Emit thinking as more of the reasoning item before a message."""
-        if not item.reasoning_id:
-            item.reasoning_id = mint_id("rs_")
-            added = make_reasoning(item.reasoning_id, "in_progress")
-            yield self._make(ITEM_ADDED, {**item.address, "item": added})
-            for rest in item.take_deltas():
-                yield self._with_thinking(item, rest)
-        yield self._with_thinking(item, {**item.address, "delta": text})
-
-    def _begin(self, item: InlineItem) -> Iterator[FramedEvent]:
-        """End the reasoning item before a message, and release the message's own events."""
-        held, item.held = item.held, None
-        if held is None:
-            return
-        item.text.has_begun = True
-        if item.reasoning_id:
-            done = make_reasoning(item.reasoning_id, "completed")
-            yield self._make(ITEM_DONE, {**item.address, "item": done})
-            if not item.is_added:  # else its index would be taken for the reasoning item's
-                yield self._make(ITEM_ADDED, {**item.address, "item": item.added})
-        yield from held
-
-    def _make(self, event_type: str, fields: Json) -> FramedEvent:
-        return {"type": event_type, **fields}, self._make_frame(event_type, fields)
-
-    def _leave_current(self) -> Iterator[FramedEvent]:
-        """Begin the message that streams, though it has no text yet: another item follows."""
-        item = self._current
-        if item is not None and item.type == "message":
-            yield from self._end_parts(item)
-            yield from self._begin(item)
+        item.hand_on(
+            *_changed(event, frame, lambda event: {**event, "item": item.split(event["item"]).item})
+        )
 
     # Items
 
@@ -663,18 +673,9 @@ class ResponsesInlineThinking:
         self._addresses.add(item, upstream_id(entry), index)
         return item
 
-    def _make_item(self, entry: Json, index: Any) -> InlineItem:
+    def _make_item(self, entry: Json, index: Any = None) -> InlineItem:
         """Make an item that is not found by later events."""
-        follows_reasoning = self._has_reasoning
-        item_type = string(entry.get("type"))
-        text = ItemText(self._rules, item_type, follows_reasoning=follows_reasoning)
-        return InlineItem(
-            {"role": "assistant", **without_content(entry), "status": "in_progress"},
-            {"output_index": index} if isinstance(index, int) else {},
-            follows_reasoning,
-            text,
-            held=None if text.has_begun else [],
-        )
+        return InlineItem(entry, index, self._rules, self._emitted, follows=self._has_reasoning)
 
     # Whole items
 
@@ -689,22 +690,15 @@ class ResponsesInlineThinking:
         if item is None or item.type != entry.get("type"):
             item = self._add(entry, place)
         self._note_reasoning({}, entry)
-        raw, cleaned, _ = self._split_item(entry, item)
-        if not raw or (item.held is None and not item.reasoning_id):
+        raw, cleaned, _ = item.split(entry)
+        if not raw or not (item.is_held or item.reasoning_id):
             return [cleaned]
         item.reasoning_id = item.reasoning_id or mint_id("rs_")
         return [make_reasoning(item.reasoning_id, "completed", raw), cleaned]
 
     def _cleaned(self, entry: Any) -> Any:
         """Return an item of an unfinished output without its thinking."""
-        if not isinstance(entry, dict):
-            return entry
-        return self._split_item(entry, self._make_item(entry, None)).item
-
-    def _split_item(self, entry: Json, item: InlineItem) -> SplitItem:
-        split = split_item(entry, self._rules, follows_reasoning=item.follows_reasoning)
-        item.text.has_dropped = item.text.has_dropped or split.has_dropped
-        return split
+        return self._make_item(entry).split(entry).item if isinstance(entry, dict) else entry
 
     def _note_reasoning(self, event: Json, entry: Any) -> None:
         """Note that reasoning came in an item of its own."""

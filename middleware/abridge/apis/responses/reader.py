@@ -196,9 +196,9 @@ class ResponsesReader:
         else:  # it may say what becomes of the next delta
             self._patterns.clear()
             return []
-        framed: tuple[FramedEvent, ...] = ((event, carried),)
+        framed = [(event, carried)]
         if self._inline is not None:
-            framed = tuple(self._inline.read(event, carried))
+            framed = self._inline.read(event, carried)
         events, proceed = self._read_events(framed)
         is_same = len(framed) == 1 and framed[0][0] is event
         if proceed is None or not is_same:
