@@ -265,6 +265,9 @@ def _is_part_of_kind(part: object, content_kind: ContentKind) -> bool:
 
 # The content of one item
 
+Reserve: TypeAlias = Callable[[int], bool]
+"""Reserves room for so many characters; returns whether as much was left."""
+
 
 @dataclass(slots=True)
 class StreamedPart:
@@ -349,9 +352,7 @@ class ItemContents:
     nothing but a frame that repeats or closes.
     """
 
-    def __init__(
-        self, address: Json, added: Json, reserve: Callable[[int], bool], make_frame: MakeFrame
-    ) -> None:
+    def __init__(self, address: Json, added: Json, reserve: Reserve, make_frame: MakeFrame) -> None:
         self.delta_type = ""  # type of the events that continue the current part, if it can go on
         self.content_index: int | None = None  # the `content_index` of that part
         self.takes_rest: RestPlace = "open part"
@@ -763,14 +764,17 @@ NATIVE_STAGES: dict[str, NativeStage] = {
 
 
 class NativeSummaryRepair:
-    """Repair the summary that upstream makes of one item."""
+    """Repair the summary that upstream makes of one item.
 
-    def __init__(
-        self, output_index: int, item_id: str, make_frame: MakeFrame = encode_event
-    ) -> None:
+    Each part gets its added, delta and done events, in this order and before the next part is
+    added, whichever of them upstream leaves out: Ollama neither adds nor ends parts (ollama
+    openai/responses.go).
+    """
+
+    def __init__(self, address: Json, reserve: Reserve, make_frame: MakeFrame) -> None:
         self.texts: dict[int, list[str]] = {}  # by upstream's `summary_index`
-        self._output_index = output_index
-        self._item_id = item_id
+        self._address = address
+        self._reserve = reserve
         self._make_frame = make_frame
         self._open_part: int | None = None
         self._last_type = SUMMARY_PART_ADDED
@@ -778,13 +782,10 @@ class NativeSummaryRepair:
     def summary_parts(self) -> list[Json]:
         return summary_parts("".join(deltas) for _, deltas in sorted(self.texts.items()))
 
-    def read(
-        self, event: Json, frame: bytes | None, *, has_room: bool = True
-    ) -> list[NativeSummary] | None:
-        """Read one upstream event; return None if it is out of order.
-
-        Without `has_room` its text is passed on, but not stored.
-        """
+    def read(self, event: Json, frame: bytes | None) -> list[Event] | None:
+        """Read one upstream event; return None if it is out of order. Text for which there is no
+        room is passed on, but not stored."""
+        has_room = self._reserve(len(string(event.get("delta"))))
         kind, index = event["type"], event.get("summary_index")
         part = index if isinstance(index, int) else 0
         if part != index:
@@ -793,92 +794,76 @@ class NativeSummaryRepair:
             return self._continue_part(kind, event, frame, has_room=has_room)
         if part in self.texts:
             return None
-        opening = [
-            *self.close(),
-            *self._add_part(part, frame if kind == SUMMARY_PART_ADDED else None),
-        ]
+        opening = self.close()
         if kind == SUMMARY_PART_ADDED:
-            return opening
+            return [*opening, self._begin_part(part, frame)]
+        opening.append(self._begin_part(part))
         return [*opening, *(self._continue_part(kind, event, frame, has_room=has_room) or ())]
 
-    def proceed(self, text: str, frame: bytes | None, *, has_room: bool) -> NativeSummary:
+    def proceed(self, text: str, frame: bytes | None) -> Event:
         """Read more text of the open part, after a delta of it."""
-        part = self._open_part or 0
-        if has_room:
-            self.texts[part].append(text)
-        return NativeSummary(LANE, frame, self._output_index, part, "delta", text)
+        if self._reserve(len(text)):
+            self.texts[self._open_part or 0].append(text)
+        return self._tell(SUMMARY_TEXT_DELTA, frame, text)
 
-    def close(self) -> list[NativeSummary]:
+    def close(self) -> list[Event]:
         """Close the open part, if there is one."""
         if self._open_part is None:
             return []
-        closing = []
-        if self._last_type != SUMMARY_TEXT_DONE:
-            closing.append(self._make_missing(SUMMARY_TEXT_DONE))
-        closing.append(self._make_missing(SUMMARY_PART_DONE))
+        missing = [SUMMARY_TEXT_DONE, SUMMARY_PART_DONE]
+        closing = [*map(self._make_missing, missing[self._last_type == SUMMARY_TEXT_DONE :])]
         self._open_part = None
         return closing
 
-    def finish(self, item: Json) -> list[NativeSummary]:
+    def finish(self, item: Json) -> list[Event]:
         """Emit the parts of the finished item's summary that were not streamed."""
         events, parts = self.close(), part_texts(item.get("summary"))
         for index, text in enumerate(parts if any(parts) else ()):
             if index not in self.texts:
-                events += self._add_part(index)
-                events += self._add_text(text)
-                events += self.close()
+                events += [self._begin_part(index), *self._add_text(text), *self.close()]
         return events
 
-    def _add_part(self, part: int, frame: bytes | None = None) -> list[NativeSummary]:
-        self._open_part, self._last_type = part, SUMMARY_PART_ADDED
-        self.texts[part] = []
-        return [
-            self._make_event(SUMMARY_PART_ADDED, frame)
-            if frame
-            else self._make_missing(SUMMARY_PART_ADDED)
-        ]
+    def _begin_part(self, part: int, frame: bytes | None = None) -> Event:
+        self._open_part, self._last_type, self.texts[part] = part, SUMMARY_PART_ADDED, []
+        if frame:
+            return self._tell(SUMMARY_PART_ADDED, frame)
+        return self._make_missing(SUMMARY_PART_ADDED)
 
     def _continue_part(
         self, kind: str, event: Json, frame: bytes | None, *, has_room: bool
-    ) -> list[NativeSummary] | None:
+    ) -> list[Event] | None:
         """Read another event of the open part; return None if it is out of order."""
-        if kind == SUMMARY_PART_ADDED or (
-            kind != SUMMARY_PART_DONE and self._last_type == SUMMARY_TEXT_DONE
-        ):
+        has_text = self._last_type == SUMMARY_TEXT_DONE
+        if kind == SUMMARY_PART_ADDED or (has_text and kind != SUMMARY_PART_DONE):
             return None
         if kind == SUMMARY_TEXT_DELTA:
             self._last_type, text = SUMMARY_TEXT_DELTA, string(event.get("delta"))
             self.texts[self._open_part or 0] += [text] if has_room else []
-            return [self._make_event(SUMMARY_TEXT_DELTA, frame, text)]
+            return [self._tell(SUMMARY_TEXT_DELTA, frame, text)]
         events = self._add_text(_done_text(event)) if self._last_type == SUMMARY_PART_ADDED else []
-        if kind == SUMMARY_PART_DONE and self._last_type != SUMMARY_TEXT_DONE:
+        if kind == SUMMARY_PART_DONE and not has_text:
             events.append(self._make_missing(SUMMARY_TEXT_DONE))
-        events.append(self._make_event(kind, frame))
+        events.append(self._tell(kind, frame))
         self._last_type = kind
         if kind == SUMMARY_PART_DONE:
             self._open_part = None
         return events
 
-    def _add_text(self, text: str) -> list[NativeSummary]:
+    def _add_text(self, text: str) -> list[Event]:
         self.texts[self._open_part or 0].append(text)
         return [self._make_missing(SUMMARY_TEXT_DELTA)] if text else []
 
-    def _make_missing(self, kind: str) -> NativeSummary:
+    def _make_missing(self, kind: str) -> Event:
         """Make an event that upstream left out. A delta has the whole text of its part."""
         index = self._open_part or 0
         text = "" if kind == SUMMARY_PART_ADDED else "".join(self.texts[index])
-        address = {
-            "item_id": self._item_id,
-            "output_index": self._output_index,
-            "summary_index": index,
-        }
+        address = {**self._address, "summary_index": index}
         frame = self._make_frame(kind, {**address, **summary_fields(kind, text)})
-        return self._make_event(kind, frame, text if kind == SUMMARY_TEXT_DELTA else "")
+        return self._tell(kind, frame, text if kind == SUMMARY_TEXT_DELTA else "")
 
-    def _make_event(self, kind: str, frame: bytes | None, text: str = "") -> NativeSummary:
-        return NativeSummary(
-            LANE, frame, self._output_index, self._open_part or 0, NATIVE_STAGES[kind], text
-        )
+    def _tell(self, kind: str, frame: bytes | None, text: str = "") -> Event:
+        item, part = self._address["output_index"], self._open_part or 0
+        return NativeSummary(LANE, frame, item, part, NATIVE_STAGES[kind], text)
 
 
 def _done_text(event: Json) -> str:
@@ -902,7 +887,7 @@ class OutputItem:
         output_index: int,
         added: Json,
         item_id: str = "",
-        reserve: Callable[[int], bool] = _unlimited,
+        reserve: Reserve = _unlimited,
         make_frame: MakeFrame = encode_event,
     ) -> None:
         self.output_index = output_index  # its `output_index` as the client knows it
@@ -913,10 +898,9 @@ class OutputItem:
         self.is_numbered = False  # upstream numbers it, and so tells its end from others'
         self.is_open = True
         self.is_closed_early = False  # closed because another item began
-        self.native = NativeSummaryRepair(output_index, self.id, make_frame)
-        self.contents = ItemContents(
-            {"item_id": self.id, "output_index": output_index}, added, reserve, make_frame
-        )
+        address = {"item_id": self.id, "output_index": output_index}
+        self.native = NativeSummaryRepair(address, reserve, make_frame)
+        self.contents = ItemContents(address, added, reserve, make_frame)
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held_events: list[tuple[Json, bytes | None]] = []
         self.summary_is_raw = False  # its native summary is the raw reasoning

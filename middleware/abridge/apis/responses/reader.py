@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from math import isfinite
 from typing import Any, ClassVar, NamedTuple
 
@@ -531,7 +530,7 @@ class ItemReader:
         if not isinstance(event, NativeSummary) or event.stage != "delta":
             return None
         item = self._output.get(event.item)
-        return None if item is None else partial(self._proceed_summary, item)
+        return None if item is None else item.native.proceed
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
@@ -739,10 +738,6 @@ class ItemReader:
         item.held_events.append((event, frame))
         return []
 
-    def _proceed_summary(self, item: OutputItem, text: str, frame: bytes | None) -> Event:
-        """Read more of the open part of upstream's summary."""
-        return item.native.proceed(text, frame, has_room=self._output.reserve(len(text)))
-
     def _end_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
         """Read the event that ends an item."""
         item.summary_is_raw = not item.native.texts and is_raw_summary(event["item"])
@@ -784,9 +779,8 @@ class ItemReader:
         return events
 
     def _read_native(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        has_room = self._output.reserve(len(string(event.get("delta"))))
-        events = item.native.read(event, frame, has_room=has_room)
-        return self._output.count_fault() if events is None else [*events]
+        events = item.native.read(event, frame)
+        return self._output.count_fault() if events is None else events
 
     # The answer
 
