@@ -22,7 +22,7 @@ stays as upstream has it. Only what upstream leaves out is filled in.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
@@ -417,10 +417,10 @@ class ItemContents:
         stage, text = EVENT_STAGES[event["type"]], event_text(event, kind)
         index, part = self._find_part(event, kind, stage)
         if part is not None and part.is_continued_by(stage, kind):
-            return [*self._continue_part(part, stage, text, event, frame)]
+            return self._continue_part(part, stage, text, event, frame)
         if self._is_repeated(part, index, stage, kind, text):
             return None
-        ending = [*self.close()] if index is None else [*self._close_part(part)]
+        ending = self.close() if index is None else self._close_part(part)
         if stage == "added":
             part = self._add_part(kind, index)
             added = self._repeat(kind, self._correct(part, stage, event, frame))
@@ -428,36 +428,35 @@ class ItemContents:
         part, adding = self._begin_part(kind, index)
         return [*ending, *adding, *self._continue_part(part, stage, text, event, frame)]
 
-    def finish(self, item: Json) -> Iterator[Event]:
+    def finish(self, item: Json) -> list[Event]:
         """Take the finished item's texts, and emit what they say beyond what was streamed."""
-        finals = self._other_finals(item)
+        finals, events = self._other_finals(item), list[Event]()
         for part, rest in self._settle_all(finals):
-            yield from self._add_text(part, rest)
+            events += self._add_text(part, rest)
         for kind, text in [(kind, text) for part, kind, text in finals if part is None and text]:
-            yield from self.close()
+            events += self.close()
             part, adding = self._begin_part(kind, None)
-            yield from [*adding, *self._add_text(part, self._settle(part, text))]
-        yield from self.close()
+            events += [*adding, *self._add_text(part, self._settle(part, text))]
+        return events + self.close()
 
-    def finish_early(self, added: Json) -> Iterator[Event]:
+    def finish_early(self, added: Json) -> list[Event]:
         """Close the open parts of an item that upstream does not end.
 
         If nothing was streamed, what the item was `added` with is its content.
         """
         if all(part.stage == "added" and not part.deltas for part in self._parts):
-            yield from self.finish(added)
-        yield from self.close()
+            return self.finish(added)
+        return self.close()
 
-    def close(self) -> Iterator[Event]:
+    def close(self) -> list[Event]:
         """Close the open parts."""
-        for part in self._parts:
-            yield from self._close_part(part)
+        return [event for part in self._parts for event in self._close_part(part)]
 
     def settle(self, item: Json) -> list[Event]:
         """Take the final texts of an item that was closed before. Return what they say beyond what
         was streamed, if a closed item takes that."""
         if self.takes_rest != "open part":
-            return [*self.finish(item)]
+            return self.finish(item)
         self._settle_all(self._other_finals(item))
         return []
 
@@ -558,15 +557,14 @@ class ItemContents:
         part.lacks_beginning = True
         return part, [self._make_missing(part, "added", "")] if kind.is_part else []
 
-    def _close_part(self, part: StreamedPart | None) -> Iterator[Event]:
+    def _close_part(self, part: StreamedPart | None) -> list[Event]:
         if part is None or not part.is_open:
-            return
-        if part.stage != "text_done":
-            yield self._make_missing(part, "text_done", part.text)
-        if part.kind.is_part:
-            yield self._make_missing(part, "done", part.text)
+            return []
+        missing: list[Stage] = [] if part.stage == "text_done" else ["text_done"]
+        missing += ["done"] if part.kind.is_part else []
         part.is_open = False
         self._note_current(self._current)
+        return [self._make_missing(part, stage, part.text) for stage in missing]
 
     def _note_current(self, part: StreamedPart | None) -> None:
         """Note the part of the last event, and whether deltas may continue it unread."""
@@ -579,22 +577,21 @@ class ItemContents:
 
     def _continue_part(
         self, part: StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
-    ) -> Iterator[Event]:
+    ) -> list[Event]:
         if stage == "delta":
             self._note_current(part)
             if text:
                 self._append(part, text)
-            if text or says_anything(event):
-                frame = self._correct(part, stage, event, frame)
-                yield self._tell(part.kind, text or "", frame)
-            return
+            elif not says_anything(event):
+                return []
+            return [self._tell(part.kind, text or "", self._correct(part, stage, event, frame))]
         share = self._own_share(part, part.index, text)
-        yield from self._add_text(part, self._settle_by_event(part, share))
+        events = self._add_text(part, self._settle_by_event(part, share))
         if stage == "done" and part.stage != "text_done":
-            yield self._make_missing(part, "text_done", part.text)
+            events.append(self._make_missing(part, "text_done", part.text))
         part.stage, part.is_open = stage, stage != "done"
         self._note_current(self._current)
-        yield self._repeat(part.kind, self._correct(part, stage, event, frame))
+        return [*events, self._repeat(part.kind, self._correct(part, stage, event, frame))]
 
     # Final texts
 
@@ -692,10 +689,11 @@ class ItemContents:
 
     # Events
 
-    def _add_text(self, part: StreamedPart, text: str) -> Iterator[Event]:
-        if text:
-            self._append(part, text)
-            yield self._make_missing(part, "delta", text)
+    def _add_text(self, part: StreamedPart, text: str) -> list[Event]:
+        if not text:
+            return []
+        self._append(part, text)
+        return [self._make_missing(part, "delta", text)]
 
     def _tell(self, kind: ContentKind, text: str, frame: bytes | None) -> Event:
         """Return an event with new text."""

@@ -202,9 +202,8 @@ class ResponsesReader:
         is_same = len(framed) == 1 and framed[0][0] is event
         if proceed is None or not is_same:
             self._patterns.clear()
-            proceed = None if self._inline is not None else self._items.find_summary(events)
-            is_text = event.get("type") == SUMMARY_TEXT_DELTA
-            proceed = proceed if is_text else None
+            is_summary = self._inline is None and event.get("type") == SUMMARY_TEXT_DELTA
+            proceed = self._items.find_summary(events) if is_summary else None
         if proceed is not None and len(events) == 1 and dropped == self.dropped:
             self._learn(frame, event, events[0].frame, proceed)
         return events
@@ -838,7 +837,7 @@ class ItemReader:
         """Read the event that ends an item."""
         if self._told is not None:
             return self._told.finish(item, event)
-        rest = [*item.contents.finish(event["item"])]
+        rest = item.contents.finish(event["item"])
         done, frame = item.reconcile_done(event, frame)
         self._output.store_done(item, done)
         item.is_open, self._output.open_answer = False, None
@@ -849,7 +848,7 @@ class ItemReader:
         item, self._output.open_answer = self._output.open_answer, None
         if item is None:
             return []
-        rest = [*item.contents.finish_early(item.added)]
+        rest = item.contents.finish_early(item.added)
         item.is_open, item.is_closed_early = False, True
         item.done = item.snapshot(status)
         fields = {"output_index": item.output_index, "item": item.done}
