@@ -30,6 +30,7 @@ from abridge.apis.openai import mint_id
 from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
     ARGUMENTS,
+    CALL_TYPES,
     EVENT_STAGES,
     ITEM_ADDED,
     ITEM_DONE,
@@ -68,8 +69,6 @@ from abridge.stages.hidden_thinking import (
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 
 END_TYPES = ("response.completed", "response.incomplete", "response.failed")
-
-CALL_TYPES = ("function_call", "custom_tool_call")
 
 CLIENT_ROLES = ("user", "system", "developer")
 """Roles of messages that the client wrote, not the model."""

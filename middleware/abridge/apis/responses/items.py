@@ -137,6 +137,9 @@ CONTENT_KINDS: Mapping[str, tuple[ContentKind, ...]] = {
 }
 """The kinds of content that an item can have, by its type."""
 
+CALL_TYPES = ("function_call", "custom_tool_call")
+"""Types of calls that the client answers."""
+
 TEXT_TYPE_ALIASES = ("text", "")
 """Types that some servers give to parts of output text."""
 

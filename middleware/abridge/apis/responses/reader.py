@@ -54,6 +54,9 @@ from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.inline import FramedEvent, ResponsesInlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
     ANNOTATION_ADDED,
+    CALL_TYPES,
+    CONTENT_PART_ADDED,
+    CONTENT_PART_DONE,
     EVENT_STAGES,
     ITEM_ADDED,
     ITEM_DONE,
@@ -857,10 +860,8 @@ class ItemReader:
     _HANDLERS: ClassVar[dict[str, _ItemHandler]] = {
         ITEM_ADDED: _on_added,
         ITEM_DONE: _on_done,
-        "response.content_part.added": _on_content,
-        "response.content_part.done": _on_content,
-        "response.reasoning_text.delta": _on_content,
-        "response.reasoning_text.done": _on_content,
+        **dict.fromkeys((CONTENT_PART_ADDED, CONTENT_PART_DONE), _on_content),
+        **dict.fromkeys((REASONING.delta_type, REASONING.done_type), _on_content),
         **dict.fromkeys(NATIVE_STAGES, _on_summary),
     }
 
@@ -928,9 +929,6 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 """Why a response is incomplete. One that does not say so is taken for cut by its length."""
-
-CALL_TYPES = ("function_call", "custom_tool_call")
-"""Types of calls that the client answers."""
 
 HOSTED_TYPES = frozenset(
     {

@@ -180,10 +180,10 @@ def summary_is_raw(profile: Profile, display: Display) -> bool:
 
 
 _RAW_EVENT_TYPES = {
-    "response.reasoning_summary_part.added": "response.content_part.added",
-    "response.reasoning_summary_text.delta": "response.reasoning_text.delta",
-    "response.reasoning_summary_text.done": "response.reasoning_text.done",
-    "response.reasoning_summary_part.done": "response.content_part.done",
+    SUMMARY_PART_ADDED: "response.content_part.added",
+    SUMMARY_TEXT_DELTA: "response.reasoning_text.delta",
+    SUMMARY_TEXT_DONE: "response.reasoning_text.done",
+    SUMMARY_PART_DONE: "response.content_part.done",
 }
 
 
