@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from abridge.apis.api import ApiError
-from abridge.apis.fields import require_object
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.params import require_object
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.core.model_request import (

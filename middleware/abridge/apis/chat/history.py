@@ -17,6 +17,7 @@ from abridge.apis.chat.accumulator import STATE_FIELD
 from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.hiding import split_thinking
 from abridge.apis.chat.inline import is_plain, split_inline
+from abridge.apis.chat.messages import move_reasoning
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -30,7 +31,6 @@ from abridge.apis.chat.reasoning import (
     trusts_summaries,
     without_thinking_chunks,
 )
-from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.inline_summaries import strip_content

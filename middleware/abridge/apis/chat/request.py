@@ -8,25 +8,22 @@ from types import MappingProxyType
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import MessageWriter, read_messages
 from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
-from abridge.apis.fields import (
-    invalid_value_error,
-    read_flag,
-    read_string,
-    require_object,
-    require_string,
-)
 from abridge.apis.json import as_object
 from abridge.apis.openai import read_schema, write_schema
 from abridge.apis.params import (
+    invalid_value_error,
     model_body,
     read_extra,
+    read_flag,
     read_params,
+    read_string,
+    require_object,
+    require_string,
     set_nested,
     write_extra,
     write_params,
 )
-from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation
-from abridge.apis.shapes import fields
+from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields
 from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import as_function, write_tools
 from abridge.core.conversation import Json

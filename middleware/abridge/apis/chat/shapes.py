@@ -7,8 +7,8 @@ and the fields of providers that are named here. Log probabilities are known, bu
 from __future__ import annotations
 
 from abridge.apis import shapes
+from abridge.apis.errors import whole_error
 from abridge.apis.obfuscation import PADDING_FIELDS
-from abridge.apis.own_errors import whole_error
 from abridge.providers.catalog import TEXT_FIELDS
 
 _URL_CITATION = {

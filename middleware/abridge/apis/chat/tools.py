@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from abridge.apis.fields import invalid_value_error, iter_objects, require_object, require_string
 from abridge.apis.json import string
+from abridge.apis.params import invalid_value_error, iter_objects, require_object, require_string
 from abridge.apis.tools import wrap_free_text
 from abridge.core.conversation import Json
 from abridge.core.model_request import Tool, ToolCallPart, ToolChoice

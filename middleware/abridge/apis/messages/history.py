@@ -10,6 +10,7 @@ A user message may be several turns: each tool result, then the user's own conte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -20,9 +21,8 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, OpenEnvelope, is_envelope
 from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import objects, string
-from abridge.apis.messages.calls import upstream_call_id
 from abridge.apis.messages.citations import strip_citations
-from abridge.apis.messages.system_prompt import without_billing
+from abridge.apis.messages.tools import upstream_call_id
 from abridge.apis.opaque_state import find_states
 from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
@@ -416,3 +416,31 @@ def _is_in_tool_round(message: Json) -> bool:
     """Return whether a message belongs to a round of calls and is not a new user message."""
     blocks = objects(message.get("content"))
     return any(block.get("type") in (TOOL_RESULT, TOOL_USE) for block in blocks)
+
+
+# The system prompt without Claude Code's line for Anthropic's billing. The line differs in every
+# request (`cch=…`). It says nothing to a model, and before everything else it would keep any other
+# upstream from finding the rest of the prompt in its cache (sgl-project/sglang pull 29169,
+# musistudio/claude-code-router pull 1343).
+
+_BILLING_LINE = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
+
+
+def without_billing(system: Any) -> Any:
+    """Return a system prompt, a text or blocks, without the line at its beginning."""
+    if isinstance(system, str):
+        return system[_billing_end(system) :]
+    if not isinstance(system, list) or not system or not isinstance(system[0], dict):
+        return system
+    first, *rest = system
+    text = string(first.get("text"))
+    end = _billing_end(text)
+    if not end:
+        return system
+    return [{**first, "text": text[end:]}, *rest] if text[end:].strip() else rest
+
+
+def _billing_end(text: str) -> int:
+    """Return where the line ends at the beginning of a text; 0 if there is none."""
+    match = _BILLING_LINE.match(text)
+    return match.end() if match is not None else 0

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from abridge.apis.api import ReasoningWish
-from abridge.apis.fields import read_string, require_object
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.history import began_without_thinking
-from abridge.apis.params import Param, check_value
+from abridge.apis.params import Param, check_value, read_string, require_object
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Unsupported

@@ -9,15 +9,29 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.fields import invalid_value_error, read_flag, require_object, require_string
 from abridge.apis.json import string
 from abridge.apis.messages.messages import MessagesBuilder, read_messages
 from abridge.apis.messages.reasoning import ThinkingParams, read_thinking, write_thinking
 from abridge.apis.messages.tools import ToolOffer, read_tool_choice, read_tools
 from abridge.apis.openai import read_schema
-from abridge.apis.params import PARAMS, read_extra, read_params, set_nested
-from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation, one_or_more
-from abridge.apis.shapes import DropCount, fields
+from abridge.apis.params import (
+    PARAMS,
+    invalid_value_error,
+    read_extra,
+    read_flag,
+    read_params,
+    require_object,
+    require_string,
+    set_nested,
+)
+from abridge.apis.shapes import (
+    EXTENSION_FIELDS,
+    DropCount,
+    allow,
+    conversation,
+    fields,
+    one_or_more,
+)
 from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, Unsupported

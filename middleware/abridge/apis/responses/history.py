@@ -21,7 +21,7 @@ from abridge.apis.inline_summaries import is_tagged, strip_content
 from abridge.apis.json import objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import is_minted
-from abridge.apis.responses.places import ItemPlaces
+from abridge.apis.places import PlaceTracker, place_after_call
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -382,3 +382,31 @@ def _join_turns(assistant_turns: list[Turn]) -> Turn:
         calls=tuple(call for turn in assistant_turns for call in turn.calls),
         items=items,
     )
+
+
+# Places, by which the envelopes of items are bound to their conversation
+
+
+class ItemPlaces(PlaceTracker):
+    """Follow the items of a conversation. `read_text` returns the text of a user's message."""
+
+    def __init__(self, read_text: Callable[[Json], str]) -> None:
+        super().__init__()
+        self._read_text = read_text
+
+    def add(self, item: Json) -> None:
+        if item.get("role") == "user":
+            self.add_question(self._read_text(item))
+        elif "call_id" in item:
+            self.add_call(string(item.get("call_id")))
+        elif item.get("role") == "assistant" or item.get("type") == "reasoning":
+            self.add_answer()
+
+
+def places_in_output(output: Iterable[object]) -> Iterator[bytes | None]:
+    """Yield the place of each item of a response; None before its first call."""
+    place: bytes | None = None
+    for item in output:
+        yield place
+        if isinstance(item, dict):
+            place = place_after_call(string(item.get("call_id"))) or place

@@ -7,7 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis import openai as contents
-from abridge.apis.fields import (
+from abridge.apis.json import dumps, string
+from abridge.apis.openai import PartWriters
+from abridge.apis.params import (
     invalid_value_error,
     iter_objects,
     read_arguments,
@@ -15,8 +17,6 @@ from abridge.apis.fields import (
     require_object,
     require_string,
 )
-from abridge.apis.json import dumps, string
-from abridge.apis.openai import PartWriters
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
 from abridge.apis.tools import ToolNames, stated_output, write_shell_arguments

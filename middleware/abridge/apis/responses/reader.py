@@ -21,7 +21,7 @@ from abridge.apis import sse
 from abridge.apis.delta_patterns import DeltaPatterns, Proceed
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason
-from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, without_message
 from abridge.apis.frames import change_frame, parse_frame, with_event_name
 from abridge.apis.json import (
     begins_object,
@@ -34,7 +34,6 @@ from abridge.apis.json import (
     string,
 )
 from abridge.apis.openai import error_in
-from abridge.apis.own_errors import without_message
 from abridge.apis.responses.contents import REASONING
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.framing import Framing

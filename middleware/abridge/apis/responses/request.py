@@ -8,27 +8,24 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.fields import (
+from abridge.apis.openai import read_schema, write_schema
+from abridge.apis.params import (
     invalid_value_error,
+    model_body,
+    read_extra,
     read_flag,
+    read_params,
     read_string,
     require_list,
     require_object,
     require_string,
-)
-from abridge.apis.openai import read_schema, write_schema
-from abridge.apis.params import (
-    model_body,
-    read_extra,
-    read_params,
     set_nested,
     write_extra,
     write_params,
 )
-from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation, only
 from abridge.apis.responses.messages import InputWriter, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
-from abridge.apis.shapes import fields
+from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, only
 from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json

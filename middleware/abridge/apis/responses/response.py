@@ -10,7 +10,7 @@ from abridge.apis.frames import DeltaFrame, parse_frame
 from abridge.apis.json import loads_exact, parse_object, string
 from abridge.apis.responses.envelopes import EnvelopeSealer
 from abridge.apis.responses.errors import as_failed
-from abridge.apis.responses.places import places_in_output
+from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.reasoning import (
     LANE,
     as_shown,

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from abridge.apis.fields import (
+from abridge.apis.json import parse_object, string
+from abridge.apis.params import (
     invalid_value_error,
     iter_objects,
     require_list,
     require_object,
     require_string,
 )
-from abridge.apis.json import parse_object, string
 from abridge.apis.tools import ToolNames, read_shell_action, unwrap_free_text
 from abridge.core.conversation import Json
 from abridge.core.model_request import Tool, ToolChoice, ToolKind
