@@ -17,9 +17,10 @@ from typing import TypeAlias
 
 from starlette.types import Scope
 
-from abridge.apis.api import History, RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
+from abridge.apis.history import History
 from abridge.apis.json import contains
 from abridge.apis.object_references import (
     EVERYTHING,
@@ -261,7 +262,7 @@ async def _drop_reasoning(
     )
     return replace(
         draft,
-        body=history.body(is_sent=is_sent),
+        body=history.sent_body() if is_sent else history.body(),
         changed=True,
         history_changes=(*draft.history_changes, changes),
     )

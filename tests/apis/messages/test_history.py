@@ -297,15 +297,15 @@ class TestABudgetInARoundOfCalls:
         self, content: list[Any], *, stays: bool
     ) -> None:
         budget, adaptive = self.THINKING
-        fixed = MessagesHistory(request(*content, thinking=budget)).body()
+        fixed = MessagesHistory(request(*content, thinking=budget)).sent_body()
         assert ("thinking" in fixed) == stays
-        free = MessagesHistory(request(*content, thinking=adaptive)).body()
+        free = MessagesHistory(request(*content, thinking=adaptive)).sent_body()
         assert free["thinking"] == adaptive
-        translated = MessagesHistory(request(*content, thinking=budget)).body(is_sent=False)
+        translated = MessagesHistory(request(*content, thinking=budget)).body()
         assert translated["thinking"] == budget
 
     def test_thinking_that_is_put_back_keeps_it(self) -> None:
         budget = self.THINKING[0]
         conversation = MessagesHistory(request("Hi", [tool_use()], [result()], thinking=budget))
         conversation.restore(conversation.turns[2], [thinking("Hm.")])
-        assert conversation.body()["thinking"] == budget
+        assert conversation.sent_body()["thinking"] == budget

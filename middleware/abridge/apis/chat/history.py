@@ -6,13 +6,10 @@ An answer's message is recorded as a turn, too, to remember its reasoning by.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from abridge.apis.api import Placement
-from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.chat.accumulator import STATE_FIELD
 from abridge.apis.chat.choice_reader import REASONING_ITEM
 from abridge.apis.chat.hiding import split_thinking
@@ -32,9 +29,9 @@ from abridge.apis.chat.reasoning import (
     without_thinking_chunks,
 )
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
+from abridge.apis.history import History, IsOurSummary, Placement, strip_content
 from abridge.apis.hosted_calls import HOSTED_CALLS
-from abridge.apis.inline_summaries import strip_content
-from abridge.apis.json import dumps, objects, string
+from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
@@ -56,14 +53,14 @@ PLACE_BYTES = 16
 """Length of what an envelope is bound to, in bytes."""
 
 
-class ChatHistory:
-    """See the protocol `History`. Each message is a turn."""
+class ChatHistory(History):
+    """See `History`. Each message is a turn."""
 
     def __init__(self, body: Json) -> None:
-        self._body = body
+        super().__init__(body)
         self.turns = [read_turn(message) for message in objects(body.get("messages"))]
 
-    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+    def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         message = turn.items[0]
         if _is_bare(message):
             return 0, False
@@ -99,7 +96,7 @@ class ChatHistory:
         envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
         found = next(filter(None, envelopes), None)
         for name in REASONING_FIELDS if LITELLM_COPIES in message else ():
-            _object(message[LITELLM_COPIES]).pop(name, None)
+            as_object(message[LITELLM_COPIES]).pop(name, None)
         self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
         return found is not None
 
@@ -114,8 +111,8 @@ class ChatHistory:
     def reasoning_states(self, turn: Turn) -> set[str]:
         return set(find_states(_collect_original(turn.items[0])))
 
-    def strip_attribution(self, turn: Turn) -> int:
-        return sum(map(strip_attribution, objects(turn.items[0].get("tool_calls"))))
+    def calls(self, turn: Turn) -> list[Json]:
+        return objects(turn.items[0].get("tool_calls"))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         message, turn.is_plain = turn.items[0], False
@@ -130,7 +127,7 @@ class ChatHistory:
 
     def drop_reasoning(self, turn: Turn) -> bool:
         message, content = turn.items[0], turn.items[0].get("content")
-        sources = [message, *filter(None, [_object(message.get(LITELLM_COPIES))])]
+        sources = [message, *filter(None, [as_object(message.get(LITELLM_COPIES))])]
         removed = [
             name for removed in sources for name in REASONING_FIELDS if removed.pop(name, None)
         ]
@@ -149,12 +146,6 @@ class ChatHistory:
             return "unchanged"
         return "moved" if move_reasoning(turn.items[0], profile) else "unchanged"
 
-    def next_place(self) -> None:
-        return None
-
-    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002 -- Messages needs it
-        return self._body
-
     @cached_property
     def _message_indexes(self) -> dict[int, int]:
         """The index of each message, as the client counts them, by the identity of its object."""
@@ -167,11 +158,7 @@ def _is_bare(message: Json) -> bool:
     return _NAMES.isdisjoint(message) and is_plain(message.get("content"))
 
 
-def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _strip_summaries(message: Json, is_our_summary: Callable[[str], bool]) -> int:
+def _strip_summaries(message: Json, is_our_summary: IsOurSummary) -> int:
     """Remove Abridge's summaries from the fields of reasoning; return how many."""
     removed = 0
     for name in TEXT_FIELDS:
@@ -217,13 +204,13 @@ def _restore_call_state(message: Json, original: Json) -> None:
             call[STATE_FIELD] = stateful.popleft()[STATE_FIELD]
 
 
-def _holds_summary(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _holds_summary(entry: Any, is_our_summary: IsOurSummary) -> bool:
     return isinstance(entry, dict) and any(
         is_our_summary(string(entry.get(key))) for key in ENTRY_TEXT_KEYS
     )
 
 
-def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple[Any, bool]:
+def _strip_content(content: Any, is_our_summary: IsOurSummary) -> tuple[Any, bool]:
     """Remove a summary of Abridge's that a client put inline or into a thinking chunk.
 
     Returns the content, and true if it holds inline reasoning that is not Abridge's.
@@ -235,7 +222,7 @@ def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple
     return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
 
 
-def _is_summary_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _is_summary_chunk(chunk: Any, is_our_summary: IsOurSummary) -> bool:
     return (
         isinstance(chunk, dict)
         and chunk.get("type") == "thinking"
