@@ -15,7 +15,7 @@ from typing import Any
 
 from abridge.apis.json import as_object, dumps
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, Unsupported
+from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.errors import RequestError
 
 # Fields
@@ -190,24 +190,20 @@ def read_extra(body: Json, known: Collection[str]) -> Json:
     return {key: value for key, value in body.items() if key not in known and value is not None}
 
 
-def write_params(request: ModelRequest, fields: Mapping[str, str], body: Json) -> list[Unsupported]:
-    """Write the parameters that an API has a key for; return the others as unsupported.
+def write_params(
+    request: ModelRequest, fields: Mapping[str, str], body: Json, translated: TranslatedRequest
+) -> None:
+    """Write the parameters that an API has a key for.
 
     An empty key means that the parameter has no effect in this API.
     """
-    unsupported = []
     for name, value in request.params.items():
-        if name in fields:
-            if fields[name]:
-                set_nested(body, fields[name], value)
-        else:
-            param = request.param_names.get(name, name)
-            unsupported.append(
-                Unsupported(
-                    param, f"{param} is unknown to this model's API.", PARAMS[name].essential
-                )
-            )
-    return unsupported
+        if name not in fields:
+            param = request.param(name)
+            message = f"{param} is unknown to this model's API."
+            translated.leave_out(param, message, essential=PARAMS[name].essential)
+        elif fields[name]:
+            set_nested(body, fields[name], value)
 
 
 def write_extra(request: ModelRequest, body: Json) -> None:

@@ -25,13 +25,12 @@ from abridge.apis.params import (
 )
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields
 from abridge.apis.summary_request import OWN_KEYS, native_style
-from abridge.apis.tools import as_function, write_tools
+from abridge.apis.tools import write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     ModelRequest,
     OutputFormat,
     TranslatedRequest,
-    Unsupported,
     unknown_parts,
 )
 from abridge.providers.profile import Profile
@@ -163,13 +162,14 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     messages.write(request.messages)
     translated.body["messages"] = messages.messages
     translated.unsupported += messages.unsupported
-    if "custom_tools" not in profile.supports:
-        request.tools = [as_function(tool) for tool in request.tools]
-    write_tools(request, profile, translated, write_tool, write_tool_choice)
+    as_functions = "custom_tools" not in profile.supports
+    write_tools(
+        request, profile, translated, write_tool, write_tool_choice, as_functions=as_functions
+    )
     if request.output_format is not None:
         translated.body["response_format"] = _write_output_format(request.output_format)
-    translated.unsupported += _write_effort(request, profile, translated.body)
-    translated.unsupported += _write_params(request, profile, translated)
+    _write_effort(request, profile, translated)
+    _write_params(request, profile, translated)
     if request.stream:
         translated.body["stream"] = True
         translated.body["stream_options"] = {"include_usage": True}
@@ -186,9 +186,7 @@ def ask_for_usage(body: Json) -> bool:
     return True
 
 
-def _write_params(
-    request: ModelRequest, profile: Profile, translated: TranslatedRequest
-) -> list[Unsupported]:
+def _write_params(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
     fields = {**PARAM_FIELDS, "max_tokens": profile.max_tokens_field}
     absent = set(profile.lacks.get("chat", ()))
     if not profile.cache_marks:
@@ -198,26 +196,24 @@ def _write_params(
     if not translated.tools:
         fields["parallel_tool_calls"] = ""
     known = {name: key for name, key in fields.items() if name not in absent}
-    unsupported = write_params(request, known, translated.body)
+    write_params(request, known, translated.body, translated)
     if "top_logprobs" in translated.body:
         set_nested(translated.body, "logprobs", value=True)
-    return unsupported
 
 
-def _write_effort(request: ModelRequest, profile: Profile, body: Json) -> list[Unsupported]:
+def _write_effort(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
     """Write how much the model is to think: the budget where the provider takes one, else the
     effort."""
     if request.declines_reasoning:
-        body.update(profile.thinking_off)
-        return []
+        translated.body.update(profile.thinking_off)
+        return
     fields = {} if request.budget is None else profile.budget_fields(request.budget)
     if not fields and request.effort is not None:
         fields = profile.thinking_fields(request.effort)
-    body.update(fields)
-    if fields or request.effort is None:
-        return []
-    message = "This model's API cannot be told how much to think."
-    return [Unsupported(request.param_names.get("effort", "effort"), message, essential=False)]
+    translated.body.update(fields)
+    if not fields and request.effort is not None:
+        message = "This model's API cannot be told how much to think."
+        translated.leave_out(request.param("effort"), message)
 
 
 def _write_output_format(format_: OutputFormat) -> Json:

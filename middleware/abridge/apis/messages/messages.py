@@ -35,12 +35,14 @@ from abridge.core.model_request import (
     ImagePart,
     Message,
     MessagePart,
+    ModelRequest,
     ReasoningPart,
     RefusalPart,
     Role,
     TextPart,
     ToolCallPart,
     ToolOutputPart,
+    TranslatedRequest,
     UnknownPart,
     Unsupported,
     joined_text,
@@ -93,27 +95,27 @@ class MessagesBuilder:
 
     def __init__(
         self,
-        messages: Sequence[Message],
+        request: ModelRequest,
         capabilities: ModelCapabilities,
-        param: str,
+        translated: TranslatedRequest,
         *,
-        allow_unsigned: bool = False,
+        allow_unsigned: bool,
     ) -> None:
         self.messages: list[Json] = []
-        self.unsupported: list[Unsupported] = []
+        self._translated = translated
         self._capabilities = capabilities
-        self._param = param
+        self._param = request.param("messages")
         self._allow_unsigned = allow_unsigned
         self._system_texts: list[TextPart] = []
         self._late_instructions: list[TextPart] = []
-        for message in messages:
+        for message in request.messages:
             self._add(message)
         self._end_turn("end")
         if not self.messages and self._system_texts:  # Anthropic requires a message
             self._append("user", [{"type": "text", "text": self._system_text}])
             self._system_texts = []
-        if not self.messages and not self.unsupported:
-            self.unsupported.append(Unsupported(self._param, NO_MESSAGES, essential=True))
+        if not self.messages and not translated.unsupported:
+            translated.leave_out(self._param, NO_MESSAGES, essential=True)
 
     @property
     def system(self) -> str | list[Json]:
@@ -129,7 +131,7 @@ class MessagesBuilder:
     def _add(self, message: Message) -> None:
         if message.name:
             param = f"{message.param}.name" if message.param else self._param
-            self.unsupported.append(Unsupported(param, NO_PARTICIPANT_NAMES, essential=False))
+            self._translated.leave_out(param, NO_PARTICIPANT_NAMES)
         if message.role in INSTRUCTION_ROLES:
             self._add_instructions(message)
             return
@@ -152,7 +154,9 @@ class MessagesBuilder:
         blocks = [
             write_block(part, self._param, allow_unsigned=self._allow_unsigned) for part in allowed
         ]
-        self.unsupported += [block for block in blocks if isinstance(block, Unsupported)]
+        self._translated.unsupported += [
+            block for block in blocks if isinstance(block, Unsupported)
+        ]
         return [block for block in blocks if isinstance(block, dict)]
 
     def _append(self, role: str, blocks: list[Json]) -> None:

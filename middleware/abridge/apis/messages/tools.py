@@ -17,9 +17,9 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.tools import ToolNames, as_function, narrow_choice, select_tools
+from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, Tool, ToolChoice, Unsupported
+from abridge.core.model_request import ModelRequest, Tool, ToolChoice, TranslatedRequest
 from abridge.providers.claude import ModelCapabilities
 
 EMPTY_SCHEMA: Json = {"type": "object", "properties": {}}
@@ -82,53 +82,46 @@ def read_tool_choice(body: Json, tools: list[Tool], names: ToolNames) -> ToolCho
 # Write
 
 
-class ToolOffer:
-    """The tools offered upstream.
+def write_tool(tool: Tool, capabilities: ModelCapabilities, translated: TranslatedRequest) -> Json:
+    """Write a tool. Set `strict` only if the schema allows it; otherwise do as Responses does,
+    which attempts strict mode and goes on without."""
+    schema = {**EMPTY_SCHEMA, **(tool.parameters or {})}
+    definition: Json = {"name": tool.name, "input_schema": schema}
+    if tool.description:
+        definition["description"] = tool.description
+    if tool.strict and schema.get("additionalProperties") is False:
+        if capabilities.structured_outputs:
+            definition["strict"] = True
+        else:
+            translated.leave_out(tool.param, NO_STRICT_TOOLS)
+    return definition
 
-    `tools` are the tools by name, `definitions` the same in Anthropic's format. `choice` is None if
-    none has to be sent. `forced`: some tool must be called.
-    """
 
-    def __init__(self, request: ModelRequest, capabilities: ModelCapabilities) -> None:
-        available, self.unsupported = select_tools(request)
-        choice, chosen = narrow_choice(request.tool_choice, available)
-        self.forced = False
-        self.tools = {tool.name: as_function(tool) for tool in chosen}
-        self.definitions = [self._write_tool(tool, capabilities) for tool in self.tools.values()]
-        self.choice = self._write_choice(choice, request, capabilities) if self.tools else None
+def write_tool_choice(
+    requested: ToolChoice | None,
+    request: ModelRequest,
+    capabilities: ModelCapabilities,
+    translated: TranslatedRequest,
+) -> Json | None:
+    """Write the choice among the tools that are offered; None if none has to be sent."""
+    mode = requested.mode if requested is not None else "auto"
+    single_call = request.params.get("parallel_tool_calls") is False
+    if mode == "none":
+        return {"type": "none"}
+    if mode == "required" and not capabilities.forced_tools:
+        translated.leave_out(request.param("tool_choice"), NO_FORCED_TOOL, essential=True)
+        mode = "auto"
+    choice: Json = {"type": "any" if mode == "required" else "auto"}
+    if mode == "required" and requested is not None and requested.names:
+        choice = {"type": "tool", "name": requested.names[0]}
+    if single_call:
+        choice["disable_parallel_tool_use"] = True
+    return choice if single_call or requested is not None else None
 
-    def _write_tool(self, tool: Tool, capabilities: ModelCapabilities) -> Json:
-        """Write one tool. Set `strict` only if the schema allows it; otherwise do as Responses
-        does, which attempts strict mode and goes on without."""
-        schema = {**EMPTY_SCHEMA, **(tool.parameters or {})}
-        definition: Json = {"name": tool.name, "input_schema": schema}
-        if tool.description:
-            definition["description"] = tool.description
-        if tool.strict and schema.get("additionalProperties") is False:
-            if capabilities.structured_outputs:
-                definition["strict"] = True
-            else:
-                self.unsupported.append(Unsupported(tool.param, NO_STRICT_TOOLS, essential=False))
-        return definition
 
-    def _write_choice(
-        self, requested: ToolChoice | None, request: ModelRequest, capabilities: ModelCapabilities
-    ) -> Json | None:
-        mode = requested.mode if requested is not None else "auto"
-        single_call = request.params.get("parallel_tool_calls") is False
-        if mode == "none":
-            return {"type": "none"}
-        if mode == "required" and not capabilities.forced_tools:
-            param = request.param_names.get("tool_choice", "tool_choice")
-            self.unsupported.append(Unsupported(param, NO_FORCED_TOOL, essential=True))
-            mode = "auto"
-        self.forced = mode == "required"
-        choice: Json = {"type": "any" if self.forced else "auto"}
-        if self.forced and requested is not None and requested.names:
-            choice = {"type": "tool", "name": requested.names[0]}
-        if single_call:
-            choice["disable_parallel_tool_use"] = True
-        return choice if single_call or requested is not None else None
+def forces_tool(choice: Json) -> bool:
+    """Return whether a choice has some tool be called."""
+    return choice.get("type") in ("any", "tool")
 
 
 # Anthropic's tools that the client runs, as functions. A request names their type alone: the model

@@ -33,7 +33,6 @@ from abridge.core.model_request import (
     ModelRequest,
     OutputFormat,
     TranslatedRequest,
-    Unsupported,
     unknown_parts,
 )
 from abridge.providers.profile import Profile
@@ -206,7 +205,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         set_nested(body, "reasoning.effort", request.effort)
     if request.native_style is not None and not profile.summary_is_raw:
         set_nested(body, "reasoning.summary", request.native_style)
-    translated.unsupported += _write_params(request, profile, translated)
+    _write_params(request, profile, translated)
     body["store"] = bool(request.params.get("store"))
     if include := _write_include(request, profile):
         body["include"] = include
@@ -216,19 +215,16 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     return translated
 
 
-def _write_params(
-    request: ModelRequest, profile: Profile, translated: TranslatedRequest
-) -> list[Unsupported]:
+def _write_params(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
     fields = {**PARAM_FIELDS, "store": "", "logprobs": "", "include": ""}  # written elsewhere
     if not translated.tools:
         fields["parallel_tool_calls"] = ""
     lacks = profile.lacks.get("responses", ())
     known = {name: key for name, key in fields.items() if name not in lacks}
-    unsupported = write_params(request, known, translated.body)
+    write_params(request, known, translated.body, translated)
     max_tokens = translated.body.get("max_output_tokens")
     if isinstance(max_tokens, int):
         translated.body["max_output_tokens"] = max(max_tokens, profile.min_output_tokens)
-    return unsupported
 
 
 def _write_include(request: ModelRequest, profile: Profile) -> list[str]:
