@@ -18,7 +18,7 @@ from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import OpenEnvelope
 from abridge.apis.json import objects, string
 from abridge.apis.opaque_state import find_states
-from abridge.core.conversation import ItemKey, Json, RecordedTurn, Turn
+from abridge.core.conversation import ItemKey, Json, RecordedTurn, Turn, encode_sorted
 from abridge.providers.profile import TAGS, Profile, Tag
 from abridge.stages.tags import may_have_tags
 
@@ -227,6 +227,17 @@ class ClientPieceHistory(PieceHistory):
         raw = cls.separator.join(cls.raw_texts(reasoning))
         keys = tuple(key for key, piece in pieces if key and cls.is_reasoning(piece))
         return [RecordedTurn(cls.read_joined_turn(answer), raw, cls.as_sent(kept), keys)]
+
+
+def read_text(content: Any, other_key: str = "text") -> str:
+    """Return the text of a content, followed by its other parts as JSON. A part has its text under
+    `text` or, on an API with refusals, under another key."""
+    if isinstance(content, str):
+        return content
+    parts = objects(content)
+    texts = "".join(string(part.get("text")) or string(part.get(other_key)) for part in parts)
+    others = [encode_sorted(part) for part in parts if "text" not in part and other_key not in part]
+    return "\n".join([texts, *others])
 
 
 # Summaries inside the text of an answer, between tags: clients write reasoning that they find no

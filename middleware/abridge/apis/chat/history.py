@@ -6,6 +6,7 @@ An answer's message is recorded as a turn, too, to remember its reasoning by.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -31,7 +32,7 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.history import History, IsOurSummary, Placement, strip_content
 from abridge.apis.hosted_calls import HOSTED_CALLS
-from abridge.apis.json import as_object, dumps, objects, string
+from abridge.apis.json import dumps, objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
@@ -65,9 +66,8 @@ class ChatHistory(History):
         if _is_bare(message):
             return 0, False
         removed = sum(message.pop(name, None) is not None for name in ABRIDGE_FIELDS)
-        removed += _strip_summaries(message, is_our_summary)
-        if isinstance(copies := message.get(LITELLM_COPIES), dict):
-            removed += _strip_summaries(copies, is_our_summary)
+        for fields in _with_copies(message):
+            removed += _strip_summaries(fields, is_our_summary)
         content, inline = message.get("content"), False
         if not is_plain(content):
             rest, inline = _strip_content(content, is_our_summary)
@@ -95,8 +95,8 @@ class ChatHistory(History):
         place = message_place(turn) if turn.role == "assistant" else None
         envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
         found = next(filter(None, envelopes), None)
-        for name in REASONING_FIELDS if LITELLM_COPIES in message else ():
-            as_object(message[LITELLM_COPIES]).pop(name, None)
+        for fields in _with_copies(message)[1:]:
+            _pop_all(fields, REASONING_FIELDS)
         self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
         return found is not None
 
@@ -116,8 +116,7 @@ class ChatHistory(History):
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         message, turn.is_plain = turn.items[0], False
-        for name in REASONING_FIELDS:
-            message.pop(name, None)
+        _pop_all(message, REASONING_FIELDS)
         for fields in original:
             content = _rejoin_content(turn, fields["content"]) if "content" in fields else None
             message.update({key: fields[key] for key in fields if key not in ANSWER_FIELDS})
@@ -127,13 +126,8 @@ class ChatHistory(History):
 
     def drop_reasoning(self, turn: Turn) -> bool:
         message, content = turn.items[0], turn.items[0].get("content")
-        sources = [message, *filter(None, [as_object(message.get(LITELLM_COPIES))])]
-        removed = [
-            name for removed in sources for name in REASONING_FIELDS if removed.pop(name, None)
-        ]
-        removed += [
-            STATE_FIELD for removed in list_state_holders(message) if removed.pop(STATE_FIELD, None)
-        ]
+        removed = sum(_pop_all(fields, REASONING_FIELDS) for fields in _with_copies(message))
+        removed += sum(_pop_all(holder, [STATE_FIELD]) for holder in list_state_holders(message))
         rest = without_content_reasoning(content)
         if rest != content:
             message["content"] = rest or None
@@ -156,6 +150,17 @@ def _is_bare(message: Json) -> bool:
     """Return whether a message has no place for reasoning, as most of a long conversation: none of
     its fields, and a text in which no tag begins."""
     return _NAMES.isdisjoint(message) and is_plain(message.get("content"))
+
+
+def _with_copies(message: Json) -> list[Json]:
+    """Return the objects that may hold fields of reasoning: the message, LiteLLM's copy of them."""
+    copies = message.get(LITELLM_COPIES)
+    return [message, copies] if isinstance(copies, dict) else [message]
+
+
+def _pop_all(fields: Json, names: Iterable[str]) -> int:
+    """Remove fields; return how many of them said something."""
+    return sum(bool(fields.pop(name, None)) for name in names)
 
 
 def _strip_summaries(message: Json, is_our_summary: IsOurSummary) -> int:
@@ -246,9 +251,9 @@ def take_blobs(message: Json) -> list[tuple[str, str]]:
     """
     if _is_bare(message):
         return []
-    taken, copies = _take_from_lists(message), message.get(LITELLM_COPIES)
-    if isinstance(copies, dict):
-        taken += [(f"{LITELLM_COPIES}.{path}", blob) for path, blob in _take_from_lists(copies)]
+    taken = _take_from_lists(message)
+    for fields in _with_copies(message)[1:]:
+        taken += [(f"{LITELLM_COPIES}.{path}", blob) for path, blob in _take_from_lists(fields)]
     return taken
 
 

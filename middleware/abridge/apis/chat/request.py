@@ -9,15 +9,13 @@ from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import MessageWriter, read_messages
 from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
 from abridge.apis.json import as_object
-from abridge.apis.openai import read_schema, write_schema
+from abridge.apis.openai import nested, read_output_format, write_output_format
 from abridge.apis.params import (
-    invalid_value_error,
     model_body,
     read_extra,
     read_flag,
     read_params,
     read_string,
-    require_object,
     require_string,
     set_nested,
     write_extra,
@@ -29,7 +27,6 @@ from abridge.apis.tools import write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     ModelRequest,
-    OutputFormat,
     TranslatedRequest,
     unknown_parts,
 )
@@ -123,7 +120,7 @@ def read_request(body: Json) -> ModelRequest:
         messages=list(read_messages(body)),
         tools=list(read_tools(body)),
         tool_choice=read_tool_choice(body),
-        output_format=_read_output_format(body),
+        output_format=read_output_format(body.get("response_format"), "response_format", nested),
         effort=read_string(body, "reasoning_effort")
         or read_string(reasoning, "effort", "reasoning."),
         native_style=native_style(body),
@@ -141,19 +138,6 @@ def read_request(body: Json) -> ModelRequest:
     return request
 
 
-def _read_output_format(body: Json) -> OutputFormat | None:
-    value = body.get("response_format")
-    if value is None:
-        return None
-    kind = require_object(value, "response_format").get("type")
-    if kind == "json_schema":
-        param = "response_format.json_schema"
-        return read_schema(require_object(value.get("json_schema"), param), param)
-    if kind not in ("text", "json_object"):
-        raise invalid_value_error(kind, "response_format.type")
-    return OutputFormat() if kind == "json_object" else None
-
-
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
     """Write a body. A stream always asks for usage, even if the client did not."""
     profile = options.profile
@@ -167,7 +151,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         request, profile, translated, write_tool, write_tool_choice, as_functions=as_functions
     )
     if request.output_format is not None:
-        translated.body["response_format"] = _write_output_format(request.output_format)
+        translated.body["response_format"] = write_output_format(request.output_format, nested)
     _write_effort(request, profile, translated)
     _write_params(request, profile, translated)
     if request.stream:
@@ -214,9 +198,3 @@ def _write_effort(request: ModelRequest, profile: Profile, translated: Translate
     if not fields and request.effort is not None:
         message = "This model's API cannot be told how much to think."
         translated.leave_out(request.param("effort"), message)
-
-
-def _write_output_format(format_: OutputFormat) -> Json:
-    if format_.schema is None:
-        return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": write_schema(format_)}

@@ -17,7 +17,13 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, OpenEnvelope, is_envelope
-from abridge.apis.history import ClientPieceHistory, IsOurSummary, Placement, strip_content
+from abridge.apis.history import (
+    ClientPieceHistory,
+    IsOurSummary,
+    Placement,
+    read_text,
+    strip_content,
+)
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.citations import strip_citations
 from abridge.apis.messages.tools import upstream_call_id
@@ -57,7 +63,7 @@ class MessagesHistory(ClientPieceHistory):
         super().__init__(body, is_translated=is_translated)
         self._messages = objects(body.get("messages"))
         self._assistant_turns: dict[int, list[Turn]] = {}  # by the index of their message
-        self.turns = [Turn("system", _read_text(without_billing(body.get("system"))))]
+        self.turns = [Turn("system", read_text(without_billing(body.get("system"))))]
         beside_results = "user" if is_translated else "tool"
         for index, message in enumerate(self._messages):
             content, is_answer = message.get("content"), message.get("role") == "assistant"
@@ -258,7 +264,7 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
     calls = list(filter(_is_call, answer))
     return Turn(
         role="assistant",
-        text=_read_text([block for block in answer if not _is_call(block)] if calls else answer),
+        text=read_text([block for block in answer if not _is_call(block)] if calls else answer),
         calls=tuple(map(_read_call, calls)),
         has_opaque_state=any(map(_has_opaque_state, blocks)),
         items=blocks,
@@ -266,7 +272,7 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
 
 
 def _answer_text(blocks: list[Json]) -> str:
-    return _read_text([block for block in _without_reasoning(blocks) if not _is_call(block)])
+    return read_text([block for block in _without_reasoning(blocks) if not _is_call(block)])
 
 
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
@@ -275,11 +281,11 @@ def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
     results = list(filter(_is_result, blocks))
     for block in results:
-        output = _read_text(block.get("content"))
+        output = read_text(block.get("content"))
         yield Turn("tool", output, answers_call=_call_id(block), items=[message])
     if len(results) < len(blocks) or not blocks:
         others = [block for block in blocks if not _is_result(block)]
-        yield Turn(beside_results if results else role, _read_text(others), items=[message])
+        yield Turn(beside_results if results else role, read_text(others), items=[message])
 
 
 record_turns, record_joined_turn = MessagesHistory.record_turns, MessagesHistory.record_joined_turn
@@ -337,16 +343,6 @@ def _read_call(block: Json) -> ToolCall:
     input_value = block.get("input")
     arguments = input_value if isinstance(input_value, str) else encode_sorted(input_value)
     return ToolCall(_call_id(block), string(block.get("name")), arguments)
-
-
-def _read_text(content: Any) -> str:
-    """Return the text of a content; blocks without text as JSON."""
-    if isinstance(content, str):
-        return content
-    blocks = objects(content)
-    texts = "".join(string(block.get("text")) for block in blocks)
-    others = [encode_sorted(block) for block in blocks if "text" not in block]
-    return "\n".join([texts, *others])
 
 
 def began_without_thinking(messages: Sequence[Json]) -> bool:

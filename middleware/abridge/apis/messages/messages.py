@@ -266,16 +266,9 @@ def _read_tool_result(block: Json, param: str, names: ToolNames) -> Iterable[Mes
 
 
 def _read_image(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    source, param = _read_source(block, param)
-    match source["type"]:
-        case "base64":
-            return [ImagePart(_read_data_url(source, param), param=param)]
-        case "url":
-            return [ImagePart(require_string(source.get("url"), f"{param}.url"), param=param)]
-        case "file":
-            file_id = require_string(source.get("file_id"), f"{param}.file_id")
-            return [ImagePart(file_id=file_id, param=param)]
-    raise invalid_value_error(source["type"], f"{param}.type")
+    source, source_param = _read_source(block, param)
+    data, url, file_id = _read_address(source, source_param)
+    return [ImagePart(data or url, file_id, param=source_param)]
 
 
 def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
@@ -290,18 +283,9 @@ def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[Messag
         case "content":
             parts = read_blocks(source.get("content"), f"{source_param}.content", names)
             return [*_enclose(parts, title, context), *unread]
-        case "base64":
-            file = FilePart(
-                _read_data_url(source, source_param), name=title or PDF_NAME, param=param
-            )
-        case "url":
-            url = require_string(source.get("url"), f"{source_param}.url")
-            file = FilePart(url=url, name=title, param=param)
-        case "file":
-            file_id = require_string(source.get("file_id"), f"{source_param}.file_id")
-            file = FilePart(file_id=file_id, name=title, param=param)
-        case unknown:
-            raise invalid_value_error(unknown, f"{source_param}.type")
+    data, url, file_id = _read_address(source, source_param)
+    name = title or (PDF_NAME if data else "")
+    file = FilePart(data, url, file_id, name, param=param)
     return [*([TextPart(context)] if context else []), file, *unread]
 
 
@@ -356,9 +340,18 @@ def _read_source(block: Json, param: str) -> tuple[Json, str]:
     return source, param
 
 
-def _read_data_url(source: Json, param: str) -> str:
-    media_type = require_string(source.get("media_type"), f"{param}.media_type")
-    return f"data:{media_type};base64,{require_string(source.get('data'), f'{param}.data')}"
+def _read_address(source: Json, param: str) -> tuple[str, str, str]:
+    """Return what a source has of these: data, as a URL, a URL, and the id of a file."""
+    match source["type"]:
+        case "base64":
+            media_type = require_string(source.get("media_type"), f"{param}.media_type")
+            data = require_string(source.get("data"), f"{param}.data")
+            return f"data:{media_type};base64,{data}", "", ""
+        case "url":
+            return "", require_string(source.get("url"), f"{param}.url"), ""
+        case "file":
+            return "", "", require_string(source.get("file_id"), f"{param}.file_id")
+    raise invalid_value_error(source["type"], f"{param}.type")
 
 
 def _enclose(parts: list[MessagePart], title: str, context: str) -> list[MessagePart]:

@@ -17,6 +17,7 @@ from abridge.apis.history import (
     IsOurSummary,
     Placement,
     is_tagged,
+    read_text,
     strip_content,
 )
 from abridge.apis.json import objects, string
@@ -326,13 +327,7 @@ def _other_turn(item: Json, kind: str, role: str) -> Turn:
 
 
 def _content_text(content: Any) -> str:
-    """Return the text of a content, followed by its other parts as JSON."""
-    if isinstance(content, str):
-        return content
-    parts = objects(content)
-    texts = "".join(string(part.get("text")) or string(part.get("refusal")) for part in parts)
-    others = [encode_sorted(part) for part in parts if "text" not in part and "refusal" not in part]
-    return "\n".join([texts, *others])
+    return read_text(content, "refusal")
 
 
 def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:

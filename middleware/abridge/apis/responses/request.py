@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.openai import read_schema, write_schema
+from abridge.apis.openai import flat, read_output_format, write_output_format
 from abridge.apis.params import (
-    invalid_value_error,
     model_body,
     read_extra,
     read_flag,
@@ -31,7 +29,6 @@ from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     ModelRequest,
-    OutputFormat,
     TranslatedRequest,
     unknown_parts,
 )
@@ -133,7 +130,9 @@ def read_request(body: Json) -> ModelRequest:
         messages=list(read_messages(body, names)),
         tools=tools,
         tool_choice=read_tool_choice(body, names),
-        output_format=_read_output_format(_object_field(body, "text").get("format")),
+        output_format=read_output_format(
+            _object_field(body, "text").get("format"), "text.format", flat
+        ),
         effort=read_string(reasoning, "effort", "reasoning."),
         native_style=native_style(body),
         stream=read_flag(body, "stream"),
@@ -173,18 +172,6 @@ def _object_field(body: Json, key: str) -> Json:
     return {} if body.get(key) is None else require_object(body[key], key)
 
 
-def _read_output_format(value: Any) -> OutputFormat | None:
-    if value is None:
-        return None
-    fields = require_object(value, "text.format")
-    format_type = fields.get("type")
-    if format_type == "json_schema":
-        return read_schema(fields, "text.format")
-    if format_type not in ("text", "json_object"):
-        raise invalid_value_error(format_type, "text.format.type")
-    return OutputFormat() if format_type == "json_object" else None
-
-
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
     """Write a request for upstream.
 
@@ -200,7 +187,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     translated.unsupported += writer.unsupported
     write_tools(request, profile, translated, write_tool, write_tool_choice)
     if request.output_format is not None:
-        set_nested(body, "text.format", _write_output_format(request.output_format))
+        set_nested(body, "text.format", write_output_format(request.output_format, flat))
     if request.effort is not None:
         set_nested(body, "reasoning.effort", request.effort)
     if request.native_style is not None and not profile.summary_is_raw:
@@ -233,9 +220,3 @@ def _write_include(request: ModelRequest, profile: Profile) -> list[str]:
     encrypted = [INCLUDE_ENCRYPTED] if request.wants_state and has_state else []
     logprobs = [INCLUDE_LOGPROBS] if request.params.get("logprobs") else []
     return [*encrypted, *logprobs, *request.params.get("include", ())]
-
-
-def _write_output_format(output_format: OutputFormat) -> Json:
-    if output_format.schema is None:
-        return {"type": "json_object"}
-    return {"type": "json_schema", **write_schema(output_format)}
