@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
@@ -18,6 +18,7 @@ from abridge.core.conversation import Json
 from abridge.core.model_request import (
     FilePart,
     ImagePart,
+    MessagePart,
     ModelRequest,
     TextPart,
     Tool,
@@ -269,6 +270,20 @@ def _parse_arguments(arguments: str) -> Json | None:
 
 
 # Outputs of tools
+
+
+def split_output(
+    parts: Iterable[MessagePart],
+) -> tuple[tuple[TextPart | ImagePart | FilePart, ...], list[MessagePart]]:
+    """Split what a tool returned into what it may return, and what no API takes from tools."""
+    output, others = list[TextPart | ImagePart | FilePart](), list[MessagePart]()
+    for part in parts:
+        if isinstance(part, TextPart | ImagePart | FilePart):
+            output.append(part)
+        else:
+            others.append(part)
+    return tuple(output), others
+
 
 FAILED_NOTE = "The tool failed:"
 """Begins the output of a tool that failed, in APIs that have no field for that."""

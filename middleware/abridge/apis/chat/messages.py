@@ -32,7 +32,7 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.tools import stated_output
+from abridge.apis.tools import split_output, stated_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     INSTRUCTION_ROLES,
@@ -123,10 +123,9 @@ def _read_call(call: Json, param: str) -> ToolCallPart:
 
 def _read_tool_output(message: Json, param: str, parts: list[MessagePart]) -> list[MessagePart]:
     """Read a tool's message: its output, then the parts that no API takes from tools."""
-    supported = tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart))
-    others = [part for part in parts if not isinstance(part, TextPart | ImagePart | FilePart)]
+    output, others = split_output(parts)
     call = require_string(message.get("tool_call_id"), f"{param}.tool_call_id")
-    return [ToolOutputPart(call, supported), *others]
+    return [ToolOutputPart(call, output), *others]
 
 
 def read_parts(content: Any, param: str) -> list[MessagePart]:
@@ -162,13 +161,13 @@ def _read_part(chunk: Json, param: str) -> MessagePart:
 
 
 class MessageWriter:
-    """Write the messages of one request."""
+    """Write the messages of one request, and report what they cannot hold."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, unsupported: list[Unsupported]) -> None:
         self._profile = profile
+        self._unsupported = unsupported
         self._tool_media: list[MessagePart] = []  # from tools, for a user message after theirs
         self.messages: list[Json] = []
-        self.unsupported: list[Unsupported] = []  # parts that these messages cannot hold
 
     def write(self, messages: Iterable[Message]) -> None:
         ordered = normalized(messages)
@@ -194,7 +193,7 @@ class MessageWriter:
             role = "system" if message.role in INSTRUCTION_ROLES else message.role
             role = message.role if "developer" in self._profile.supports else role
             name = {"name": message.name} if message.name else {}
-            content = write_parts(message.parts, self.unsupported)
+            content = write_parts(message.parts, self._unsupported)
             self.messages.append({"role": role, **name, "content": content})
 
     def _write_assistant(self, source: Message) -> None:
@@ -213,9 +212,9 @@ class MessageWriter:
             if isinstance(part, AudioPart) and part.id:
                 message["audio"] = {"id": part.id}
             elif isinstance(part, AudioPart | ImagePart | FilePart):
-                self.unsupported.append(unsupported_part(part))
+                self._unsupported.append(unsupported_part(part))
         reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
-        self.unsupported += report_lost_reasoning(reasoning, self._profile)
+        self._unsupported += report_lost_reasoning(reasoning, self._profile)
         self.messages.append(add_reasoning(message, reasoning, self._profile))
 
     def _write_tool_output(self, part: MessagePart) -> None:
@@ -224,7 +223,7 @@ class MessageWriter:
         Its images and files go into a message of the user's after the last tool message.
         """
         if not isinstance(part, ToolOutputPart):
-            self.unsupported.append(unsupported_part(part))
+            self._unsupported.append(unsupported_part(part))
             return
         output = stated_output(part)
         texts = [inner for inner in output if isinstance(inner, TextPart)]
@@ -232,12 +231,12 @@ class MessageWriter:
         if media:
             texts = texts or [TextPart("See the next message.")]
             self._tool_media += [TextPart(f"From the tool call {part.call_id}:"), *media]
-        content = write_parts(texts, self.unsupported)
+        content = write_parts(texts, self._unsupported)
         self.messages.append({"role": "tool", "tool_call_id": part.call_id, "content": content})
 
     def _flush_tool_media(self) -> None:
         if self._tool_media:
-            content = write_parts(self._tool_media, self.unsupported)
+            content = write_parts(self._tool_media, self._unsupported)
             self.messages.append({"role": "user", "content": content})
             self._tool_media = []
 

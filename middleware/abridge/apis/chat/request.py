@@ -142,10 +142,9 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     """Write a body. A stream always asks for usage, even if the client did not."""
     profile = options.profile
     translated = TranslatedRequest(model_body(request), unknown_parts(request.messages))
-    messages = MessageWriter(profile)
+    messages = MessageWriter(profile, translated.unsupported)
     messages.write(request.messages)
     translated.body["messages"] = messages.messages
-    translated.unsupported += messages.unsupported
     as_functions = "custom_tools" not in profile.supports
     write_tools(
         request, profile, translated, write_tool, write_tool_choice, as_functions=as_functions

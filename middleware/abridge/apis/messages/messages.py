@@ -26,7 +26,7 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.tools import ToolNames, parse_arguments
+from abridge.apis.tools import ToolNames, parse_arguments, split_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     INSTRUCTION_ROLES,
@@ -257,9 +257,7 @@ def _read_tool_use(block: Json, param: str, names: ToolNames) -> Iterable[Messag
 def _read_tool_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     """Read a tool's result, then the parts of it that no API takes from tools."""
     call_id = upstream_call_id(require_string(block.get("tool_use_id"), f"{param}.tool_use_id"))
-    parts = read_blocks(block.get("content"), f"{param}.content", names)
-    output = tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart))
-    others = [part for part in parts if not isinstance(part, TextPart | ImagePart | FilePart)]
+    output, others = split_output(read_blocks(block.get("content"), f"{param}.content", names))
     if output and isinstance(output[-1], TextPart) and (mark := _cache_mark(block)):
         output = (*output[:-1], TextPart(output[-1].text, mark))
     return [ToolOutputPart(call_id, output, failed=block.get("is_error") is True), *others]

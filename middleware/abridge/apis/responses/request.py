@@ -181,10 +181,9 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     profile = options.profile
     body = model_body(request)
     translated = TranslatedRequest(body, unknown_parts(request.messages))
-    writer = InputWriter(profile)
+    writer = InputWriter(profile, translated)
     writer.write(request.messages)
     body["input"] = writer.items
-    translated.unsupported += writer.unsupported
     write_tools(request, profile, translated, write_tool, write_tool_choice)
     if request.output_format is not None:
         set_nested(body, "text.format", write_output_format(request.output_format, flat))
