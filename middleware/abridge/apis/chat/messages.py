@@ -62,6 +62,12 @@ ROLES = get_args(Role)
 IMAGE_DETAILS = ("auto", "low", "high")
 """Values of an image's `detail` (openai-openapi, image parts of a message)."""
 
+REASONING_SEPARATOR = "\n\n"
+"""Separates the reasoning of several stretches."""
+
+NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_content", "nothing"})
+"""Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
+
 
 # Read
 
@@ -314,16 +320,7 @@ PART_WRITERS: PartWriters = MappingProxyType(
 )
 
 
-# The reasoning of earlier turns
-
-REASONING_SEPARATOR = "\n\n"
-"""Separates the reasoning of several stretches."""
-
-NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_content", "nothing"})
-"""Places to which plain text is not moved: upstream reads it in a field as well, or not at all."""
-
-
-# Read
+# The reasoning of earlier turns, read
 
 
 def read_reasoning(message: Json, param: str) -> list[MessagePart]:
@@ -412,7 +409,7 @@ def _is_signature(part: MessagePart) -> TypeGuard[ReasoningPart]:
     return isinstance(part, ReasoningPart) and part.is_signature and not part.text
 
 
-# Write
+# Written
 
 
 def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Profile) -> Json:
@@ -497,7 +494,7 @@ _LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]
     MappingProxyType({"reasoning_details": _write_details, "thinking_blocks": _write_blocks})
 )
 
-# Move
+# Moved to where upstream reads it
 
 _UNKNOWN_RETURN = ReasoningReturn()
 """What is assumed of an upstream of which nothing is known."""

@@ -58,6 +58,22 @@ NO_PARTICIPANT_NAMES = "Participants have no names with this upstream."
 
 NO_MESSAGES = "There is nothing in it that this upstream could answer."
 
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+PDF_NAME = "document.pdf"
+"""The name of a PDF without a title, since OpenAI requires one."""
+
+DISPENSABLE_TYPES = frozenset(
+    {
+        *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result"),
+        *("tool_search_tool_result", "advisor_tool_result", "mcp_tool_listing", "fallback"),
+    }
+)
+"""Types of blocks about what Anthropic did itself, which a model can do without in its next
+answer."""
+
+_INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
+
 
 # Read
 
@@ -191,26 +207,7 @@ class MessagesBuilder:
         return self.messages[-1]["role"] if self.messages else None
 
 
-# Blocks
-
-IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-
-PDF_NAME = "document.pdf"
-"""The name of a PDF without a title, since OpenAI requires one."""
-
-DISPENSABLE_TYPES = frozenset(
-    {
-        *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result"),
-        *("tool_search_tool_result", "advisor_tool_result", "mcp_tool_listing", "fallback"),
-    }
-)
-"""Types of blocks about what Anthropic did itself, which a model can do without in its next
-answer."""
-
-_INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-# Read
+# The blocks of a content, read
 
 
 def read_blocks(content: Any, param: str, names: ToolNames) -> list[MessagePart]:
@@ -370,7 +367,7 @@ def _uncited(block: Json, param: str) -> UnknownPart:
     return UnknownPart(block["citations"], f"{param}.citations", essential=False)
 
 
-# Write
+# Written
 
 
 def write_block(

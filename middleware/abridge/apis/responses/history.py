@@ -6,7 +6,7 @@ own, whether or not the client still returns the reasoning between two of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -206,7 +206,7 @@ class ResponsesHistory(ClientPieceHistory):
     def _places(self) -> tuple[dict[int, bytes], bytes]:
         """Return the place of each item with an envelope, by `id()`, before any is opened, and that
         of what comes next."""
-        tracker, places = ItemPlaces(_message_text), dict[int, bytes]()
+        tracker, places = ItemPlaces(), dict[int, bytes]()
         for item in self._items:
             if is_envelope(item.get(ENCRYPTED_CONTENT)):
                 places[id(item)] = tracker.place
@@ -266,10 +266,6 @@ def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:
     """Yield the ids of items, but for those that Abridge made."""
     ids = (string(item.get("id")) for item in items)
     return (identity for identity in ids if identity and not is_minted(identity))
-
-
-def _message_text(item: Json) -> str:
-    return _content_text(item.get("content"))
 
 
 def _are_objects(entries: list[Any]) -> bool:
@@ -359,15 +355,11 @@ def _join_turns(assistant_turns: list[Turn]) -> Turn:
 
 
 class ItemPlaces(PlaceTracker):
-    """Follow the items of a conversation. `read_text` returns the text of a user's message."""
-
-    def __init__(self, read_text: Callable[[Json], str]) -> None:
-        super().__init__()
-        self._read_text = read_text
+    """Follow the items of a conversation."""
 
     def add(self, item: Json) -> None:
         if item.get("role") == "user":
-            self.add_question(self._read_text(item))
+            self.add_question(_content_text(item.get("content")))
         elif "call_id" in item:
             self.add_call(string(item.get("call_id")))
         elif item.get("role") == "assistant" or item.get("type") == "reasoning":
