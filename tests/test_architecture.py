@@ -91,7 +91,7 @@ API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "hi
 SHARED_NAMES = frozenset(
     {
         *("EnvelopeBuilder", "EnvelopeSealer", "Framing", "InlineThinking", "MessageAccumulator"),
-        *("OriginalFrames", "TextPart", "ToolOffer", "TranslatedAnswer", "TranslatedCall"),
+        *("OriginalFrames", "TextPart", "TranslatedAnswer", "TranslatedCall"),
         *("TranslatedEvents", "TranslatedMessage"),
     }
 )

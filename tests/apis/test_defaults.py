@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.defaults import RequestDefaults
+from abridge.apis.effort import RequestDefaults
 from abridge.apis.registry import APIS
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import ApiName

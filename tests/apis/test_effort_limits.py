@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.effort_limits import NOTHING_LOWERED, EffortLimits, LoweredEffort
+from abridge.apis.effort import NOTHING_LOWERED, EffortLimits, LoweredEffort
 
 LIMITS = EffortLimits("medium", 2000)
 

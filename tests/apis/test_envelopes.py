@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.apis.api import History
 from abridge.apis.chat.history import ChatHistory, message_place
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope
+from abridge.apis.history import History
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn

@@ -1,4 +1,4 @@
-"""Test request histories: their turns, and minimal changes to them."""
+"""Test request histories: what holds on every API, then what only OpenAI's have."""
 
 from __future__ import annotations
 
@@ -8,8 +8,134 @@ from typing import Any
 import pytest
 
 from abridge.apis.chat.history import ChatHistory
+from abridge.apis.history import History
+from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
+
+Json = dict[str, Any]
+
+FUNCTION = {"name": "look", "arguments": '{"a": 1}'}
+
+THOUGHTS: dict[str, Callable[[str], Json]] = {
+    "chat": lambda text: {"reasoning_content": text},
+    "responses": lambda text: {
+        "type": "reasoning",
+        "summary": [],
+        "content": [{"type": "reasoning_text", "text": text}],
+    },
+    "messages": lambda text: {"type": "thinking", "thinking": text, "signature": "c2ln"},
+    "gemini": lambda text: {"text": text, "thought": True},
+}
+"""Reasoning as each API spells it."""
+
+
+def spell(api: str, reasoning: str | None) -> Json:
+    """Return a conversation with this reasoning in its answer, which calls a tool."""
+    thought = [] if reasoning is None else [THOUGHTS[api](reasoning)]
+    user, text, call = {"role": "user", "content": "Hi"}, {"type": "text", "text": "I look."}, "c1"
+    match api:
+        case "chat":
+            calls = [{"id": call, "type": "function", "function": FUNCTION}]
+            answer = {"role": "assistant", "content": "I look.", "tool_calls": calls}
+            answer |= {key: value for fields in thought for key, value in fields.items()}
+            result = {"role": "tool", "tool_call_id": call, "content": "7"}
+            system = {"role": "system", "content": "Be brief."}
+            return {"messages": [system, user, answer, result]}
+        case "responses":
+            message = {"type": "message", "role": "assistant", "content": "I look."}
+            calls = [{"type": "function_call", "call_id": call, **FUNCTION}]
+            results = [{"type": "function_call_output", "call_id": call, "output": "7"}]
+            items = [user, *thought, message, *calls, *results]
+            return {"instructions": "Be brief.", "input": items}
+        case "messages":
+            use = {"type": "tool_use", "id": call, "name": "look", "input": {"a": 1}}
+            blocks = [{"type": "tool_result", "tool_use_id": call, "content": "7"}]
+            answer = {"role": "assistant", "content": [*thought, text, use]}
+            messages = [user, answer, {"role": "user", "content": blocks}]
+            return {"system": "Be brief.", "messages": messages}
+    use = {"functionCall": {"id": call, "name": "look", "args": {"a": 1}}}
+    response = {"functionResponse": {"id": call, "name": "look", "response": {"output": "7"}}}
+    contents = [
+        {"role": "user", "parts": [{"text": "Hi"}]},
+        {"role": "model", "parts": [*thought, {"text": "I look."}, use]},
+        {"role": "user", "parts": [response]},
+    ]
+    return {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": contents}
+
+
+ODD_CONTENT, ODD_PARTS = [{"role": "assistant", "content": 7}], [{"role": "model", "parts": 7}]
+
+READ: dict[str, tuple[str, Callable[[Json], History]]] = {
+    **{f"{api.name} of a client": (api.name, api.history) for api in APIS},
+    **{f"{api.name} for upstream": (api.name, api.history) for api in UPSTREAM_APIS.values()},
+}
+"""How each history is read, and in which API's spelling."""
+
+
+@pytest.mark.parametrize(("api", "read"), READ.values(), ids=READ)
+class TestEach:
+    def read(
+        self, api: str, read: Callable[[Json], History], reasoning: str | None
+    ) -> tuple[History, Turn]:
+        history = read(spell(api, reasoning))
+        return history, history.turns[2]
+
+    def test_each_speaker_has_a_turn(self, api: str, read: Callable[[Json], History]) -> None:
+        history, answer = self.read(api, read, "Hm.")
+        assert [(turn.role, turn.text) for turn in history.turns[:3]] == [
+            ("system", "Be brief."),
+            ("user", "Hi"),
+            ("assistant", "I look."),
+        ]
+        assert (history.turns[3].role, history.turns[3].answers_call) == ("tool", "c1")
+        (call,) = answer.calls
+        assert call.canonicalize() == ["c1", "look", '{"a": 1}']
+        assert "Hm." in history.reasoning_texts(answer)
+
+    def test_a_turn_is_the_same_with_and_without_reasoning(
+        self, api: str, read: Callable[[Json], History]
+    ) -> None:
+        given, bare = (self.read(api, read, reasoning) for reasoning in ("Hm.", None))
+        assert given[1].encode_identity() == bare[1].encode_identity()
+        one, other = (PrefixDigest().extended_by(history.turns) for history, _ in (given, bare))
+        assert one.digest() == other.digest()
+
+    def test_our_summary_is_taken_out(self, api: str, read: Callable[[Json], History]) -> None:
+        history, turn = self.read(api, read, "Ours.")
+        assert history.strip(turn, is_ours("Ours.")) == (1, False)
+        assert history.body() == spell(api, None)
+
+    def test_the_models_own_reasoning_stays(
+        self, api: str, read: Callable[[Json], History]
+    ) -> None:
+        history, turn = self.read(api, read, "Hm.")
+        assert history.strip(turn, is_ours("Ours.")) == (0, True)
+        assert history.body() == history.sent_body() == spell(api, "Hm.")
+
+    def test_reasoning_is_dropped_once(self, api: str, read: Callable[[Json], History]) -> None:
+        history, turn = self.read(api, read, "Hm.")
+        assert history.drop_reasoning(turn)
+        assert not history.drop_reasoning(turn)
+        assert history.body() == spell(api, None)
+
+    @pytest.mark.parametrize("shown", [None, "Another's."])
+    def test_the_original_goes_back_to_its_place(
+        self, api: str, read: Callable[[Json], History], shown: str | None
+    ) -> None:
+        history, turn = self.read(api, read, shown)
+        answer = spell("gemini", "Hm.")["contents"][1]["parts"]  # which is kept whole
+        history.restore(turn, answer if api == "gemini" else [THOUGHTS[api]("Hm.")])
+        assert history.body() == spell(api, "Hm.")
+
+    @pytest.mark.parametrize(
+        "given", [None, "text", [None, 7, "x"], [{}], {}, ODD_CONTENT, ODD_PARTS], ids=str
+    )
+    def test_an_odd_conversation_is_not_fatal(
+        self, api: str, read: Callable[[Json], History], given: Any
+    ) -> None:
+        name = {"responses": "input", "gemini": "contents"}.get(api, "messages")
+        assert read({name: given}).body() == {name: given}
 
 
 def is_ours(*texts: str) -> Callable[[str], bool]:
@@ -45,18 +171,6 @@ class TestChat:
         ]
         conversation = ChatHistory({"model": "m", "messages": messages})
         return conversation, conversation.turns[2]
-
-    def test_turns_texts_and_calls(self, assistant: dict[str, Any]) -> None:
-        conversation, turn = self.read(assistant)
-        assert [other.role for other in conversation.turns] == [
-            "system",
-            "user",
-            "assistant",
-            "tool",
-        ]
-        assert conversation.turns[1].text == "Hi"
-        assert turn.calls == (ToolCall("c1", "f", '{"a": 1}'),)
-        assert conversation.turns[3].answers_call == "c1"
 
     def test_our_marks_and_summaries_are_removed(self, assistant: dict[str, Any]) -> None:
         conversation, turn = self.read(assistant)
@@ -102,12 +216,6 @@ class TestChat:
             {**call, "extra_content": "signature"},
             call,
         ]
-
-    @pytest.mark.parametrize("messages", [None, "text", [None, 7, "x"], {}])
-    def test_odd_messages_are_not_fatal(self, messages: Any) -> None:
-        body = {"messages": messages}
-        assert ChatHistory(body).turns == []
-        assert ChatHistory(body).body() == {"messages": messages}
 
 
 class TestResponses:
@@ -167,27 +275,6 @@ class TestResponses:
         assert conversation.strip(conversation.turns[2], nothing) == (0, False)
         assert conversation.body()["input"] == items
 
-    def test_the_original_goes_back_before_what_it_led_to(
-        self, items: list[dict[str, Any]]
-    ) -> None:
-        original = {"type": "reasoning", "id": "rs_0", "summary": [], "content": [{"text": "raw"}]}
-        for sent in (items, [items[0], *items[2:]]):
-            conversation = self.read(list(sent))
-            conversation.restore(conversation.turns[2], [original])
-            assert conversation.body()["input"] == [items[0], original, *items[2:]]
-
-    def test_a_turn_with_calls_is_the_same_with_and_without_reasoning(
-        self, items: list[dict[str, Any]]
-    ) -> None:
-        stays, dropped = self.read(items), self.read([items[0], *items[2:]])
-        assert [turn.encode_identity() for turn in stays.turns] == [
-            turn.encode_identity() for turn in dropped.turns
-        ]
-        assert (
-            PrefixDigest().extended_by(stays.turns).digest()
-            == PrefixDigest().extended_by(dropped.turns).digest()
-        )
-
     @pytest.mark.parametrize("kind", ["message", "reasoning"])
     def test_very_many_items_make_one_turn(self, kind: str) -> None:
         """Adding each to all those before it would take minutes here."""
@@ -197,10 +284,6 @@ class TestResponses:
         (_, turn) = history.turns
         assert len(turn.items) == 30_000
         assert len(turn.text or "".join(history.reasoning_texts(turn))) == 30_000_000
-
-    @pytest.mark.parametrize("given", ["Hi", None, [None, 7], {}])
-    def test_odd_input_is_left_as_it_is(self, given: Any) -> None:
-        assert self.read(given).body()["input"] == given
 
     def test_trailing_reasoning_is_a_separate_turn(self, items: list[dict[str, Any]]) -> None:
         turns = self.read([*items, items[1]]).turns

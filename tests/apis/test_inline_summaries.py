@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.api import History
 from abridge.apis.chat.history import ChatHistory
-from abridge.apis.inline_summaries import is_tagged, strip_content, strip_text
+from abridge.apis.history import History, is_tagged, strip_content, strip_text
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.memory.policy import HistoryPolicy, HistoryRewriter

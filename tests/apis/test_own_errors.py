@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.openai import error_body
-from abridge.apis.own_errors import (
+from abridge.apis.errors import (
     UPSTREAM_FAILED,
     kept_headers,
     rewrite_error_body,
     whole_error,
 )
+from abridge.apis.openai import error_body
 from abridge.apis.shapes import DropCount
 
 RAW = "I thought of odd numbers"

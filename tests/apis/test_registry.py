@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks, find_api
 from abridge.apis.responses.api import RESPONSES
+from abridge.attribution import ATTRIBUTING_WRITERS
+from abridge.config.upstreams import UpstreamSettings
+from abridge.providers.profile import ApiName
+from abridge.sidecar.check.probe import API_NAMES, REQUEST_BODIES
+from abridge.summarizers.model.endpoint import MODEL_APIS
+
+
+def test_every_api_is_named_wherever_one_has_to_be() -> None:
+    """A new one fails here until all of them name it."""
+    of_clients, of_upstreams = {api.name for api in APIS}, UPSTREAM_APIS.keys()
+    choices = get_args(UpstreamSettings.model_fields["api"].annotation)
+    assert set(get_args(ApiName)) == of_upstreams
+    assert set(choices) == {"same", "auto", *of_upstreams}
+    assert REQUEST_BODIES.keys() == API_NAMES.keys() == of_upstreams
+    assert ATTRIBUTING_WRITERS.keys() == MODEL_APIS.keys() == of_clients
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.api import History
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.display import Envelope
+from abridge.apis.history import History
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.memory.originals import Original

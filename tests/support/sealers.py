@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from abridge.apis.api import History
+from abridge.apis.history import History
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.events import ProviderState, ReasoningDelta
 from abridge.memory.client_envelopes import Sealer

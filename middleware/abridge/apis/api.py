@@ -1,4 +1,4 @@
-"""The interface of an API: the columns of its row, and what readers, writers and histories do.
+"""The interface of an API: the columns of its row, and what readers and writers do.
 
 The row of an API that clients speak is an `Api`, of one that upstreams speak an `UpstreamApi`; they
 are in `apis/<name>/api.py`, and `apis/registry.py` lists them.
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
-from abridge.apis.display import Display, OpenEnvelope
+from abridge.apis.display import Display
+from abridge.apis.history import History
 from abridge.apis.shapes import Shape
-from abridge.core.conversation import Json, RecordedTurn, Turn
+from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.model_request import ModelRequest, Tool, TranslatedRequest
 from abridge.providers.learned import Observation
@@ -95,63 +96,6 @@ class Writer(Protocol):
     @property
     def final_response(self) -> Json | None:
         """The finished response as the client saw it, on an API that stores responses."""
-
-
-Placement: TypeAlias = Literal["unchanged", "moved", "dropped"]
-"""Result of placing a turn's reasoning for upstream, which may read it elsewhere than in the field
-where the client has it.
-"""
-
-
-class History(Protocol):
-    """A request's turns, and the ways to change what of them reaches upstream."""
-
-    turns: list[Turn]
-
-    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
-        """Take out of a turn what Abridge put into it.
-
-        `is_our_summary` recognizes a summary by its text. Return the number of things taken out,
-        and True if reasoning is left that is the model's own.
-        """
-
-    def strip_attribution(self, turn: Turn) -> int:
-        """Take the attribution out of a turn's calls; return how many fields that were.
-
-        Attribution says nothing about the state of the turn's reasoning.
-        """
-
-    def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
-        """Replace each envelope in a turn by what `open_envelope` returns for it.
-
-        Return True if that was anything. No envelope of Abridge's is left, whichever turn it is in.
-        """
-
-    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
-        """Return the texts that stand in the places of reasoning, alone and joined."""
-
-    def reasoning_states(self, turn: Turn) -> set[str]:
-        """Return the opaque state in a turn's reasoning and, on Responses, the ids of its items:
-        all by which a client says whose reasoning it returned."""
-
-    def restore(self, turn: Turn, original: list[Json]) -> None:
-        """Give a turn the reasoning that upstream sent with it, and no other."""
-
-    def drop_reasoning(self, turn: Turn) -> bool:
-        """Remove all reasoning from a turn, inline and opaque included; return True if there was
-        any.
-        """
-
-    def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
-        """Put a turn's reasoning where the profile reads it, if anywhere."""
-
-    def next_place(self) -> bytes | None:
-        """Return what an envelope in the answer is bound to, from what the request ends with; None
-        on an API where envelopes are bound to their own answer."""
-
-    def body(self, *, is_sent: bool = True) -> Json:
-        """Return the request's body in its present state. If it is sent to upstream as it is, and
-        not translated, it is without what upstream would refuse with this history."""
 
 
 ReasoningWish: TypeAlias = Literal["summarized", "omitted", "off"]

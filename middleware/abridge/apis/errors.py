@@ -1,9 +1,18 @@
-"""The errors of an answer on any API, and the translation of an upstream's error body."""
+"""The errors of an answer on any API: translated, or told in Abridge's own words."""
 
 from __future__ import annotations
 
-from abridge.apis.api import Api, UpstreamApi
-from abridge.apis.json import dumps, parse_object
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from abridge.apis.api import Api, UpstreamApi, WriteError
+from abridge.apis.credentials import Header
+from abridge.apis.json import as_object, dumps, parse_object, string
+from abridge.apis.shapes import DROPPED, DropCount, either, fields
+from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 
 CONNECTION_LOST = ErrorDetail(
@@ -60,3 +69,111 @@ def _without_list(body: bytes) -> bytes:
     """Return the only entry of a list: Google wraps the errors of some streams in one."""
     stripped = body.strip()
     return stripped[1:-1] if stripped[:1] == b"[" and stripped[-1:] == b"]" else body
+
+
+# Where reasoning is hidden, an error is told in Abridge's own words, since it may quote anything:
+# the answer that failed, or the text that could not be parsed. Only what identifies it is kept.
+
+UPSTREAM_FAILED = "Upstream reported an error."
+"""Stands for what upstream says of an error within an answer."""
+
+MESSAGES_BY_STATUS: Mapping[int, str] = MappingProxyType(
+    {
+        401: "Upstream did not accept the credential.",
+        402: "Upstream asks for payment.",
+        403: "Upstream does not permit this request.",
+        404: "Upstream does not have what was requested.",
+        405: "Upstream does not have this endpoint.",
+        408: "Upstream did not get the request in time.",
+        413: "The request is too large for upstream.",
+        429: "Upstream got too many requests, or a quota is used up.",
+        503: "Upstream is unavailable or overloaded.",
+        504: "Upstream did not answer in time.",
+        529: "Upstream is unavailable or overloaded.",
+    }
+)
+
+REJECTED, FAILED = "Upstream rejected the request.", "Upstream failed to answer."
+"""For any other status below 500, and for any other."""
+
+ERROR_TYPES = frozenset(
+    {
+        *("invalid_request_error", "authentication_error", "permission_error", "not_found_error"),
+        *("rate_limit_error", "insufficient_quota", "requests", "tokens", "server_error"),
+        *("api_error", "overloaded_error", "timeout_error", "billing_error", "request_too_large"),
+    }
+)
+"""Types of errors that OpenAI's APIs, Anthropic's and those like them use."""
+
+TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
+    {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+)
+
+KEPT_HEADERS = re.compile(
+    rb"retry-after(-ms)?|x-should-retry|(x-|anthropic-)?ratelimit-.*|(x-)?request-id|allow|date"
+    rb"|access-control-.*|vary",
+    re.IGNORECASE,
+)
+"""Headers of an error response that say when to retry, who asked, and who may read it."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,64}")
+
+
+def message(value: Any, _: DropCount) -> Any:
+    """The shape of an error's message."""
+    return value if value is None else UPSTREAM_FAILED
+
+
+def identifier(value: Any, drops: DropCount) -> Any:
+    """The shape of what identifies an error: its type, its code, the field at fault."""
+    if value is None or isinstance(value, int):
+        return value
+    return _identifier(value) or drops.drop(value)
+
+
+ERROR = either(
+    message,
+    fields({"message": message, "type": identifier, "param": identifier, "code": identifier}),
+)
+"""The shape of an error within an answer."""
+
+
+def whole_error(error: Any, drops: DropCount) -> Json | None:
+    """The shape of an error with all the fields that OpenAI's have."""
+    if not error:
+        return None
+    given = {"type": None, "param": None, "code": None, **as_object(error)}
+    rebuilt = {name: identifier(given[name], drops) for name in ("type", "param", "code")}
+    known = {name: None if value is DROPPED else value for name, value in rebuilt.items()}
+    return {"message": UPSTREAM_FAILED, **known, "type": known["type"] or "server_error"}
+
+
+def without_message(error: ErrorDetail) -> ErrorDetail:
+    """Return an error that a reader has read, without upstream's words."""
+    return replace(error, message=UPSTREAM_FAILED)
+
+
+def rewrite_error_body(status: int, body: bytes, write_error: WriteError) -> Json:
+    """Return the error body for one of upstream's."""
+    error = as_object((parse_object(body) or {}).get("error"))
+    is_client_error = status < 500
+    code, kind = error.get("code"), string(error.get("type"))
+    if kind not in ERROR_TYPES:
+        other = "invalid_request_error" if is_client_error else "server_error"
+        kind = TYPES_BY_STATUS.get(status, other)
+    return write_error(
+        MESSAGES_BY_STATUS.get(status, REJECTED if is_client_error else FAILED),
+        kind=kind,
+        param=_identifier(error.get("param")),
+        code=_identifier(str(code) if isinstance(code, int) else code),
+        status=status,
+    )
+
+
+def kept_headers(headers: Iterable[Header]) -> list[Header]:
+    """Return the headers of an error response that are passed on."""
+    return [header for header in headers if KEPT_HEADERS.fullmatch(header[0])]
+
+
+def _identifier(value: object) -> str | None:
+    return value if isinstance(value, str) and _IDENTIFIER.fullmatch(value) else None

@@ -1,4 +1,5 @@
-"""Formats that both of OpenAI's APIs share: errors, ids, log probabilities, content, schemas."""
+"""What both of OpenAI's APIs share: errors, ids, log probabilities, contents, and what only one of
+them nests."""
 
 from __future__ import annotations
 
@@ -8,14 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from abridge.apis.api import ApiError
-from abridge.apis.fields import require_object
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.params import invalid_value_error, iter_objects, require_object
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.core.model_request import (
     MessagePart,
     OutputFormat,
     TextPart,
+    Tool,
+    ToolChoice,
     Unsupported,
     unsupported_part,
 )
@@ -159,7 +162,46 @@ def write_content(
     return content
 
 
-# The schema of a structured output
+# What one API nests and the other has flat
+
+Spelling: TypeAlias = Callable[[str, Json], Json]
+"""Returns an object of a type with these fields: `nested` or `flat`."""
+
+CHOICE_MODES = ("none", "auto", "required")
+
+
+def nested(kind: str, fields: Json) -> Json:
+    """As Chat Completions: the fields in an object under the name of the type."""
+    return {"type": kind, kind: fields}
+
+
+def flat(kind: str, fields: Json) -> Json:
+    """As Responses: the fields beside the type."""
+    return {"type": kind, **fields}
+
+
+def _read_fields(entry: Json, kind: str, param: str, spell: Spelling) -> tuple[Json, str]:
+    """Return the object with the fields of an entry of some type, and its name."""
+    if spell is flat:
+        return entry, param
+    return require_object(entry.get(kind), f"{param}.{kind}"), f"{param}.{kind}"
+
+
+def read_output_format(value: Any, param: str, spell: Spelling) -> OutputFormat | None:
+    if value is None:
+        return None
+    kind = require_object(value, param).get("type")
+    if kind == "json_schema":
+        return read_schema(*_read_fields(value, kind, param, spell))
+    if kind not in ("text", "json_object"):
+        raise invalid_value_error(kind, f"{param}.type")
+    return OutputFormat() if kind == "json_object" else None
+
+
+def write_output_format(format_: OutputFormat, spell: Spelling) -> Json:
+    if format_.schema is None:
+        return {"type": "json_object"}
+    return spell("json_schema", write_schema(format_))
 
 
 def read_schema(source: Json, param: str) -> OutputFormat:
@@ -179,3 +221,41 @@ def write_schema(format_: OutputFormat) -> Json:
     if format_.strict is not None:
         written["strict"] = format_.strict
     return written
+
+
+def read_tool_choice(
+    body: Json, read_names: Callable[[Json, str], Iterable[str]], spell: Spelling
+) -> ToolChoice | None:
+    """Read a tool choice. `read_names` returns the names of the tools that an entry names."""
+    choice = body.get("tool_choice")
+    if choice is None or choice in CHOICE_MODES:
+        return ToolChoice(choice) if choice else None
+    entry = require_object(choice, "tool_choice")
+    if entry.get("type") != "allowed_tools":
+        return ToolChoice("required", tuple(read_names(entry, "tool_choice")))
+    allowed, param = _read_fields(entry, "allowed_tools", "tool_choice", spell)
+    mode, tools = allowed.get("mode"), iter_objects(allowed.get("tools"), f"{param}.tools")
+    if mode not in CHOICE_MODES[1:]:
+        raise invalid_value_error(mode, f"{param}.mode")
+    return ToolChoice(mode, tuple(name for tool, at in tools for name in read_names(tool, at)))
+
+
+def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool], spell: Spelling) -> str | Json:
+    """Write a tool choice; `tools` are those offered, by name."""
+    if not choice.names:
+        return choice.mode
+    named = [spell(_kind_of(tools.get(name)), {"name": name}) for name in choice.names]
+    if choice.mode == "required" and len(named) == 1:
+        return named[0]
+    return spell("allowed_tools", {"mode": choice.mode, "tools": named})
+
+
+def _kind_of(tool: Tool | None) -> str:
+    is_custom = tool is not None and tool.kind == "custom" and tool.parameters is None
+    return "custom" if is_custom else "function"
+
+
+def write_custom_tool(tool: Tool, spell: Spelling) -> Json:
+    description = {"description": tool.description} if tool.description else {}
+    format_ = {"format": spell("grammar", tool.grammar)} if tool.grammar else {}
+    return spell("custom", {"name": tool.name, **description, **format_})

@@ -1,20 +1,90 @@
-"""The plain parameters of a request, under neutral names.
+"""Read and write the parameters of a request.
 
-Each API has a table of the parameters it knows: the neutral name and its own key, `a.b` for one
-within an object.
+The first part reads single fields, and tells the client which is missing or has the wrong type: the
+errors are RequestErrors, and `param` is the client's name of a field. The second has the plain
+parameters, under neutral names. Each API has a table of those it knows: the neutral name and its
+own key, `a.b` for one within an object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.json import as_object
+from abridge.apis.json import as_object, dumps
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, Unsupported
+from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.errors import RequestError
+
+# Fields
+
+_TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+
+
+def require_object(value: Any, param: str) -> Json:
+    return value if isinstance(value, dict) else _raise_invalid(value, param, dict)
+
+
+def require_list(value: Any, param: str) -> list[Any]:
+    return value if isinstance(value, list) else _raise_invalid(value, param, list)
+
+
+def require_string(value: Any, param: str) -> str:
+    return value if isinstance(value, str) else _raise_invalid(value, param, str)
+
+
+def read_string(body: Json, key: str, prefix: str = "") -> str | None:
+    """Return a string field, None if it is missing or empty. `prefix` is the path of `body`."""
+    value = body.get(key)
+    return None if value is None else require_string(value, f"{prefix}{key}") or None
+
+
+def read_arguments(value: Any) -> str:
+    """Return a call's arguments as JSON text; some clients send the object itself."""
+    return value if isinstance(value, str) else "" if value is None else dumps(value).decode()
+
+
+def iter_objects(value: Any, param: str, *, dotted: bool = False) -> Iterator[tuple[Json, str]]:
+    """Yield the objects in a list, each with its name; nothing if there is no list.
+
+    The name is spelled `input[0]` as OpenAI does or, if `dotted`, `messages.0` as Anthropic does.
+    """
+    for index, entry in enumerate([] if value is None else require_list(value, param)):
+        name = f"{param}.{index}" if dotted else f"{param}[{index}]"
+        yield require_object(entry, name), name
+
+
+def read_flag(body: Json, key: str, prefix: str = "") -> bool:
+    """Read a boolean; null and absent are false. `prefix` is the path of `body`."""
+    value = body.get(key)
+    return (
+        value
+        if isinstance(value, bool)
+        else bool(value is not None and _raise_invalid(value, f"{prefix}{key}", bool))
+    )
+
+
+def invalid_value_error(value: Any, param: str) -> RequestError:
+    return RequestError(f"Invalid value: {value!r:.80}.", param=param, code="invalid_value")
+
+
+def _raise_invalid(value: Any, param: str, expected: type) -> Any:
+    if value is None:
+        raise RequestError(
+            f"Missing required parameter: '{param}'.",
+            param=param,
+            code="missing_required_parameter",
+        )
+    raise RequestError(
+        f"Invalid type for '{param}': expected {_TYPE_NAMES[expected]}.",
+        param=param,
+        code="invalid_type",
+    )
+
+
+# Plain parameters
 
 
 @dataclass(slots=True, frozen=True)
@@ -120,24 +190,20 @@ def read_extra(body: Json, known: Collection[str]) -> Json:
     return {key: value for key, value in body.items() if key not in known and value is not None}
 
 
-def write_params(request: ModelRequest, fields: Mapping[str, str], body: Json) -> list[Unsupported]:
-    """Write the parameters that an API has a key for; return the others as unsupported.
+def write_params(
+    request: ModelRequest, fields: Mapping[str, str], body: Json, translated: TranslatedRequest
+) -> None:
+    """Write the parameters that an API has a key for.
 
     An empty key means that the parameter has no effect in this API.
     """
-    unsupported = []
     for name, value in request.params.items():
-        if name in fields:
-            if fields[name]:
-                set_nested(body, fields[name], value)
-        else:
-            param = request.param_names.get(name, name)
-            unsupported.append(
-                Unsupported(
-                    param, f"{param} is unknown to this model's API.", PARAMS[name].essential
-                )
-            )
-    return unsupported
+        if name not in fields:
+            param = request.param(name)
+            message = f"{param} is unknown to this model's API."
+            translated.leave_out(param, message, essential=PARAMS[name].essential)
+        elif fields[name]:
+            set_nested(body, fields[name], value)
 
 
 def write_extra(request: ModelRequest, body: Json) -> None:

@@ -1,9 +1,10 @@
-"""The summary that a request asks for: `reasoning.summary`, alike on all APIs.
+"""The summary that a request asks for: `reasoning.summary`, alike on all APIs, and its language.
 
 On Responses it is a field of the API (openai-openapi, `Reasoning.summary`; `generate_summary` is
 its old name). On the others it is an extension of Abridge's, which upstream never gets; Messages
 has a word of its own beside it (`apis/messages/reasoning.py`). `reasoning.summary_language` is such
-an extension on all.
+an extension on all. Where neither it nor the settings name a language, the last message of the
+user's tells it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from abridge.apis.json import as_object, string
 from abridge.core.conversation import Json
 from abridge.core.language import parse_language
 from abridge.core.styles import STYLES, SummaryStyle
@@ -130,3 +132,38 @@ def _native(style: Any) -> Any:
 
 def _format_list(values: Sequence[str]) -> str:
     return ", ".join(repr(value) for value in values)
+
+
+# The last message of the user's, alike in the shapes of all APIs: a text, or a list of messages or
+# items whose content is a text or a list of parts
+
+EDGE_PARTS = 8
+"""How many parts at the beginning of a message, and at its end, are read. What a user asks comes
+before or after what is attached."""
+
+
+def last_user_text(body: Json, field: str) -> str:
+    """Return the text of the last message of the user's in `field`, empty if there is none.
+
+    Outputs of tools are not the user's, whatever their role. Of a message in many parts only the
+    first and the last ones are read.
+    """
+    conversation = body.get(field)
+    if isinstance(conversation, str):
+        return conversation
+    messages = map(as_object, reversed(conversation if isinstance(conversation, list) else []))
+    texts = (_text_of(message.get("content")) for message in messages if _is_users(message))
+    return next(filter(None, texts), "")
+
+
+def _is_users(message: Json) -> bool:
+    return message.get("role") == "user"
+
+
+def _text_of(content: Any) -> str:
+    if not isinstance(content, list):
+        return string(content)
+    edges = (
+        content if len(content) <= 2 * EDGE_PARTS else content[:EDGE_PARTS] + content[-EDGE_PARTS:]
+    )
+    return "\n".join(filter(None, (string(as_object(part).get("text")) for part in edges)))

@@ -1,14 +1,18 @@
-"""The endpoints by which servers count the tokens of a request, before a model answers it."""
+"""Count the tokens of a request before a model answers it: by an endpoint of upstream's, else by an
+estimate.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.json import parse_object
+from abridge.apis.json import as_object, dumps, objects, parse_object, string
 from abridge.core.conversation import Json
+from abridge.core.segmenter import text_size
 from abridge.providers.profile import ApiName, TokenCounterName
 
 
@@ -64,3 +68,74 @@ TOKEN_COUNTERS: Mapping[TokenCounterName, TokenCounter] = MappingProxyType(
     }
 )
 """By the names that profiles have for them."""
+
+
+# An estimate of the input tokens of a Messages request, where nothing at hand counts them.
+#
+# The rule, which docs/messages.md repeats: a token for four characters of text, for 1.6 Chinese,
+# Japanese or Korean ones, and for three of JSON (tools, and the input of their calls); 1,600 for an
+# image; of a document in base64 one for 32 characters, and 1,500 at least; 4 for each message and
+# each tool. Thinking of earlier turns counts nothing: most models' templates leave it out.
+
+CHARS_PER_TOKEN = 4
+
+JSON_CHARS_PER_TOKEN = 3
+
+TOKENS_PER_IMAGE = 1600
+"""What an image takes at most, unless the model sees it in high resolution (docs.anthropic.com:
+build-with-claude/vision)."""
+
+BASE64_CHARS_PER_TOKEN = 32
+
+TOKENS_PER_PAGE = 1500
+"""What a page of a PDF takes at least (docs.anthropic.com: build-with-claude/pdf-support)."""
+
+FRAME_TOKENS = 4
+"""What the template writes around a message or a tool."""
+
+MAX_LEVELS = 8
+"""Levels of blocks within blocks that are looked at: a tool's result has two."""
+
+
+def estimate_tokens(request: Json) -> int:
+    """Return the number of input tokens that a request may have."""
+    tokens = _content_tokens(request.get("system"))
+    for message in objects(request.get("messages")):
+        tokens += FRAME_TOKENS + _content_tokens(message.get("content"))
+    for tool in objects(request.get("tools")):
+        tokens += FRAME_TOKENS + _json_tokens(tool)
+    return ceil(tokens)
+
+
+def _content_tokens(content: Any, levels: int = MAX_LEVELS) -> float:
+    """Return the tokens of a string, or of a list of blocks."""
+    if isinstance(content, str):
+        return text_size(content) / CHARS_PER_TOKEN
+    return sum(_block_tokens(block, levels - 1) for block in objects(content)) if levels else 0
+
+
+def _block_tokens(block: Json, levels: int) -> float:
+    kind = block.get("type")
+    if kind == "text":
+        return _content_tokens(block.get("text"))
+    if kind == "image":
+        return TOKENS_PER_IMAGE
+    if kind == "document":
+        return _document_tokens(as_object(block.get("source")), levels)
+    if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+        return _json_tokens([block.get("name"), block.get("input")])
+    if kind in ("thinking", "redacted_thinking"):
+        return 0
+    return _content_tokens(block.get("content"), levels)  # the results of tools
+
+
+def _document_tokens(source: Json, levels: int) -> float:
+    if source.get("type") == "text":
+        return _content_tokens(source.get("data"))
+    if source.get("type") == "content":
+        return _content_tokens(source.get("content"), levels)
+    return max(TOKENS_PER_PAGE, len(string(source.get("data"))) / BASE64_CHARS_PER_TOKEN)
+
+
+def _json_tokens(value: Any) -> float:
+    return text_size(dumps(value).decode()) / JSON_CHARS_PER_TOKEN

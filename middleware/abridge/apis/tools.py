@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from abridge.apis.json import loads_exact, parse_object
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     FilePart,
     ImagePart,
+    MessagePart,
     ModelRequest,
     TextPart,
     Tool,
@@ -25,7 +26,6 @@ from abridge.core.model_request import (
     ToolChoice,
     ToolOutputPart,
     TranslatedRequest,
-    Unsupported,
 )
 from abridge.providers.profile import Profile
 
@@ -85,31 +85,46 @@ def _short_digest(text: str) -> str:
     return blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
 
 
-def select_tools(request: ModelRequest) -> tuple[list[Tool], list[Unsupported]]:
-    """Return the tools that any upstream can be offered; hosted tools are unsupported."""
-    choice = request.tool_choice or ToolChoice("auto")
+NamedTools: TypeAlias = Literal["some", "required", "one"]
+"""Which tools a choice can name, in an API: some of those offered, whether or not one of them must
+be called; some, of which one must be; or only the one that must be."""
+
+
+def choose_tools(
+    request: ModelRequest,
+    translated: TranslatedRequest,
+    named: NamedTools,
+    *,
+    as_functions: bool,
+) -> tuple[list[Tool], ToolChoice | None]:
+    """Return the tools to offer, none of which is hosted, and the choice among them.
+
+    If only some may be called, and a choice cannot name those, the others are not offered.
+    """
     tools = [tool for tool in request.tools if tool.kind != "hosted"]
-    unsupported = []
     for tool in request.tools:
         if tool.kind == "hosted":
-            dispensable = tool.name.startswith(DISPENSABLE_PREFIX) and tool.name not in choice.names
-            dispensable = choice.mode == "none" or (dispensable and bool(tools))
             message = f"This model's API cannot run the tool {tool.name!r:.80}."
-            unsupported.append(Unsupported(tool.param, message, essential=not dispensable))
-    return tools, unsupported
+            is_essential = not _is_dispensable(tool, request.tool_choice, tools)
+            translated.leave_out(tool.param, message, essential=is_essential)
+    choice = request.tool_choice
+    if choice is not None and choice.names and not _can_name(choice, named):
+        tools = [tool for tool in tools if tool.name in choice.names]
+        choice = ToolChoice(choice.mode)
+    offered = list(map(as_function, tools)) if as_functions else tools
+    translated.tools = {tool.name: tool for tool in offered}
+    return offered, choice
 
 
-def narrow_choice(
-    choice: ToolChoice | None, tools: list[Tool]
-) -> tuple[ToolChoice | None, list[Tool]]:
-    """Return the same choice for an API in which a choice can name one tool at most.
+def _is_dispensable(tool: Tool, choice: ToolChoice | None, others: list[Tool]) -> bool:
+    choice = choice or ToolChoice("auto")
+    is_helper = tool.name.startswith(DISPENSABLE_PREFIX) and tool.name not in choice.names
+    return choice.mode == "none" or (is_helper and bool(others))
 
-    If only some of several tools may be called, the others are not offered.
-    """
-    if choice is None or not choice.names or (choice.mode == "required" and len(choice.names) == 1):
-        return choice, tools
-    allowed = frozenset(choice.names)
-    return ToolChoice(choice.mode), [tool for tool in tools if tool.name in allowed]
+
+def _can_name(choice: ToolChoice, named: NamedTools) -> bool:
+    is_required = choice.mode == "required"
+    return named == "some" or (is_required and (named == "required" or len(choice.names) == 1))
 
 
 def write_tools(
@@ -118,18 +133,16 @@ def write_tools(
     translated: TranslatedRequest,
     write_tool: Callable[[Tool], Json],
     write_choice: Callable[[ToolChoice, Mapping[str, Tool]], str | Json],
+    *,
+    as_functions: bool = False,
 ) -> None:
-    """Write the tools into a body, and the choice if there are any."""
-    tools, unsupported = select_tools(request)
-    choice = request.tool_choice
-    if "allowed_tools" not in profile.supports:
-        choice, tools = narrow_choice(choice, tools)
-    translated.unsupported += unsupported
-    translated.tools = by_name = {tool.name: tool for tool in tools}
+    """Write the tools into the body of an API of OpenAI's, and the choice if there are any."""
+    named: NamedTools = "some" if "allowed_tools" in profile.supports else "one"
+    tools, choice = choose_tools(request, translated, named, as_functions=as_functions)
     if tools:
-        translated.body["tools"] = [write_tool(tool) for tool in tools]
+        translated.body["tools"] = list(map(write_tool, tools))
         if choice is not None:
-            translated.body["tool_choice"] = write_choice(choice, by_name)
+            translated.body["tool_choice"] = write_choice(choice, translated.tools)
 
 
 # Tools as functions
@@ -257,6 +270,20 @@ def _parse_arguments(arguments: str) -> Json | None:
 
 
 # Outputs of tools
+
+
+def split_output(
+    parts: Iterable[MessagePart],
+) -> tuple[tuple[TextPart | ImagePart | FilePart, ...], list[MessagePart]]:
+    """Split what a tool returned into what it may return, and what no API takes from tools."""
+    output, others = list[TextPart | ImagePart | FilePart](), list[MessagePart]()
+    for part in parts:
+        if isinstance(part, TextPart | ImagePart | FilePart):
+            output.append(part)
+        else:
+            others.append(part)
+    return tuple(output), others
+
 
 FAILED_NOTE = "The tool failed:"
 """Begins the output of a tool that failed, in APIs that have no field for that."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from pydantic import PrivateAttr, ValidationError, model_validator
 
 from abridge.apis.display import Exposure
-from abridge.apis.effort_limits import EffortLimits
+from abridge.apis.effort import EffortLimits
 from abridge.apis.model_names import ModelRenames
 from abridge.config.review import EXTRACT_UNREVIEWED, ReviewSettings
 from abridge.config.setting_types import Table, explain_error, note_places

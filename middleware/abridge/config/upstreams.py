@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from abridge.apis.defaults import Effort, RequestDefaults, Verbosity
-from abridge.apis.effort_limits import LEAST_BUDGET, EffortLimits
+from abridge.apis.effort import LEAST_BUDGET, Effort, EffortLimits, RequestDefaults, Verbosity
 from abridge.apis.model_names import ModelRenames
 from abridge.config.setting_types import (
     TOKENS,

@@ -185,6 +185,10 @@ class ModelRequest:
     extra: Json = field(default_factory=dict)
     """Keys unknown to Abridge, which are passed on as they are."""
 
+    def param(self, name: str, default: str = "") -> str:
+        """Return the client's name of a parameter."""
+        return self.param_names.get(name, default or name)
+
 
 @dataclass(slots=True, frozen=True)
 class Unsupported:
@@ -209,6 +213,10 @@ class TranslatedRequest:
     """The tools offered, by the name that upstream uses; needed to translate the calls in the
     answer.
     """
+
+    def leave_out(self, param: str, message: str, *, essential: bool = False) -> None:
+        """Report that this API cannot express something."""
+        self.unsupported.append(Unsupported(param, message, essential))
 
 
 def normalized(messages: Iterable[Message]) -> list[Message]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from starlette.types import Scope
 
-from abridge.apis.api import History
 from abridge.apis.display import Display, Envelope, damaged_error
+from abridge.apis.history import History
 from abridge.config.exposure import reasons_in_summaries
 from abridge.config.settings import Route
 from abridge.core.conversation import Json, PrefixDigest, RecordedTurn
@@ -130,7 +130,7 @@ class TurnMemory:
             read_history, profile, may_have_envelopes, is_clients=True
         )
         changes = await self.work.run(rewriter.restore_nothing, shared)
-        return RewrittenHistory(changes, rewriter.history.body(is_sent=False))
+        return RewrittenHistory(changes, rewriter.history.body())
 
     def track_summaries(self, *, copied: bool, native: bool = False) -> SummaryTracker:
         """Create a tracker for the answer. `copied`: its summary is copied from the reasoning;
@@ -218,7 +218,7 @@ class TurnMemory:
     ) -> RewrittenHistory:
         changes = rewriter.restore(originals)
         written = changes.changed or self.translated
-        return RewrittenHistory(changes, rewriter.history.body() if written else None)
+        return RewrittenHistory(changes, rewriter.history.sent_body() if written else None)
 
     def _open_envelopes(self, rewriter: HistoryRewriter) -> None:
         sealer = self.sealer

@@ -15,7 +15,7 @@ from functools import partial
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
-from abridge.apis.effort_limits import LoweredEffort
+from abridge.apis.effort import LoweredEffort
 from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import ROUTE, Route, Settings

@@ -11,8 +11,7 @@ import logging
 
 from starlette.types import Message, Scope, Send
 
-from abridge.apis.object_fields import EVERYTHING
-from abridge.apis.object_references import find_object_references, may_name_objects
+from abridge.apis.object_references import EVERYTHING, find_object_references, may_name_objects
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError, UpstreamUnavailable
 from abridge.http.asgi import get_header

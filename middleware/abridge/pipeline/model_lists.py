@@ -14,8 +14,7 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.credentials import Header, move_key
-from abridge.apis.gemini.api import GEMINI
-from abridge.apis.gemini.models import as_openais
+from abridge.apis.gemini.api import GEMINI, as_openais
 from abridge.apis.json import objects, string
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import MODELS_PATH, model_in_path

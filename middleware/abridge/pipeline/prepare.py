@@ -9,7 +9,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi
 from abridge.apis.display import DAMAGED_CODE
-from abridge.apis.effort_limits import LoweredEffort
+from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps, string
 from abridge.apis.opaque_state import may_have_state
 from abridge.config.settings import Settings

@@ -17,17 +17,22 @@ from typing import TypeAlias
 
 from starlette.types import Scope
 
-from abridge.apis.api import History, RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.display import ENVELOPE_PREFIX
-from abridge.apis.effort_limits import NOTHING_LOWERED, LoweredEffort
+from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
+from abridge.apis.history import History
 from abridge.apis.json import contains
-from abridge.apis.object_fields import EVERYTHING
-from abridge.apis.object_references import ObjectReference, find_object_references, may_name_objects
+from abridge.apis.object_references import (
+    EVERYTHING,
+    ObjectReference,
+    find_object_references,
+    may_name_objects,
+)
 from abridge.apis.opaque_state import has_opaque_state
 from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
+from abridge.apis.summary_request import last_user_text
 from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
-from abridge.apis.user_text import last_user_text
 from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.tables import LimitSettings
@@ -257,7 +262,7 @@ async def _drop_reasoning(
     )
     return replace(
         draft,
-        body=history.body(is_sent=is_sent),
+        body=history.sent_body() if is_sent else history.body(),
         changed=True,
         history_changes=(*draft.history_changes, changes),
     )

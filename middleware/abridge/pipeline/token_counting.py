@@ -15,9 +15,8 @@ from starlette.types import ASGIApp, Message, Scope, Send
 
 from abridge.apis.credentials import Header
 from abridge.apis.json import dumps, parse_object
-from abridge.apis.messages.token_estimate import estimate_tokens
 from abridge.apis.registry import UPSTREAM_APIS
-from abridge.apis.token_counters import TOKEN_COUNTERS, TokenCounter
+from abridge.apis.token_counters import TOKEN_COUNTERS, TokenCounter, estimate_tokens
 from abridge.config.exposure import hides_raw
 from abridge.core.conversation import Json
 from abridge.errors import EndpointMissing, UpstreamBroken

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
-from abridge.apis.fields import invalid_value_error
 from abridge.apis.json import objects, string
+from abridge.apis.params import invalid_value_error
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from abridge.apis.api import RequestEcho
-from abridge.apis.fields import require_list
 from abridge.apis.json import loads_exact, objects, packed, string
 from abridge.apis.object_references import loaded_id
 from abridge.apis.openai import is_minted
+from abridge.apis.params import require_list
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.errors import RequestError

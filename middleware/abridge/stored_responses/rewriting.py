@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
+from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE, kept_headers, rewrite_error_body
 from abridge.apis.json import dumps, loads_exact, parse_object
 from abridge.apis.openai import error_body
-from abridge.apis.own_errors import kept_headers, rewrite_error_body
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.errors import UpstreamBroken

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from abridge.apis.chat.chunks import MAX_CHOICES
 from abridge.apis.chat.reasoning import split_parts
 from abridge.apis.chat.shapes import ChoiceTexts
-from abridge.apis.own_errors import UPSTREAM_FAILED
+from abridge.apis.errors import UPSTREAM_FAILED
 from abridge.core.events import ErrorDetail, ResponseEnded
 from abridge.providers.catalog import PROFILES
 from abridge.stages.hidden_thinking import ThinkingFilter, visible_text

@@ -60,7 +60,7 @@ def slowly(message: dict[str, Any], profile: Profile) -> tuple[Any, ...]:
     names = dict.fromkeys(["_is_bare", "is_plain"], lambda _: False)
     with (
         patch.multiple("abridge.apis.chat.history", **names),
-        patch("abridge.apis.chat.replay.is_plain", names["is_plain"]),
+        patch("abridge.apis.chat.messages.is_plain", names["is_plain"]),
     ):
         return changed(message, profile)
 

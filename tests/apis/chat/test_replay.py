@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.chat.replay import add_reasoning, move_reasoning
+from abridge.apis.chat.messages import add_reasoning, move_reasoning
 from abridge.apis.chat.request import read_request
 from abridge.core.model_request import ReasoningPart, TextPart
 from abridge.providers.catalog import PROFILES

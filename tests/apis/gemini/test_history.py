@@ -5,11 +5,9 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-import pytest
-
 from abridge.apis.gemini.history import GeminiHistory, record_turn
 from abridge.apis.gemini.reasoning import NO_SIGNATURE
-from abridge.core.conversation import PrefixDigest, ToolCall, Turn
+from abridge.core.conversation import Turn
 from tests.apis.gemini.scripts import function_call, signed, text, thought
 
 Json = dict[str, Any]
@@ -38,38 +36,15 @@ def parts_of(read: GeminiHistory) -> list[Json]:
 
 
 class TestTurns:
-    def test_each_speaker_and_each_result_has_a_turn(self) -> None:
-        read, turn = history(ANSWER)
-        assert [(each.role, each.text, each.answers_call) for each in read.turns] == [
-            ("system", "Be brief.", ""),
-            ("user", "Hi", ""),
-            ("assistant", "I look.", ""),
-            ("tool", '{"output":"7"}', "fc_1"),
-        ]
-        assert turn.calls == (ToolCall("fc_1", "look", '{"a":1}'),)
-        assert read.reasoning_texts(turn) == ("Hm.",)
-        assert turn.has_opaque_state
-
     def test_a_placeholder_is_no_signature(self) -> None:
-        _, turn = history(SENT)
+        (_, signed_turn), (_, turn) = history(ANSWER), history(SENT)
+        assert signed_turn.has_opaque_state
         assert not turn.has_opaque_state
-
-    def test_a_turn_is_the_same_with_and_without_its_thinking(self) -> None:
-        digests = []
-        for parts in (ANSWER, SENT):
-            prefix = PrefixDigest()
-            prefix.add(history(parts)[1])
-            digests.append(prefix.digest())
-        assert digests[0] == digests[1]
 
     def test_a_recorded_answer_is_found_as_the_turn_that_comes_back(self) -> None:
         (recorded,) = record_turn(ANSWER, ((0, 0),))
         assert recorded.turn.encode_identity() == history(SENT)[1].encode_identity()
         assert recorded.turn.encode_canonical() == history(SENT)[1].encode_canonical()
-
-    @pytest.mark.parametrize("contents", [None, "text", [None, 7], [{"role": "model", "parts": 7}]])
-    def test_odd_contents_are_not_fatal(self, contents: Any) -> None:
-        assert GeminiHistory({"contents": contents}).body() == {"contents": contents}
 
 
 class TestRestoring:
@@ -110,8 +85,3 @@ class TestRestoring:
         read.body()["contents"].append({"role": "user", "parts": [text("And?")]})
         assert read.drop_reasoning(turn)
         assert parts_of(read) == [text("I look."), function_call("fc_1", a=1)]
-
-    def test_our_summaries_are_taken_out(self) -> None:
-        read, turn = history([thought("Ours."), *ANSWER])
-        assert read.strip(turn, lambda words: words == "Ours.") == (1, True)
-        assert parts_of(read) == ANSWER

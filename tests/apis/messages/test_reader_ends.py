@@ -12,7 +12,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Exposure
 from abridge.apis.endings import UNFINISHED
-from abridge.apis.errors import SECOND_ANSWER, STRAY_ARGUMENTS
+from abridge.apis.errors import SECOND_ANSWER
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from tests.apis.messages.scripts import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.messages.token_estimate import estimate_tokens
+from abridge.apis.token_counters import estimate_tokens
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 

@@ -12,7 +12,7 @@ from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display, Envelope
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.messages.calls import client_call_id, unwrap_invalid, upstream_call_id
+from abridge.apis.messages.tools import client_call_id, unwrap_invalid, upstream_call_id
 from abridge.core.events import (
     ContentDelta,
     ErrorDetail,

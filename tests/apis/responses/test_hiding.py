@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from abridge.apis.own_errors import UPSTREAM_FAILED
+from abridge.apis.errors import UPSTREAM_FAILED
 from abridge.apis.responses import hiding
 from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
 from abridge.apis.shapes import DropCount

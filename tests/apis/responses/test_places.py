@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from abridge.apis.places import place_after_call
-from abridge.apis.responses.history import ResponsesHistory
-from abridge.apis.responses.places import places_in_output
+from abridge.apis.responses.history import ResponsesHistory, places_in_output
 from tests.support.streams import message_item, reasoning_item
 
 Json = dict[str, Any]

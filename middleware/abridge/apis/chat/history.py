@@ -6,14 +6,13 @@ An answer's message is recorded as a turn, too, to remember its reasoning by.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from abridge.apis.api import Placement
-from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.chat.chunks import STATE_FIELD
+from abridge.apis.chat.messages import move_reasoning
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -30,11 +29,10 @@ from abridge.apis.chat.reasoning import (
     trusts_summaries,
     without_thinking_chunks,
 )
-from abridge.apis.chat.replay import move_reasoning
 from abridge.apis.chat.shapes import split_thinking
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
+from abridge.apis.history import History, IsOurSummary, Placement, strip_content
 from abridge.apis.hosted_calls import HOSTED_CALLS
-from abridge.apis.inline_summaries import strip_content
 from abridge.apis.json import dumps, objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
@@ -57,21 +55,20 @@ PLACE_BYTES = 16
 """Length of what an envelope is bound to, in bytes."""
 
 
-class ChatHistory:
-    """See the protocol `History`. Each message is a turn."""
+class ChatHistory(History):
+    """See `History`. Each message is a turn."""
 
     def __init__(self, body: Json) -> None:
-        self._body = body
+        super().__init__(body)
         self.turns = [read_turn(message) for message in objects(body.get("messages"))]
 
-    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+    def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         message = turn.items[0]
         if _is_bare(message):
             return 0, False
         removed = sum(message.pop(name, None) is not None for name in ABRIDGE_FIELDS)
-        removed += _strip_summaries(message, is_our_summary)
-        if isinstance(copies := message.get(LITELLM_COPIES), dict):
-            removed += _strip_summaries(copies, is_our_summary)
+        for fields in _with_copies(message):
+            removed += _strip_summaries(fields, is_our_summary)
         content, inline = message.get("content"), False
         if not is_plain(content):
             rest, inline = _strip_content(content, is_our_summary)
@@ -99,8 +96,8 @@ class ChatHistory:
         place = message_place(turn) if turn.role == "assistant" else None
         envelopes = [open_envelope(blob, f"{param}.{path}", place, "") for path, blob in blobs]
         found = next(filter(None, envelopes), None)
-        for name in REASONING_FIELDS if LITELLM_COPIES in message else ():
-            _object(message[LITELLM_COPIES]).pop(name, None)
+        for fields in _with_copies(message)[1:]:
+            _pop_all(fields, REASONING_FIELDS)
         self.restore(turn, found.reasoning if found is not None else [extract_state(message)])
         return found is not None
 
@@ -115,13 +112,12 @@ class ChatHistory:
     def reasoning_states(self, turn: Turn) -> set[str]:
         return set(find_states(_collect_original(turn.items[0])))
 
-    def strip_attribution(self, turn: Turn) -> int:
-        return sum(map(strip_attribution, objects(turn.items[0].get("tool_calls"))))
+    def calls(self, turn: Turn) -> list[Json]:
+        return objects(turn.items[0].get("tool_calls"))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         message, turn.is_plain = turn.items[0], False
-        for name in REASONING_FIELDS:
-            message.pop(name, None)
+        _pop_all(message, REASONING_FIELDS)
         for fields in original:
             content = _rejoin_content(turn, fields["content"]) if "content" in fields else None
             message.update({key: fields[key] for key in fields if key not in ANSWER_FIELDS})
@@ -131,13 +127,8 @@ class ChatHistory:
 
     def drop_reasoning(self, turn: Turn) -> bool:
         message, content = turn.items[0], turn.items[0].get("content")
-        sources = [message, *filter(None, [_object(message.get(LITELLM_COPIES))])]
-        removed = [
-            name for removed in sources for name in REASONING_FIELDS if removed.pop(name, None)
-        ]
-        removed += [
-            STATE_FIELD for removed in list_state_holders(message) if removed.pop(STATE_FIELD, None)
-        ]
+        removed = sum(_pop_all(fields, REASONING_FIELDS) for fields in _with_copies(message))
+        removed += sum(_pop_all(holder, [STATE_FIELD]) for holder in list_state_holders(message))
         rest = without_content_reasoning(content)
         if rest != content:
             message["content"] = rest or None
@@ -149,12 +140,6 @@ class ChatHistory:
         if _is_bare(turn.items[0]) and not profile.returns.required_even_empty:
             return "unchanged"
         return "moved" if move_reasoning(turn.items[0], profile) else "unchanged"
-
-    def next_place(self) -> None:
-        return None
-
-    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002 -- Messages needs it
-        return self._body
 
     @cached_property
     def _message_indexes(self) -> dict[int, int]:
@@ -168,11 +153,18 @@ def _is_bare(message: Json) -> bool:
     return _NAMES.isdisjoint(message) and is_plain(message.get("content"))
 
 
-def _object(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
+def _with_copies(message: Json) -> list[Json]:
+    """Return the objects that may hold fields of reasoning: the message, LiteLLM's copy of them."""
+    copies = message.get(LITELLM_COPIES)
+    return [message, copies] if isinstance(copies, dict) else [message]
 
 
-def _strip_summaries(message: Json, is_our_summary: Callable[[str], bool]) -> int:
+def _pop_all(fields: Json, names: Iterable[str]) -> int:
+    """Remove fields; return how many of them said something."""
+    return sum(bool(fields.pop(name, None)) for name in names)
+
+
+def _strip_summaries(message: Json, is_our_summary: IsOurSummary) -> int:
     """Remove Abridge's summaries from the fields of reasoning; return how many."""
     removed = 0
     for name in TEXT_FIELDS:
@@ -218,13 +210,13 @@ def _restore_call_state(message: Json, original: Json) -> None:
             call[STATE_FIELD] = stateful.popleft()[STATE_FIELD]
 
 
-def _holds_summary(entry: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _holds_summary(entry: Any, is_our_summary: IsOurSummary) -> bool:
     return isinstance(entry, dict) and any(
         is_our_summary(string(entry.get(key))) for key in ENTRY_TEXT_KEYS
     )
 
 
-def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple[Any, bool]:
+def _strip_content(content: Any, is_our_summary: IsOurSummary) -> tuple[Any, bool]:
     """Remove a summary of Abridge's that a client put inline or into a thinking chunk.
 
     Returns the content, and true if it holds inline reasoning that is not Abridge's.
@@ -236,7 +228,7 @@ def _strip_content(content: Any, is_our_summary: Callable[[str], bool]) -> tuple
     return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
 
 
-def _is_summary_chunk(chunk: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _is_summary_chunk(chunk: Any, is_our_summary: IsOurSummary) -> bool:
     return (
         isinstance(chunk, dict)
         and chunk.get("type") == "thinking"
@@ -260,9 +252,9 @@ def take_blobs(message: Json) -> list[tuple[str, str]]:
     """
     if _is_bare(message):
         return []
-    taken, copies = _take_from_lists(message), message.get(LITELLM_COPIES)
-    if isinstance(copies, dict):
-        taken += [(f"{LITELLM_COPIES}.{path}", blob) for path, blob in _take_from_lists(copies)]
+    taken = _take_from_lists(message)
+    for fields in _with_copies(message)[1:]:
+        taken += [(f"{LITELLM_COPIES}.{path}", blob) for path, blob in _take_from_lists(fields)]
     return taken
 
 

@@ -8,33 +8,26 @@ from types import MappingProxyType
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import MessageWriter, read_messages
 from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
-from abridge.apis.fields import (
-    invalid_value_error,
-    read_flag,
-    read_string,
-    require_object,
-    require_string,
-)
 from abridge.apis.json import as_object
-from abridge.apis.openai import read_schema, write_schema
+from abridge.apis.openai import nested, read_output_format, write_output_format
 from abridge.apis.params import (
     model_body,
     read_extra,
+    read_flag,
     read_params,
+    read_string,
+    require_string,
     set_nested,
     write_extra,
     write_params,
 )
-from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation
-from abridge.apis.shapes import fields
+from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields
 from abridge.apis.summary_request import OWN_KEYS, native_style
-from abridge.apis.tools import as_function, write_tools
+from abridge.apis.tools import write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     ModelRequest,
-    OutputFormat,
     TranslatedRequest,
-    Unsupported,
     unknown_parts,
 )
 from abridge.providers.profile import Profile
@@ -127,7 +120,7 @@ def read_request(body: Json) -> ModelRequest:
         messages=list(read_messages(body)),
         tools=list(read_tools(body)),
         tool_choice=read_tool_choice(body),
-        output_format=_read_output_format(body),
+        output_format=read_output_format(body.get("response_format"), "response_format", nested),
         effort=read_string(body, "reasoning_effort")
         or read_string(reasoning, "effort", "reasoning."),
         native_style=native_style(body),
@@ -145,34 +138,21 @@ def read_request(body: Json) -> ModelRequest:
     return request
 
 
-def _read_output_format(body: Json) -> OutputFormat | None:
-    value = body.get("response_format")
-    if value is None:
-        return None
-    kind = require_object(value, "response_format").get("type")
-    if kind == "json_schema":
-        param = "response_format.json_schema"
-        return read_schema(require_object(value.get("json_schema"), param), param)
-    if kind not in ("text", "json_object"):
-        raise invalid_value_error(kind, "response_format.type")
-    return OutputFormat() if kind == "json_object" else None
-
-
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
     """Write a body. A stream always asks for usage, even if the client did not."""
     profile = options.profile
     translated = TranslatedRequest(model_body(request), unknown_parts(request.messages))
-    messages = MessageWriter(profile)
+    messages = MessageWriter(profile, translated.unsupported)
     messages.write(request.messages)
     translated.body["messages"] = messages.messages
-    translated.unsupported += messages.unsupported
-    if "custom_tools" not in profile.supports:
-        request.tools = [as_function(tool) for tool in request.tools]
-    write_tools(request, profile, translated, write_tool, write_tool_choice)
+    as_functions = "custom_tools" not in profile.supports
+    write_tools(
+        request, profile, translated, write_tool, write_tool_choice, as_functions=as_functions
+    )
     if request.output_format is not None:
-        translated.body["response_format"] = _write_output_format(request.output_format)
-    translated.unsupported += _write_effort(request, profile, translated.body)
-    translated.unsupported += _write_params(request, profile, translated)
+        translated.body["response_format"] = write_output_format(request.output_format, nested)
+    _write_effort(request, profile, translated)
+    _write_params(request, profile, translated)
     if request.stream:
         translated.body["stream"] = True
         translated.body["stream_options"] = {"include_usage": True}
@@ -189,9 +169,7 @@ def ask_for_usage(body: Json) -> bool:
     return True
 
 
-def _write_params(
-    request: ModelRequest, profile: Profile, translated: TranslatedRequest
-) -> list[Unsupported]:
+def _write_params(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
     fields = {**PARAM_FIELDS, "max_tokens": profile.max_tokens_field}
     absent = set(profile.lacks.get("chat", ()))
     if not profile.cache_marks:
@@ -201,29 +179,21 @@ def _write_params(
     if not translated.tools:
         fields["parallel_tool_calls"] = ""
     known = {name: key for name, key in fields.items() if name not in absent}
-    unsupported = write_params(request, known, translated.body)
+    write_params(request, known, translated.body, translated)
     if "top_logprobs" in translated.body:
         set_nested(translated.body, "logprobs", value=True)
-    return unsupported
 
 
-def _write_effort(request: ModelRequest, profile: Profile, body: Json) -> list[Unsupported]:
+def _write_effort(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
     """Write how much the model is to think: the budget where the provider takes one, else the
     effort."""
     if request.declines_reasoning:
-        body.update(profile.thinking_off)
-        return []
+        translated.body.update(profile.thinking_off)
+        return
     fields = {} if request.budget is None else profile.budget_fields(request.budget)
     if not fields and request.effort is not None:
         fields = profile.thinking_fields(request.effort)
-    body.update(fields)
-    if fields or request.effort is None:
-        return []
-    message = "This model's API cannot be told how much to think."
-    return [Unsupported(request.param_names.get("effort", "effort"), message, essential=False)]
-
-
-def _write_output_format(format_: OutputFormat) -> Json:
-    if format_.schema is None:
-        return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": write_schema(format_)}
+    translated.body.update(fields)
+    if not fields and request.effort is not None:
+        message = "This model's API cannot be told how much to think."
+        translated.leave_out(request.param("effort"), message)

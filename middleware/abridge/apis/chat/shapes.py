@@ -26,9 +26,9 @@ from abridge.apis.chat.reasoning import (
     split_parts,
 )
 from abridge.apis.delta_patterns import Accepts
+from abridge.apis.errors import whole_error
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS
-from abridge.apis.own_errors import whole_error
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile

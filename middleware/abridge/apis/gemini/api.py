@@ -11,6 +11,8 @@ from abridge.apis.gemini.errors import read_error
 from abridge.apis.gemini.history import GeminiHistory
 from abridge.apis.gemini.reader import GeminiReader
 from abridge.apis.gemini.request import write_request
+from abridge.apis.json import objects, string
+from abridge.core.conversation import Json
 
 GEMINI = UpstreamApi(
     name="gemini",
@@ -23,3 +25,32 @@ GEMINI = UpstreamApi(
     key_header="x-goog-api-key",
     requires_reasoning=True,
 )
+
+
+# Its lists of models
+
+MODELS_PREFIX = "models/"
+"""Begins the names of models in a list; in a request they may be without it."""
+
+
+def as_openais(body: Json) -> Json:
+    """Return a list of models, or one model, in OpenAI's shape; anything else as it is.
+
+    Gemini has `{"models": [{"name": "models/…", "displayName"}]}` (ai.google.dev: api/models).
+    Servers that send `data` as well, as llama.cpp's does, have OpenAI's shape already.
+    """
+    if isinstance(body.get("models"), list) and "data" not in body:
+        return {"object": "list", "data": [_as_openais(model) for model in objects(body["models"])]}
+    is_model = string(body.get("name")).startswith(MODELS_PREFIX) and "id" not in body
+    return _as_openais(body) if is_model else body
+
+
+def _as_openais(model: Json) -> Json:
+    title = string(model.get("displayName"))
+    return {
+        "id": string(model.get("name")).removeprefix(MODELS_PREFIX),
+        "object": "model",
+        "created": 0,
+        "owned_by": "",
+        **({"display_name": title} if title else {}),
+    }

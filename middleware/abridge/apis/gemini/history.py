@@ -9,11 +9,9 @@ then the user's own parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from abridge.apis.api import Placement
-from abridge.apis.display import OpenEnvelope
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import (
     call_of,
@@ -24,84 +22,59 @@ from abridge.apis.gemini.reasoning import (
     signature_of,
     thought_text,
 )
+from abridge.apis.history import IsOurSummary, PieceHistory
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
-from abridge.providers.profile import Profile
 
 WITH_IDS = ("functionCall", "functionResponse")
 """The kinds of parts that have the id of a call."""
 
 
-class GeminiHistory:
-    """See `History`."""
+class GeminiHistory(PieceHistory):
+    """See `PieceHistory`. The items of the model's turn are the parts of its content themselves."""
+
+    is_reasoning = staticmethod(is_thought)
+    raw_text = staticmethod(thought_text)
 
     def __init__(self, body: Json) -> None:
-        self._body = body
+        super().__init__(body)
         instruction = as_object(body.get("systemInstruction"))
         self.turns = [Turn("system", _read_text(objects(instruction.get("parts"))))]
         for content in objects(body.get("contents")):
             self.turns += _read_turns(content)
 
-    def strip(self, turn: Turn, is_summary: Callable[[str], bool]) -> tuple[int, bool]:
-        parts = objects(turn.items[0].get("parts"))
-        remaining = [part for part in parts if not is_summary(thought_text(part))]
-        if len(remaining) < len(parts):
-            turn.items[0]["parts"] = remaining
-        return len(parts) - len(remaining), any(thought_text(part).strip() for part in remaining)
-
-    # No client speaks this API, so there is neither an attribution nor an envelope.
-
-    def strip_attribution(self, _turn: Turn) -> int:
-        return 0
-
-    def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> bool:
-        return False
-
-    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
-        parts = objects(turn.items[0].get("parts"))
-        texts = [text for text in map(thought_text, parts) if text]
-        return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
+    def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
+        remaining = [part for part in turn.items if not is_our_summary(thought_text(part))]
+        removed, turn.items[:] = len(turn.items) - len(remaining), remaining
+        return removed, any(map(str.strip, self.raw_texts(remaining)))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
-        return set(filter(None, map(signature_of, objects(turn.items[0].get("parts")))))
+        return set(filter(None, map(signature_of, turn.items)))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Put the original in the place of the parts, or, if the answer was edited since, its
         thoughts before them. Its signatures go to the calls that they were made for."""
-        content = turn.items[0]
-        parts = list(map(_without_made_id, _answer(objects(content.get("parts")))))
-        signed = _sign_calls(filter(is_call, parts), filter(is_call, original))
-        if _is_same_answer(original, parts):
-            calls = iter(signed)
-            content["parts"] = [next(calls) if is_call(part) else part for part in original]
-            return
-        calls = iter(signed)
-        answer = (next(calls) if is_call(part) else part for part in parts)
-        content["parts"] = [*filter(is_thought, original), *answer]
+        parts = list(map(_without_made_id, self.without_reasoning(turn.items)))
+        calls = iter(_sign_calls(filter(is_call, parts), filter(is_call, original)))
+        is_same = _model_turn(original).encode_canonical() == _model_turn(parts).encode_canonical()
+        restored = original if is_same else [*filter(is_thought, original), *parts]
+        turn.items[:] = [next(calls) if is_call(part) else part for part in restored]
 
     def drop_reasoning(self, turn: Turn) -> bool:
         """See `History`. Calls that were signed must not be without a signature in the current
         turn."""
-        content = turn.items[0] if turn.items else {}
-        parts = objects(content.get("parts"))
-        remaining = [_unsigned(part) for part in _answer(parts)]
-        if remaining == parts:
+        was_signed = any(map(signature_of, filter(is_call, turn.items)))
+        remaining = [_unsigned(part) for part in self.without_reasoning(turn.items)]
+        if remaining == turn.items:
             return False
-        content["parts"] = remaining
-        was_signed = any(map(signature_of, filter(is_call, parts)))
-        contents = objects(self._body.get("contents"))
-        if was_signed and any(step is content for step in current_steps(contents)):
-            mark_unsigned(content)
+        turn.items[:] = remaining
+        steps = current_steps(objects(self._body.get("contents")))
+        for step in steps if was_signed else ():
+            if step.get("parts") is turn.items:
+                mark_unsigned(step)
         return True
 
-    def place_reasoning(self, _turn: Turn, _profile: Profile) -> Placement:
-        """Return "unchanged": there is only one place."""
-        return "unchanged"
-
-    def next_place(self) -> None:
-        return None
-
-    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002 -- Messages needs it
+    def body(self) -> Json:
         for content in objects(self._body.get("contents")):
             parts = objects(content.get("parts"))
             if any(map(_has_made_id, parts)):
@@ -121,7 +94,7 @@ def record_turn(
     if not parts:
         return []
     reasons = any(is_thought(part) or signature_of(part) for part in parts)
-    turn = _model_turn({}, _answer(parts))
+    turn = _model_turn(parts)
     if call_ids:
         turn.calls = tuple(map(_with_id, turn.calls, call_ids))
     original = parts if reasons else []
@@ -131,7 +104,7 @@ def record_turn(
 def _read_turns(content: Json) -> Iterator[Turn]:
     parts = objects(content.get("parts"))
     if content.get("role") == "model":
-        yield _model_turn(content, _answer(parts))
+        yield _model_turn(content["parts"] if parts == content.get("parts") else parts)
         return
     results = [part for part in parts if isinstance(part.get("functionResponse"), dict)]
     for part in results:
@@ -144,26 +117,17 @@ def _read_turns(content: Json) -> Iterator[Turn]:
         yield Turn("user", _read_text(parts), items=[content])
 
 
-def _model_turn(content: Json, answer: list[Json]) -> Turn:
-    parts, has_made_ids = objects(content.get("parts")), any(map(_has_made_id, answer))
+def _model_turn(parts: list[Json]) -> Turn:
+    answer = GeminiHistory.without_reasoning(parts)
+    has_made_ids = any(map(_has_made_id, answer))
     return Turn(
         role="assistant",
         text=_read_text([part for part in answer if not is_call(part)]),
         calls=tuple(map(_read_call, filter(is_call, answer))),
         has_opaque_state=any(map(signature_of, parts)),
-        items=[content],
-        former=_model_turn({}, list(map(_without_made_id, answer))) if has_made_ids else None,
+        items=parts,
+        former=_model_turn(list(map(_without_made_id, answer))) if has_made_ids else None,
     )
-
-
-def _answer(parts: list[Json]) -> list[Json]:
-    """Return the parts without thoughts."""
-    return [part for part in parts if not is_thought(part)]
-
-
-def _is_same_answer(original: list[Json], current: list[Json]) -> bool:
-    before, now = _model_turn({}, _answer(original)), _model_turn({}, current)
-    return before.encode_canonical() == now.encode_canonical()
 
 
 def _sign_calls(calls: Iterable[Json], originals: Iterable[Json]) -> list[Json]:

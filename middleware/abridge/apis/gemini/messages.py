@@ -22,14 +22,14 @@ from abridge.core.model_request import (
     ImagePart,
     Message,
     MessagePart,
+    ModelRequest,
     ReasoningPart,
     RefusalPart,
     TextPart,
     ToolCallPart,
     ToolOutputPart,
-    Unsupported,
+    TranslatedRequest,
     normalized,
-    unknown_parts,
     unsupported_part,
 )
 from abridge.providers.gemini import GeminiCapabilities
@@ -51,21 +51,21 @@ class ContentsBuilder:
     the conversation they stand."""
 
     def __init__(
-        self, messages: Sequence[Message], capabilities: GeminiCapabilities, param: str
+        self, request: ModelRequest, capabilities: GeminiCapabilities, translated: TranslatedRequest
     ) -> None:
         self.contents: list[Json] = []
-        self.unsupported: list[Unsupported] = unknown_parts(messages)
+        self._translated = translated
         self._capabilities = capabilities
-        self._param = param
+        self._param = request.param("messages")
         self._instructions: list[str] = []
         self._names: dict[str, str] = {}  # of the functions called, by call id
-        for message in normalized(map(_with_text_state_first, messages)):
+        for message in normalized(map(_with_text_state_first, request.messages)):
             self._add(message)
         if not self.contents and self._instructions:  # Gemini requires a content
             self._append("user", [{"text": "\n\n".join(self._instructions)}])
             self._instructions = []
-        if not self.contents and not self.unsupported:
-            self.unsupported.append(Unsupported(param, NO_MESSAGES, essential=True))
+        if not self.contents and not translated.unsupported:
+            translated.leave_out(self._param, NO_MESSAGES, essential=True)
         if capabilities.needs_signatures:
             for step in current_steps(self.contents):
                 mark_unsigned(step)
@@ -80,7 +80,7 @@ class ContentsBuilder:
             texts = [part.text for part in message.parts if isinstance(part, TextPart)]
             self._instructions += filter(str.strip, texts)
             others = [part for part in message.parts if not isinstance(part, TextPart)]
-            self.unsupported += map(unsupported_part, others)
+            self._translated.unsupported += map(unsupported_part, others)
         elif message.role == "assistant":
             self._append("model", list(self._write_answer(message.parts)))
         else:
@@ -113,7 +113,7 @@ class ContentsBuilder:
                 yield {"text": part.text, "thought": True}
             elif not is_own and (part.text.strip() or part.state):
                 param = part.param or self._param
-                self.unsupported.append(Unsupported(param, FOREIGN_REASONING, essential=False))
+                self._translated.leave_out(param, FOREIGN_REASONING)
 
     def _write_call(self, call: ToolCallPart) -> Json:
         self._names[call.id] = call.name
@@ -129,7 +129,7 @@ class ContentsBuilder:
         elif isinstance(part, ImagePart | FilePart | AudioPart):
             medium = _write_medium(part)
             if medium is None:
-                self.unsupported.append(unsupported_part(part))
+                self._translated.unsupported.append(unsupported_part(part))
             else:
                 yield medium
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason, reason_of_parts
-from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, without_message
 from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.gemini.history import record_turn
@@ -28,7 +28,6 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.own_errors import without_message
 from abridge.apis.shapes import name
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json, RecordedTurn

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from abridge.apis.json import as_object, objects, string
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, Unsupported
+from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.gemini import LEVELS, GeminiCapabilities
 
 BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
@@ -37,34 +37,35 @@ _STATE = re.compile(rf"{re.escape(STATE_PREFIX)}(\d{{1,6}}|{OF_TEXT})\.(.+)", re
 
 
 def write_thinking(
-    request: ModelRequest, capabilities: GeminiCapabilities
-) -> tuple[Json, list[Unsupported]]:
+    request: ModelRequest, capabilities: GeminiCapabilities, translated: TranslatedRequest
+) -> Json:
     """Write `thinkingConfig`. Whatever thinks is asked for its thoughts, which cost nothing more;
     what is shown of them is decided elsewhere."""
-    effort, param = request.effort, request.param_names.get("effort", "reasoning_effort")
+    effort, param = request.effort, request.param("effort", "reasoning_effort")
     if capabilities.thinking == "none":
-        is_lost = effort not in (None, "none")
-        return {}, [Unsupported(param, NO_THINKING, essential=False)] if is_lost else []
+        if effort not in (None, "none"):
+            translated.leave_out(param, NO_THINKING)
+        return {}
     if effort == "none" or request.declines_reasoning:
-        return _turn_off(capabilities, param)
+        return _turn_off(capabilities, param, translated)
     if request.budget is not None and capabilities.thinking == "budget":
-        return {"includeThoughts": True, "thinkingBudget": _known_budget(request.budget)}, []
+        return {"includeThoughts": True, "thinkingBudget": _known_budget(request.budget)}
     level = _known_level(effort)
     if level is None:
-        return {"includeThoughts": True}, []
-    return {"includeThoughts": True, **_write_level(level, capabilities)}, []
+        return {"includeThoughts": True}
+    return {"includeThoughts": True, **_write_level(level, capabilities)}
 
 
-def _turn_off(capabilities: GeminiCapabilities, param: str) -> tuple[Json, list[Unsupported]]:
+def _turn_off(capabilities: GeminiCapabilities, param: str, translated: TranslatedRequest) -> Json:
     if capabilities.thinking == "budget" and capabilities.least_budget == 0:
-        return {"thinkingBudget": 0}, []
-    unsupported = [Unsupported(param, THINKING_ALWAYS_ON, essential=False)]
+        return {"thinkingBudget": 0}
+    translated.leave_out(param, THINKING_ALWAYS_ON)
     least = (
         {"thinkingBudget": capabilities.least_budget}
         if capabilities.thinking == "budget"
         else {"thinkingLevel": capabilities.levels[0]}
     )
-    return {"includeThoughts": True, **least}, unsupported
+    return {"includeThoughts": True, **least}
 
 
 def _known_budget(budget: int) -> int:

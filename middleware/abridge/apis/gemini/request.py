@@ -5,10 +5,15 @@ from __future__ import annotations
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.gemini.messages import ContentsBuilder
 from abridge.apis.gemini.reasoning import write_thinking
-from abridge.apis.gemini.tools import ToolOffer
+from abridge.apis.gemini.tools import write_tools
 from abridge.apis.params import write_params
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, Unsupported
+from abridge.core.model_request import (
+    ModelRequest,
+    OutputFormat,
+    TranslatedRequest,
+    unknown_parts,
+)
 from abridge.errors import RequestError
 from abridge.providers.gemini import find_capabilities
 
@@ -24,7 +29,7 @@ PARAM_FIELDS = {
     "parallel_tool_calls": "",
 }
 """Fields of `generationConfig` by neutral names (ai.google.dev: api/generate-content,
-`GenerationConfig`). `ToolOffer` sees to `parallel_tool_calls`."""
+`GenerationConfig`). `write_tools` sees to `parallel_tool_calls`."""
 
 EXTRA_FIELDS = ("safetySettings", "labels")
 """Gemini's own fields that a client may send: it refuses any field that it does not know. Not
@@ -40,35 +45,29 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
     of the path."""
     if not request.model:
         raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
+    translated = TranslatedRequest({}, unknown_parts(request.messages))
     capabilities = find_capabilities(request.model)
-    messages_param = request.param_names.get("messages", "messages")
-    builder = ContentsBuilder(request.messages, capabilities, messages_param)
-    offer = ToolOffer(request)
-    thinking, unsupported_thinking = write_thinking(request, capabilities)
-    config: Json = {**_write_format(request.output_format)}
-    unsupported_params = write_params(request, PARAM_FIELDS, config)
+    builder = ContentsBuilder(request, capabilities, translated)
+    tools, choice = write_tools(request, translated)
+    thinking = write_thinking(request, capabilities, translated)
+    config: Json = _write_format(request.output_format)
+    write_params(request, PARAM_FIELDS, config, translated)
     if isinstance(stop := config.get("stopSequences"), str):
         config["stopSequences"] = [stop]
     config["thinkingConfig"] = thinking
     body = {
         "systemInstruction": builder.system_instruction,
         "contents": builder.contents,
-        "tools": [{"functionDeclarations": offer.definitions}] if offer.definitions else None,
-        "toolConfig": offer.choice,
+        "tools": [{"functionDeclarations": tools}] if tools else None,
+        "toolConfig": choice,
         "generationConfig": {key: value for key, value in config.items() if value != {}},
         **{key: request.extra.get(key) for key in EXTRA_FIELDS},
     }
-    return TranslatedRequest(
-        {key: value for key, value in body.items() if value or key == "contents"},
-        [
-            *builder.unsupported,
-            *offer.unsupported,
-            *unsupported_thinking,
-            *unsupported_params,
-            *_unsupported_extra(request),
-        ],
-        offer.tools,
-    )
+    translated.body = {key: value for key, value in body.items() if value or key == "contents"}
+    for key in request.extra:
+        if key not in EXTRA_FIELDS:
+            translated.leave_out(key, UNKNOWN_FIELD)
+    return translated
 
 
 def _write_format(requested: OutputFormat | None) -> Json:
@@ -76,11 +75,3 @@ def _write_format(requested: OutputFormat | None) -> Json:
         return {}
     schema = {"responseJsonSchema": requested.schema} if requested.schema is not None else {}
     return {"responseMimeType": "application/json", **schema}
-
-
-def _unsupported_extra(request: ModelRequest) -> list[Unsupported]:
-    return [
-        Unsupported(key, UNKNOWN_FIELD, essential=False)
-        for key in request.extra
-        if key not in EXTRA_FIELDS
-    ]

@@ -17,9 +17,9 @@ from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
 from abridge.apis.errors import CALL_REOPENED
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event
 from abridge.apis.messages.blocks import Block
-from abridge.apis.messages.calls import client_call_id, escape_halves, wrap_invalid
 from abridge.apis.messages.citations import write_citation
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
+from abridge.apis.messages.tools import client_call_id, escape_halves, wrap_invalid
 from abridge.apis.openai import MintId
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText

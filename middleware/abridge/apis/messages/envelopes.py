@@ -10,7 +10,7 @@ from __future__ import annotations
 from io import StringIO
 
 from abridge.apis.display import UNSEALED, Envelope, SealEnvelope
-from abridge.apis.messages.calls import upstream_call_id
+from abridge.apis.messages.tools import upstream_call_id
 from abridge.apis.places import place_after_call
 from abridge.core.conversation import Json
 from abridge.core.events import Event, ProviderState, ReasoningDelta

@@ -1,8 +1,7 @@
 """Read the turns of a Messages request, and change what of them reaches upstream.
 
 A turn of the assistant is reasoning, then text and whatever a server's tools left, and a call ends
-it. So each call is a turn of its own, however a client splits or joins messages. A client of
-another API sends everything the assistant wrote without a break as one message, so in a translated
+it. So each call is a turn of its own, however a client splits or joins messages. In a translated
 request an assistant message is one joined turn.
 
 A user message may be several turns: each tool result, then the user's own content.
@@ -10,22 +9,26 @@ A user message may be several turns: each tool result, then the user's own conte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.api import Placement
-from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, OpenEnvelope, is_envelope
-from abridge.apis.inline_summaries import strip_content
-from abridge.apis.json import objects, string
-from abridge.apis.messages.calls import upstream_call_id
+from abridge.apis.history import (
+    ClientPieceHistory,
+    IsOurSummary,
+    Placement,
+    read_text,
+    strip_content,
+)
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.citations import strip_citations
-from abridge.apis.messages.system_prompt import without_billing
-from abridge.apis.opaque_state import find_states
+from abridge.apis.messages.tools import upstream_call_id
 from abridge.apis.places import PlaceTracker
-from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
+from abridge.core.conversation import Json, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags
 
@@ -36,9 +39,6 @@ STATE_KEYS = {"thinking": "signature", "redacted_thinking": "data"}
 
 TOOL_USE, TOOL_RESULT = "tool_use", "tool_result"
 
-BLOCK_ORDER = {"text": 1, TOOL_USE: 2}
-"""Block order of clients that keep one text and one list of calls per message: reasoning first."""
-
 ABRIDGE_FIELDS = ("summary_error",)
 """Fields that Abridge adds to a block of reasoning."""
 
@@ -47,40 +47,72 @@ CLIENT_NOTES = ("<system-reminder>",)
 Code."""
 
 
-class MessagesHistory:
-    """Read and change the turns of one request. See the protocol `History`.
+def _is_reasoning(block: Json) -> bool:
+    return block.get("type") in REASONING_TYPES
+
+
+class MessagesHistory(ClientPieceHistory):
+    """Read and change the turns of one request. See `ClientPieceHistory`.
 
     The items of an assistant's turn are its blocks, those of any other turn its message.
     """
 
+    order = MappingProxyType({"": 0, "text": 1, TOOL_USE: 2})
+
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
-        self._body = body
-        self._is_translated = is_translated
+        super().__init__(body, is_translated=is_translated)
         self._messages = objects(body.get("messages"))
         self._assistant_turns: dict[int, list[Turn]] = {}  # by the index of their message
-        self.turns = [Turn("system", _read_text(without_billing(body.get("system"))))]
-        read_turns = _read_joined_turn if is_translated else _read_turns
+        self.turns = [Turn("system", read_text(without_billing(body.get("system"))))]
         beside_results = "user" if is_translated else "tool"
         for index, message in enumerate(self._messages):
             content, is_answer = message.get("content"), message.get("role") == "assistant"
             if content and isinstance(content, str):
                 turns = [_text_turn(message, content)]
+            elif is_answer and is_translated:
+                turns = [self.read_joined_turn(_read_blocks(content))]
             elif is_answer:
-                turns = list(read_turns(_read_blocks(content)))
+                turns = list(self.read_turns(_read_blocks(content)))
             else:
                 turns = list(_read_user_turns(message, beside_results))
             if is_answer:
                 self._assistant_turns[index] = turns
             self.turns += turns
 
-    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+    is_reasoning = staticmethod(_is_reasoning)
+
+    @staticmethod
+    def raw_text(piece: Json) -> str:
+        return string(piece.get("thinking")) if piece.get("type") == "thinking" else ""
+
+    @staticmethod
+    def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
+        pending, is_answering = list[Json](), False
+        for block in pieces:
+            is_reasoning = _is_reasoning(block)
+            if is_reasoning and is_answering:
+                yield _assistant_turn(pending)
+                pending, is_answering = [], False
+            pending.append(block)
+            is_answering = not is_reasoning
+            if _is_call(block):
+                yield _assistant_turn(pending)
+                pending, is_answering = [], False
+        if pending:
+            yield _assistant_turn(pending)
+
+    @staticmethod
+    def read_joined_turn(pieces: Sequence[Json]) -> Turn:
+        return _assistant_turn(list(pieces))
+
+    def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         removed, remaining = 0, list[Json]()
         for block in turn.items:
             if _is_reasoning(block):
                 removed += sum(block.pop(name, None) is not None for name in ABRIDGE_FIELDS)
                 if block.get("signature") == UNSEALED_RAW:
                     block["signature"], removed = "", removed + 1
-                if _is_ours(block) or is_our_summary(_thinking_text(block)):
+                if _is_ours(block) or is_our_summary(self.raw_text(block)):
                     removed += 1
                     continue
             removed += strip_citations(block)
@@ -90,11 +122,10 @@ class MessagesHistory:
             removed, remaining = removed + 1, answer
             turn.text = _answer_text(answer)
         turn.items[:] = remaining
-        return removed, any(_thinking_text(block).strip() for block in remaining)
+        return removed, any(map(str.strip, self.raw_texts(remaining)))
 
-    def strip_attribution(self, turn: Turn) -> int:
-        calls = (block for block in turn.items if string(block.get("type")).endswith(TOOL_USE))
-        return sum(map(strip_attribution, calls))
+    def calls(self, turn: Turn) -> Iterable[Json]:
+        return (block for block in turn.items if string(block.get("type")).endswith(TOOL_USE))
 
     def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
         """Replace each block with a blob by the blocks in its envelope, or by nothing: its text is
@@ -110,14 +141,6 @@ class MessagesHistory:
             remaining += [block] if found is None else found
         turn.items[:] = remaining
         return bool(opened)
-
-    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
-        """Return the whole reasoning of a turn, and that of each of its blocks."""
-        texts = [text for text in map(_thinking_text, turn.items) if text]
-        return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
-
-    def reasoning_states(self, turn: Turn) -> set[str]:
-        return set(find_states(list(filter(_is_reasoning, turn.items))))
 
     def _open_content(self, message: Json, open_envelope: OpenEnvelope) -> None:
         """Remove the envelopes from a message in which no reasoning can be."""
@@ -137,17 +160,19 @@ class MessagesHistory:
         found = open_envelope(blob, f"{path}.{key}", place, "")
         return [] if found is None else found.reasoning
 
-    def restore(self, turn: Turn, original: list[Json]) -> None:
-        turn.is_plain = False
-        answer = _without_reasoning(turn.items)
-        in_order = _in_original_order(original, answer) if self._is_translated else None
-        turn.items[:] = in_order or [*filter(_is_reasoning, original), *answer]
-
-    def drop_reasoning(self, turn: Turn) -> bool:
-        remaining = _without_reasoning(turn.items)
-        dropped = len(remaining) < len(turn.items)
-        turn.items[:] = remaining
-        return dropped
+    def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
+        if all(map(_is_reasoning, original)):
+            return None
+        current = _without_reasoning(turn.items)
+        before, now = _assistant_turn(_without_reasoning(original)), _assistant_turn(current)
+        if before.encode_canonical() != now.encode_canonical():
+            return None
+        calls = filter(_is_call, current)
+        return [
+            next(calls) if _is_call(block) else block
+            for block in original
+            if block.get("type") != "text" or string(block.get("text")).strip()
+        ]
 
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
         """Leave out thinking without a signature where that is refused."""
@@ -163,24 +188,24 @@ class MessagesHistory:
         _, place = self._places
         return place
 
-    def body(self, *, is_sent: bool = True) -> Json:
-        """Return the request body, without the messages that have nothing left in them. With a
-        fixed thinking budget, remove `thinking` from a round of calls that began without thinking:
-        this API would refuse it (Anthropic's guide to extended thinking)."""
+    def body(self) -> Json:
+        """Return the request body, without the messages that have nothing left in them."""
         emptied = {index for index in self._assistant_turns if self._write_content(index)}
         if emptied:
             self._body["messages"] = [
                 message for index, message in enumerate(self._messages) if index not in emptied
             ]
-        thinking = self._body.get("thinking")
-        has_fixed_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-        if (
-            is_sent
-            and has_fixed_budget
-            and began_without_thinking(objects(self._body.get("messages")))
-        ):
-            del self._body["thinking"]
         return self._body
+
+    def sent_body(self) -> Json:
+        """Return the same, with a fixed thinking budget without `thinking` in a round of calls that
+        began without thinking: this API would refuse it (Anthropic's guide to extended thinking).
+        """
+        body = self.body()
+        has_fixed_budget = as_object(body.get("thinking")).get("type") == "enabled"
+        if has_fixed_budget and began_without_thinking(objects(body.get("messages"))):
+            del body["thinking"]
+        return body
 
     def _write_content(self, index: int) -> bool:
         """Write the blocks of a message's turns into it; return True if that emptied it."""
@@ -226,28 +251,6 @@ def _track_question(tracker: PlaceTracker, text: str) -> None:
 # Turns
 
 
-def _read_turns(blocks: Sequence[Json]) -> Iterator[Turn]:
-    """Yield the turns that the assistant's blocks make."""
-    pending, is_answering = list[Json](), False
-    for block in blocks:
-        kind = block.get("type")
-        is_reasoning = kind in REASONING_TYPES
-        if is_reasoning and is_answering:
-            yield _assistant_turn(pending)
-            pending, is_answering = [], False
-        pending.append(block)
-        is_answering = not is_reasoning
-        if kind == TOOL_USE:
-            yield _assistant_turn(pending)
-            pending, is_answering = [], False
-    if pending:
-        yield _assistant_turn(pending)
-
-
-def _read_joined_turn(blocks: Sequence[Json]) -> Iterator[Turn]:
-    yield _assistant_turn(list(blocks))
-
-
 def _text_turn(message: Json, text: str) -> Turn:
     """Return the turn of a message that is a text. Tags in the assistant's may hold a summary."""
     role = string(message.get("role"))
@@ -261,7 +264,7 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
     calls = list(filter(_is_call, answer))
     return Turn(
         role="assistant",
-        text=_read_text([block for block in answer if not _is_call(block)] if calls else answer),
+        text=read_text([block for block in answer if not _is_call(block)] if calls else answer),
         calls=tuple(map(_read_call, calls)),
         has_opaque_state=any(map(_has_opaque_state, blocks)),
         items=blocks,
@@ -269,7 +272,7 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
 
 
 def _answer_text(blocks: list[Json]) -> str:
-    return _read_text([block for block in _without_reasoning(blocks) if not _is_call(block)])
+    return read_text([block for block in _without_reasoning(blocks) if not _is_call(block)])
 
 
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
@@ -278,57 +281,16 @@ def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     role, blocks = string(message.get("role")), _without_reasoning(message.get("content"))
     results = list(filter(_is_result, blocks))
     for block in results:
-        output = _read_text(block.get("content"))
+        output = read_text(block.get("content"))
         yield Turn("tool", output, answers_call=_call_id(block), items=[message])
     if len(results) < len(blocks) or not blocks:
         others = [block for block in blocks if not _is_result(block)]
-        yield Turn(beside_results if results else role, _read_text(others), items=[message])
+        yield Turn(beside_results if results else role, read_text(others), items=[message])
 
 
-def record_turns(content: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
-    """Return the turns of an answer, for a client of this API. The reasoning in them may be shown
-    or not.
-
-    `content` has each block with the key of the reasoning item that it is, or None.
-    """
-    keys_by_block = {id(block): key for key, block in content if key is not None}
-    turns, recorded = list(_read_turns([block for _, block in content])), list[RecordedTurn]()
-    for index, turn in enumerate(turns):
-        reasoning = list(filter(_is_reasoning, turn.items))
-        keys = tuple(keys_by_block[id(block)] for block in reasoning if id(block) in keys_by_block)
-        raw = "".join(map(_thinking_text, reasoning))
-        turns_before = tuple(turns[max(index - 1, 0) : index])
-        recorded.append(RecordedTurn(turn, raw, reasoning, keys, turns_before))
-    return recorded
-
-
-def record_joined_turn(content: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
-    """Return the joined turn that an answer's blocks make. If the blocks are in another order than
-    clients can keep, the original holds all of them."""
-    blocks, keys = [block for _, block in content], tuple(key for key, _ in content if key)
-    if not blocks:
-        return []
-    original = list(filter(_is_reasoning, blocks))
-    (turn,) = _read_joined_turn(blocks)
-    raw = "".join(map(_thinking_text, original))
-    order = [BLOCK_ORDER.get(string(block.get("type")), 0) for block in blocks]
-    in_order = not original or order == sorted(order)
-    return [RecordedTurn(turn, raw, original if in_order else blocks, keys)]
-
-
-def _in_original_order(original: list[Json], current: list[Json]) -> list[Json] | None:
-    """Return the content in its original order; None if the answer was edited since."""
-    if all(map(_is_reasoning, original)):
-        return None
-    before, now = _assistant_turn(_without_reasoning(original)), _assistant_turn(current)
-    if before.encode_canonical() != now.encode_canonical():
-        return None
-    calls = filter(_is_call, current)
-    return [
-        next(calls) if _is_call(block) else block
-        for block in original
-        if block.get("type") != "text" or string(block.get("text")).strip()
-    ]
+record_turns, record_joined_turn = MessagesHistory.record_turns, MessagesHistory.record_joined_turn
+"""Of an answer, for clients of this API and of others: its blocks, each with the key of the
+reasoning item that it is, or None. The reasoning in them may be shown or not."""
 
 
 # Blocks
@@ -343,10 +305,6 @@ def _read_blocks(content: Any) -> list[Json]:
 
 def _without_reasoning(content: Any) -> list[Json]:
     return [block for block in _read_blocks(content) if not _is_reasoning(block)]
-
-
-def _is_reasoning(block: Json) -> bool:
-    return block.get("type") in REASONING_TYPES
 
 
 def _is_call(block: Json) -> bool:
@@ -380,25 +338,11 @@ def _is_ours(block: Json) -> bool:
     return says_nothing or block.get("signature") == UNSEALED
 
 
-def _thinking_text(block: Json) -> str:
-    return string(block.get("thinking")) if block.get("type") == "thinking" else ""
-
-
 def _read_call(block: Json) -> ToolCall:
     """Read a call. Its input is an object, or in an answer the JSON as the model wrote it."""
     input_value = block.get("input")
     arguments = input_value if isinstance(input_value, str) else encode_sorted(input_value)
     return ToolCall(_call_id(block), string(block.get("name")), arguments)
-
-
-def _read_text(content: Any) -> str:
-    """Return the text of a content; blocks without text as JSON."""
-    if isinstance(content, str):
-        return content
-    blocks = objects(content)
-    texts = "".join(string(block.get("text")) for block in blocks)
-    others = [encode_sorted(block) for block in blocks if "text" not in block]
-    return "\n".join([texts, *others])
 
 
 def began_without_thinking(messages: Sequence[Json]) -> bool:
@@ -416,3 +360,31 @@ def _is_in_tool_round(message: Json) -> bool:
     """Return whether a message belongs to a round of calls and is not a new user message."""
     blocks = objects(message.get("content"))
     return any(block.get("type") in (TOOL_RESULT, TOOL_USE) for block in blocks)
+
+
+# The system prompt without Claude Code's line for Anthropic's billing. The line differs in every
+# request (`cch=…`). It says nothing to a model, and before everything else it would keep any other
+# upstream from finding the rest of the prompt in its cache (sgl-project/sglang pull 29169,
+# musistudio/claude-code-router pull 1343).
+
+_BILLING_LINE = re.compile(r"x-anthropic-billing-header:[^\n]*\n?")
+
+
+def without_billing(system: Any) -> Any:
+    """Return a system prompt, a text or blocks, without the line at its beginning."""
+    if isinstance(system, str):
+        return system[_billing_end(system) :]
+    if not isinstance(system, list) or not system or not isinstance(system[0], dict):
+        return system
+    first, *rest = system
+    text = string(first.get("text"))
+    end = _billing_end(text)
+    if not end:
+        return system
+    return [{**first, "text": text[end:]}, *rest] if text[end:].strip() else rest
+
+
+def _billing_end(text: str) -> int:
+    """Return where the line ends at the beginning of a text; 0 if there is none."""
+    match = _BILLING_LINE.match(text)
+    return match.end() if match is not None else 0

@@ -1,30 +1,49 @@
 """Read a request's messages, and write those of one for upstream: a system prompt, then user and
 assistant messages in turn.
 
-Each message is a list of content blocks, one for each part (`parts.py`).
+Each message is a list of content blocks, one for each part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from base64 import b64decode
+from binascii import Error as BadBase64
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
-from abridge.apis.fields import invalid_value_error, iter_objects, require_list
-from abridge.apis.json import string
-from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT
-from abridge.apis.messages.parts import read_blocks, write_block
-from abridge.apis.messages.system_prompt import without_billing
-from abridge.apis.tools import ToolNames
+from abridge.apis.json import dumps, string
+from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
+from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT, without_billing
+from abridge.apis.messages.tools import INVALID_ARGUMENTS, unwrap_invalid, upstream_call_id
+from abridge.apis.params import (
+    invalid_value_error,
+    iter_objects,
+    read_string,
+    require_list,
+    require_object,
+    require_string,
+)
+from abridge.apis.tools import ToolNames, parse_arguments, split_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     INSTRUCTION_ROLES,
+    AudioPart,
+    FilePart,
+    ImagePart,
     Message,
     MessagePart,
+    ModelRequest,
     ReasoningPart,
+    RefusalPart,
     Role,
     TextPart,
+    ToolCallPart,
     ToolOutputPart,
+    TranslatedRequest,
+    UnknownPart,
     Unsupported,
     joined_text,
 )
@@ -38,6 +57,22 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 NO_PARTICIPANT_NAMES = "Participants have no names with this upstream."
 
 NO_MESSAGES = "There is nothing in it that this upstream could answer."
+
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+PDF_NAME = "document.pdf"
+"""The name of a PDF without a title, since OpenAI requires one."""
+
+DISPENSABLE_TYPES = frozenset(
+    {
+        *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result"),
+        *("tool_search_tool_result", "advisor_tool_result", "mcp_tool_listing", "fallback"),
+    }
+)
+"""Types of blocks about what Anthropic did itself, which a model can do without in its next
+answer."""
+
+_INVALID_ID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 # Read
@@ -76,27 +111,27 @@ class MessagesBuilder:
 
     def __init__(
         self,
-        messages: Sequence[Message],
+        request: ModelRequest,
         capabilities: ModelCapabilities,
-        param: str,
+        translated: TranslatedRequest,
         *,
-        allow_unsigned: bool = False,
+        allow_unsigned: bool,
     ) -> None:
         self.messages: list[Json] = []
-        self.unsupported: list[Unsupported] = []
+        self._translated = translated
         self._capabilities = capabilities
-        self._param = param
+        self._param = request.param("messages")
         self._allow_unsigned = allow_unsigned
         self._system_texts: list[TextPart] = []
         self._late_instructions: list[TextPart] = []
-        for message in messages:
+        for message in request.messages:
             self._add(message)
         self._end_turn("end")
         if not self.messages and self._system_texts:  # Anthropic requires a message
             self._append("user", [{"type": "text", "text": self._system_text}])
             self._system_texts = []
-        if not self.messages and not self.unsupported:
-            self.unsupported.append(Unsupported(self._param, NO_MESSAGES, essential=True))
+        if not self.messages and not translated.unsupported:
+            translated.leave_out(self._param, NO_MESSAGES, essential=True)
 
     @property
     def system(self) -> str | list[Json]:
@@ -112,7 +147,7 @@ class MessagesBuilder:
     def _add(self, message: Message) -> None:
         if message.name:
             param = f"{message.param}.name" if message.param else self._param
-            self.unsupported.append(Unsupported(param, NO_PARTICIPANT_NAMES, essential=False))
+            self._translated.leave_out(param, NO_PARTICIPANT_NAMES)
         if message.role in INSTRUCTION_ROLES:
             self._add_instructions(message)
             return
@@ -135,7 +170,9 @@ class MessagesBuilder:
         blocks = [
             write_block(part, self._param, allow_unsigned=self._allow_unsigned) for part in allowed
         ]
-        self.unsupported += [block for block in blocks if isinstance(block, Unsupported)]
+        self._translated.unsupported += [
+            block for block in blocks if isinstance(block, Unsupported)
+        ]
         return [block for block in blocks if isinstance(block, dict)]
 
     def _append(self, role: str, blocks: list[Json]) -> None:
@@ -168,3 +205,278 @@ class MessagesBuilder:
 
     def _last_role(self) -> str | None:
         return self.messages[-1]["role"] if self.messages else None
+
+
+# The blocks of a content, read
+
+
+def read_blocks(content: Any, param: str, names: ToolNames) -> list[MessagePart]:
+    """Read a content: a text, or a list of blocks."""
+    if content is None or isinstance(content, str):
+        return [TextPart(content)] if content else []
+    return [
+        part
+        for block, name in iter_objects(content, param, dotted=True)
+        for part in _read_block(block, name, names)
+    ]
+
+
+def _read_block(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
+    kind = require_string(block.get("type"), f"{param}.type")
+    if kind in _BLOCK_READERS:
+        return _BLOCK_READERS[kind](block, param, names)
+    return [UnknownPart(block, param, essential=kind not in DISPENSABLE_TYPES)]
+
+
+def _read_text(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
+    return [TextPart(require_string(block.get("text"), f"{param}.text"), _cache_mark(block))]
+
+
+def _read_thinking(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
+    text = require_string(block.get("thinking"), f"{param}.thinking")
+    signature = read_string(block, "signature", f"{param}.") or ""
+    return [ReasoningPart(text, state=signature, is_signature=bool(signature), param=param)]
+
+
+def _read_redacted_thinking(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
+    return [ReasoningPart(state=require_string(block.get("data"), f"{param}.data"), param=param)]
+
+
+def _read_tool_use(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
+    call_id = upstream_call_id(require_string(block.get("id"), f"{param}.id"))
+    name = names.assign(require_string(block.get("name"), f"{param}.name"))
+    arguments = (
+        {} if block.get("input") is None else require_object(block["input"], f"{param}.input")
+    )
+    return [ToolCallPart(call_id, name, unwrap_invalid(arguments) or dumps(arguments).decode())]
+
+
+def _read_tool_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
+    """Read a tool's result, then the parts of it that no API takes from tools."""
+    call_id = upstream_call_id(require_string(block.get("tool_use_id"), f"{param}.tool_use_id"))
+    output, others = split_output(read_blocks(block.get("content"), f"{param}.content", names))
+    if output and isinstance(output[-1], TextPart) and (mark := _cache_mark(block)):
+        output = (*output[:-1], TextPart(output[-1].text, mark))
+    return [ToolOutputPart(call_id, output, failed=block.get("is_error") is True), *others]
+
+
+def _read_image(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
+    source, source_param = _read_source(block, param)
+    data, url, file_id = _read_address(source, source_param)
+    return [ImagePart(data or url, file_id, param=source_param)]
+
+
+def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
+    """Read a document. One that is text becomes text, which any model can read."""
+    title, context = string(block.get("title")), string(block.get("context"))
+    source, source_param = _read_source(block, param)
+    unread = [] if not _wants_citations(block) else [_uncited(block, param)]
+    match source["type"]:
+        case "text":
+            text = require_string(source.get("data"), f"{source_param}.data")
+            return [*_enclose([TextPart(text)], title, context), *unread]
+        case "content":
+            parts = read_blocks(source.get("content"), f"{source_param}.content", names)
+            return [*_enclose(parts, title, context), *unread]
+    data, url, file_id = _read_address(source, source_param)
+    name = title or (PDF_NAME if data else "")
+    file = FilePart(data, url, file_id, name, param=param)
+    return [*([TextPart(context)] if context else []), file, *unread]
+
+
+def _read_search_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
+    source = require_string(block.get("source"), f"{param}.source")
+    parts = read_blocks(block.get("content"), f"{param}.content", names)
+    unread = [_uncited(block, param)] if _wants_citations(block) else []
+    return [*_enclose(parts, string(block.get("title")), f"Source: {source}"), *unread]
+
+
+def _read_tool_reference(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
+    """Read the finding of a tool that the client offers: it is offered with the others."""
+    name = require_string(block.get("tool_name"), f"{param}.tool_name")
+    return [TextPart(f"Found, and offered from now on: {names.assigned_name(name)}")]
+
+
+def _read_compaction(block: Json, _param: str, _names: ToolNames) -> Iterable[MessagePart]:
+    """Read the summary in the place of earlier messages; null where there is none."""
+    text = string(block.get("content"))
+    return [TextPart(text)] if text else []
+
+
+_BlockReader: TypeAlias = Callable[[Json, str, ToolNames], Iterable[MessagePart]]
+
+_BLOCK_READERS: Mapping[str, _BlockReader] = MappingProxyType(
+    {
+        "text": _read_text,
+        "thinking": _read_thinking,
+        "redacted_thinking": _read_redacted_thinking,
+        "tool_use": _read_tool_use,
+        "tool_result": _read_tool_result,
+        "image": _read_image,
+        "document": _read_document,
+        "search_result": _read_search_result,
+        "tool_reference": _read_tool_reference,
+        "compaction": _read_compaction,
+    }
+)
+"""The blocks that other APIs can express (anthropic-sdk-python, `ContentBlockParam`)."""
+
+
+def _cache_mark(block: Json) -> Json | None:
+    mark = block.get("cache_control")
+    return mark if isinstance(mark, dict) else None
+
+
+def _read_source(block: Json, param: str) -> tuple[Json, str]:
+    """Return a block's source, and its name."""
+    param = f"{param}.source"
+    source = require_object(block.get("source"), param)
+    require_string(source.get("type"), f"{param}.type")
+    return source, param
+
+
+def _read_address(source: Json, param: str) -> tuple[str, str, str]:
+    """Return what a source has of these: data, as a URL, a URL, and the id of a file."""
+    match source["type"]:
+        case "base64":
+            media_type = require_string(source.get("media_type"), f"{param}.media_type")
+            data = require_string(source.get("data"), f"{param}.data")
+            return f"data:{media_type};base64,{data}", "", ""
+        case "url":
+            return "", require_string(source.get("url"), f"{param}.url"), ""
+        case "file":
+            return "", "", require_string(source.get("file_id"), f"{param}.file_id")
+    raise invalid_value_error(source["type"], f"{param}.type")
+
+
+def _enclose(parts: list[MessagePart], title: str, context: str) -> list[MessagePart]:
+    """Say of a document's parts where it begins and ends, as Anthropic recommends for documents
+    within a prompt (platform.claude.com: long context tips)."""
+    head = [f"<document title={dumps(title).decode()}>" if title else "<document>", context]
+    opening = TextPart("\n".join(filter(None, head)) + "\n")
+    return [opening, *parts, TextPart("\n</document>")]
+
+
+def _wants_citations(block: Json) -> bool:
+    citations = block.get("citations")
+    return isinstance(citations, dict) and citations.get("enabled") is True
+
+
+def _uncited(block: Json, param: str) -> UnknownPart:
+    """Return the part for a wish that answers cite a block, which no other API fulfils."""
+    return UnknownPart(block["citations"], f"{param}.citations", essential=False)
+
+
+# Written
+
+
+def write_block(
+    part: MessagePart, param: str, *, allow_unsigned: bool
+) -> Json | Unsupported | None:
+    """Return the content block for a part; None if it holds nothing. `param` is the client's name
+    of the field that the part is in, used if the part has no name of its own. `allow_unsigned`:
+    reasoning without a signature is sent, too."""
+    match part:
+        case TextPart() | RefusalPart():
+            return _write_text(part)
+        case ReasoningPart():
+            return _write_thinking(part, allow_unsigned=allow_unsigned)
+        case ToolCallPart():
+            call_input = parse_arguments(part, INVALID_ARGUMENTS)
+            named = {"id": write_call_id(part.id), "name": part.name}
+            return {"type": "tool_use", **named, "input": call_input}
+        case ImagePart():
+            message = "An image in a form nobody here knows."
+            return _write_image(part) or Unsupported(part.param or param, message, essential=True)
+        case FilePart():
+            message = "A file that is neither PDF nor text."
+            return _write_document(part) or Unsupported(
+                part.param or param, message, essential=True
+            )
+        case ToolOutputPart():
+            return _write_tool_result(part, param)
+        case AudioPart():
+            message = "Audio is not supported by this upstream."
+            return Unsupported(part.param or param, message, essential=True)
+        case UnknownPart():
+            message = part.message or "This upstream knows nothing like it."
+            return Unsupported(part.param, message, part.essential)
+
+
+def write_call_id(call_id: str) -> str:
+    """Return a call's id in the characters Anthropic allows, alike for call and result."""
+    return _INVALID_ID_CHARACTERS.sub("_", call_id)
+
+
+def _write_text(part: TextPart | RefusalPart) -> Json | None:
+    """Write a text. Anthropic refuses a blank one."""
+    if not part.text.strip():
+        return None
+    mark = part.cache_control if isinstance(part, TextPart) else None
+    return {"type": "text", "text": part.text, **({"cache_control": mark} if mark else {})}
+
+
+def _write_thinking(reasoning: ReasoningPart, *, allow_unsigned: bool) -> Json | None:
+    """Write reasoning. Anthropic refuses unsigned thinking, so it is left out unless
+    `allow_unsigned` is set."""
+    if reasoning.state and reasoning.is_signature:
+        return {"type": "thinking", "thinking": reasoning.text, "signature": reasoning.state}
+    if reasoning.state:
+        return {"type": "redacted_thinking", "data": reasoning.state}
+    if allow_unsigned and reasoning.text.strip():
+        return {"type": "thinking", "thinking": reasoning.text, "signature": ""}
+    return None
+
+
+def _write_tool_result(output: ToolOutputPart, param: str) -> Json | Unsupported:
+    content: list[Json] = []
+    for part in output.parts:
+        block = write_block(part, param, allow_unsigned=False)
+        if isinstance(block, Unsupported):
+            return block
+        content += [] if block is None else [block]
+    texts = [block["text"] for block in content if block.keys() == {"type", "text"}]
+    value = texts[0] if len(content) == len(texts) == 1 else content
+    result: Json = {"type": "tool_result", "tool_use_id": write_call_id(output.call_id)}
+    return {**result, **({"content": value} if value else {}), **_error_flag(output)}
+
+
+def _error_flag(output: ToolOutputPart) -> Json:
+    return {"is_error": True} if output.failed else {}
+
+
+def _write_image(image: ImagePart) -> Json | None:
+    if image.file_id:
+        return {"type": "image", "source": {"type": "file", "file_id": image.file_id}}
+    if image.url.lower().startswith(REMOTE):
+        return {"type": "image", "source": {"type": "url", "url": image.url}}
+    kind, data = split_data_url(image.url)
+    kind = "image/jpeg" if kind == "image/jpg" else kind
+    if kind not in IMAGE_TYPES:
+        return None
+    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+
+
+def _write_document(file: FilePart) -> Json | None:
+    source = _document_source(file)
+    title = {"title": file.name} if file.name else {}
+    return None if source is None else {"type": "document", "source": source, **title}
+
+
+def _document_source(file: FilePart) -> Json | None:
+    if file.file_id:
+        return {"type": "file", "file_id": file.file_id}
+    if file.url.lower().startswith(REMOTE):
+        return {"type": "url", "url": file.url}
+    kind, data = split_data_url(file.data)
+    if kind == PDF_TYPE or (not kind and data.startswith(PDF_BASE64_START)):
+        return {"type": "base64", "media_type": PDF_TYPE, "data": data}
+    text = _decode_text(data) if kind.startswith("text/") else None
+    return None if text is None else {"type": "text", "media_type": "text/plain", "data": text}
+
+
+def _decode_text(data: str) -> str | None:
+    try:
+        return b64decode(data, validate=True).decode()
+    except (BadBase64, UnicodeDecodeError):
+        return None

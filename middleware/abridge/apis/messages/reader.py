@@ -23,6 +23,7 @@ from abridge.apis.errors import (
     SECOND_ANSWER,
     TURN_PAUSED,
     UNREADABLE,
+    without_message,
 )
 from abridge.apis.frames import encode_event, parse_frame, with_event_name
 from abridge.apis.json import (
@@ -58,7 +59,6 @@ from abridge.apis.messages.lifecycle import (
     unfold_start,
 )
 from abridge.apis.messages.usage import merge_usage, read_usage
-from abridge.apis.own_errors import without_message
 from abridge.core.answer import STRAY_ARGUMENTS, Part
 from abridge.core.conversation import ItemKey, Json, RecordedTurn
 from abridge.core.events import (

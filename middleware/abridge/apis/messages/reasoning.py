@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from abridge.apis.api import ReasoningWish
-from abridge.apis.fields import read_string, require_object
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.history import began_without_thinking
-from abridge.apis.params import Param, check_value
+from abridge.apis.params import Param, check_value, read_string, require_object
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, Unsupported
+from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities
 from abridge.providers.profile import Profile
 
@@ -84,13 +82,11 @@ def effort_of_budget(budget: int) -> str:
     return next((effort for limit, effort in BUDGET_EFFORTS if budget <= limit), "high")
 
 
-@dataclass(slots=True)
-class ThinkingParams:
+class ThinkingParams(NamedTuple):
     """The thinking parameters of a request."""
 
     config: Json | None = None  # None leaves upstream's own default
     effort: str | None = None
-    unsupported: list[Unsupported] = field(default_factory=list)
 
     @property
     def is_on(self) -> bool:
@@ -102,57 +98,60 @@ def write_thinking(
     request: ModelRequest,
     capabilities: ModelCapabilities,
     max_tokens: int,
+    translated: TranslatedRequest,
     *,
     forced: bool,
-    asks: bool = False,
+    asks: bool,
 ) -> ThinkingParams:
     """Write the thinking parameters. A client that asks for a summary asks for thinking, whether or
     not it says how much; `asks` where the settings do so for it.
 
     Thinking yields to a forced tool: no model thinks before one, and some refuse the combination.
     """
-    effort, param = request.effort, request.param_names.get("effort", "reasoning_effort")
-    if isinstance(
-        client_config := request.extra.get("thinking"), dict
-    ):  # in Anthropic's own format
+    effort, param = request.effort, request.param("effort", "reasoning_effort")
+    client_config = request.extra.get("thinking")  # in Anthropic's own format
+    if isinstance(client_config, dict):
         return ThinkingParams(client_config, _supported_effort(effort, capabilities))
     if effort == "none" or request.declines_reasoning:
-        return _turn_off(capabilities, param)
+        return _turn_off(capabilities, param, translated)
     if effort is None and request.native_style is None:
         params = request.params
         stands_back = forced or _samples(params, capabilities) or _is_begun(request)
         config = None if stands_back or not asks else _asking_config(capabilities, max_tokens)
         return ThinkingParams(config)
     if capabilities.thinking == "none":
-        return ThinkingParams(
-            unsupported=[Unsupported(param, NO_THINKING, essential=False)] if effort else []
-        )
+        if effort:
+            translated.leave_out(param, NO_THINKING)
+        return ThinkingParams()
     if forced:
         return ThinkingParams(effort=_supported_effort(effort, capabilities))
+    if capabilities.thinking == "budget" and max_tokens <= MIN_BUDGET:
+        translated.leave_out(param, NO_BUDGET_ROOM)
+        return ThinkingParams()
     if capabilities.thinking == "budget":
-        return _write_budget(request, max_tokens, param)
+        return ThinkingParams(_write_budget(request, max_tokens))
     return ThinkingParams(
         {"type": "adaptive", "display": "summarized"}, _supported_effort(effort, capabilities)
     )
 
 
-def _turn_off(capabilities: ModelCapabilities, param: str) -> ThinkingParams:
+def _turn_off(
+    capabilities: ModelCapabilities, param: str, translated: TranslatedRequest
+) -> ThinkingParams:
     if capabilities.thinking == "none":
         return ThinkingParams()
     if capabilities.thinking_off:
         return ThinkingParams({"type": capabilities.thinking_off})
-    unsupported = [Unsupported(param, THINKING_ALWAYS_ON, essential=False)]
-    return ThinkingParams({"type": "adaptive", "display": "summarized"}, "low", unsupported)
+    translated.leave_out(param, THINKING_ALWAYS_ON)
+    return ThinkingParams({"type": "adaptive", "display": "summarized"}, "low")
 
 
-def _write_budget(request: ModelRequest, max_tokens: int, param: str) -> ThinkingParams:
-    if max_tokens <= MIN_BUDGET:
-        return ThinkingParams(unsupported=[Unsupported(param, NO_BUDGET_ROOM, essential=False)])
+def _write_budget(request: ModelRequest, max_tokens: int) -> Json:
     share = BUDGET_SHARES.get(request.effort or "medium", BUDGET_SHARES["medium"])
     budget = (
         int(max_tokens * share) if request.budget is None else min(request.budget, max_tokens - 1)
     )
-    return ThinkingParams({"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)})
+    return {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}
 
 
 def _supported_effort(effort: str | None, capabilities: ModelCapabilities) -> str | None:

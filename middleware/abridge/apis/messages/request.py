@@ -9,18 +9,38 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.fields import invalid_value_error, read_flag, require_object, require_string
-from abridge.apis.json import string
+from abridge.apis.json import as_object, string
 from abridge.apis.messages.messages import MessagesBuilder, read_messages
 from abridge.apis.messages.reasoning import ThinkingParams, read_thinking, write_thinking
-from abridge.apis.messages.tools import ToolOffer, read_tool_choice, read_tools
+from abridge.apis.messages.tools import (
+    forces_tool,
+    read_tool_choice,
+    read_tools,
+    write_tool,
+    write_tool_choice,
+)
 from abridge.apis.openai import read_schema
-from abridge.apis.params import PARAMS, read_extra, read_params, set_nested
-from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation, one_or_more
-from abridge.apis.shapes import DropCount, fields
-from abridge.apis.tools import ToolNames
+from abridge.apis.params import (
+    PARAMS,
+    invalid_value_error,
+    read_extra,
+    read_flag,
+    read_params,
+    require_object,
+    require_string,
+    set_nested,
+)
+from abridge.apis.shapes import (
+    EXTENSION_FIELDS,
+    DropCount,
+    allow,
+    conversation,
+    fields,
+    one_or_more,
+)
+from abridge.apis.tools import ToolNames, choose_tools
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, Unsupported
+from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest
 from abridge.errors import RequestError
 from abridge.providers.claude import ModelCapabilities, find_capabilities
 from abridge.providers.profile import FULL_THINKING
@@ -208,29 +228,33 @@ def _adapt_params(body: Json, request: ModelRequest) -> None:
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
     """Write a request. Anthropic's own parameters that the client sent (`extra`) are passed on,
     unless the request sets the same key."""
-    params = request.params
+    params, translated = request.params, TranslatedRequest({})
     capabilities = find_capabilities(request.model, options.profile.structured_outputs)
-    messages_param = request.param_names.get("messages", "messages")
     allow_unsigned = options.profile.takes_unsigned(request.model)
-    builder = MessagesBuilder(
-        request.messages, capabilities, messages_param, allow_unsigned=allow_unsigned
-    )
-    offer = ToolOffer(request, capabilities)
+    builder = MessagesBuilder(request, capabilities, translated, allow_unsigned=allow_unsigned)
+    _, chosen = choose_tools(request, translated, "one", as_functions=True)
+    tools = [write_tool(tool, capabilities, translated) for tool in translated.tools.values()]
+    choice = write_tool_choice(chosen, request, capabilities, translated) if tools else None
     max_tokens = params.get("max_tokens") or options.max_tokens
-    asks = options.summary_due and options.profile.has_to_ask(request.model)
-    thinking = write_thinking(request, capabilities, max_tokens, forced=offer.forced, asks=asks)
-    sampling, unsupported_sampling = write_sampling(request, capabilities, thinking=thinking.is_on)
-    stops, unsupported_stops = _write_stops(request)
-    output_format, unsupported_format = _write_format(request, capabilities)
+    thinking = write_thinking(
+        request,
+        capabilities,
+        max_tokens,
+        translated,
+        forced=forces_tool(choice or {}),
+        asks=options.summary_due and options.profile.has_to_ask(request.model),
+    )
+    sampling = write_sampling(request, capabilities, translated, thinking=thinking.is_on)
+    stops = _write_stops(request, translated)
     body = {
         "model": request.model,
         "max_tokens": max_tokens,
         "system": builder.system,
         "messages": builder.messages,
-        "tools": offer.definitions,
-        "tool_choice": offer.choice,
+        "tools": tools,
+        "tool_choice": choice,
         "thinking": thinking.config,
-        "output_config": _write_output_config(request, thinking, output_format),
+        "output_config": _write_output_config(request, capabilities, thinking, translated),
         "stop_sequences": stops,
         "metadata": _write_metadata(request),
         "service_tier": SERVICE_TIERS.get(params.get("service_tier", "")),
@@ -240,75 +264,65 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     for name, key in OWN_PARAM_FIELDS.items():
         if name in params:
             set_nested(body, key, params[name])
-    filled = {
-        key: value for key, value in body.items() if value or key in sampling or key == "messages"
-    }
-    unsupported = [
-        *offer.unsupported,
-        *thinking.unsupported,
-        *unsupported_sampling,
-        *unsupported_stops,
-        *unsupported_format,
-        *_unsupported_params(request),
-    ]
-    return TranslatedRequest(
-        {**request.extra, **filled}, [*builder.unsupported, *unsupported], offer.tools
-    )
+    translated.body = dict(request.extra)
+    for key, value in body.items():
+        if value or key in sampling or key == "messages":
+            translated.body[key] = value
+    _report_other_params(request, translated)
+    return translated
 
 
 def write_sampling(
-    request: ModelRequest, capabilities: ModelCapabilities, *, thinking: bool
-) -> tuple[Json, list[Unsupported]]:
-    """Return the sampling parameters to send, and those left out. Defaults are not sent."""
-    names = ("temperature", "top_p", "top_k")
-    requested = {
-        name: request.params[name] for name in names if request.params.get(name) is not None
-    }
-    requested = {name: value for name, value in requested.items() if name == "top_k" or value != 1}
-    left_out: dict[str, tuple[str, bool]] = {}
-    for name, value in requested.items():
+    request: ModelRequest,
+    capabilities: ModelCapabilities,
+    translated: TranslatedRequest,
+    *,
+    thinking: bool,
+) -> Json:
+    """Return the sampling parameters to send. Defaults are not sent."""
+    written: Json = {}
+    for name in ("temperature", "top_p", "top_k"):
+        value = request.params.get(name)
+        if value is None or (value == 1 and name != "top_k"):
+            continue
         if name == "temperature" and value > 1:
-            left_out[name] = TEMPERATURE_TOO_HIGH, True
+            translated.leave_out(request.param(name), TEMPERATURE_TOO_HIGH, essential=True)
         elif not capabilities.sampling:
-            left_out[name] = SAMPLING_FIXED, False
+            translated.leave_out(request.param(name), SAMPLING_FIXED)
         elif thinking and not (name == "top_p" and value >= MIN_TOP_P):
-            left_out[name] = SAMPLING_FIXED_BY_THINKING, False
-        elif name == "top_p" and "temperature" in requested and "temperature" not in left_out:
-            left_out[name] = TEMPERATURE_OR_TOP_P, False
-    unsupported = [
-        Unsupported(request.param_names.get(name, name), message, essential=essential)
-        for name, (message, essential) in left_out.items()
-    ]
-    return {name: value for name, value in requested.items() if name not in left_out}, unsupported
+            translated.leave_out(request.param(name), SAMPLING_FIXED_BY_THINKING)
+        elif name == "top_p" and "temperature" in written:
+            translated.leave_out(request.param(name), TEMPERATURE_OR_TOP_P)
+        else:
+            written[name] = value
+    return written
 
 
-def _write_stops(request: ModelRequest) -> tuple[list[str], list[Unsupported]]:
+def _write_stops(request: ModelRequest, translated: TranslatedRequest) -> list[str]:
     requested = request.params.get("stop") or []
     stops = [requested] if isinstance(requested, str) else list(requested)
     valid = [stop for stop in stops if stop.strip()]
-    unsupported = [Unsupported(request.param_names.get("stop", "stop"), BLANK_STOP, essential=True)]
-    return valid, unsupported if len(valid) < len(stops) else []
-
-
-def _write_format(
-    request: ModelRequest, capabilities: ModelCapabilities
-) -> tuple[Json, list[Unsupported]]:
-    requested, param = request.output_format, request.param_names.get("format", "response_format")
-    if requested is None:
-        return {}, []
-    if requested.schema is None:
-        return {}, [Unsupported(param, SCHEMA_REQUIRED, essential=True)]
-    if not capabilities.structured_outputs:
-        return {}, [Unsupported(param, NO_STRUCTURED_OUTPUTS, essential=True)]
-    return {"format": {"type": "json_schema", "schema": requested.schema}}, []
+    if len(valid) < len(stops):
+        translated.leave_out(request.param("stop"), BLANK_STOP, essential=True)
+    return valid
 
 
 def _write_output_config(
-    request: ModelRequest, thinking: ThinkingParams, output_format: Json
+    request: ModelRequest,
+    capabilities: ModelCapabilities,
+    thinking: ThinkingParams,
+    translated: TranslatedRequest,
 ) -> Json:
-    effort = {"effort": thinking.effort} if thinking.effort else {}
-    client_config = request.extra.get("output_config")
-    return {**effort, **output_format, **(client_config if isinstance(client_config, dict) else {})}
+    """Write the effort, and the format of the answer. What the client sent itself outranks both."""
+    config: Json = {"effort": thinking.effort} if thinking.effort else {}
+    requested, param = request.output_format, request.param("format", "response_format")
+    if requested is not None and requested.schema is None:
+        translated.leave_out(param, SCHEMA_REQUIRED, essential=True)
+    elif requested is not None and not capabilities.structured_outputs:
+        translated.leave_out(param, NO_STRUCTURED_OUTPUTS, essential=True)
+    elif requested is not None:
+        config["format"] = {"type": "json_schema", "schema": requested.schema}
+    return config | as_object(request.extra.get("output_config"))
 
 
 def _write_metadata(request: ModelRequest) -> Json:
@@ -316,13 +330,10 @@ def _write_metadata(request: ModelRequest) -> Json:
     return {"user_id": user} if user else {}
 
 
-def _unsupported_params(request: ModelRequest) -> list[Unsupported]:
+def _report_other_params(request: ModelRequest, translated: TranslatedRequest) -> None:
     """Report the plain parameters that are left out."""
-    return [
-        Unsupported(
-            request.param_names.get(name, name), UNSUPPORTED_PARAM, essential=PARAMS[name].essential
-        )
-        for name, value in request.params.items()
-        if name not in (*SUPPORTED_PARAMS, *OWN_PARAM_FIELDS)
-        or (name == "service_tier" and value not in SERVICE_TIERS)
-    ]
+    supported = {*SUPPORTED_PARAMS, *OWN_PARAM_FIELDS}
+    for name, value in request.params.items():
+        if name not in supported or (name == "service_tier" and value not in SERVICE_TIERS):
+            essential = PARAMS[name].essential
+            translated.leave_out(request.param(name), UNSUPPORTED_PARAM, essential=essential)

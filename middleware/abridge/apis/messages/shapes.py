@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from abridge.apis import own_errors
+from abridge.apis import errors
 from abridge.apis.json import string
 from abridge.apis.shapes import (
     DropCount,
@@ -225,6 +225,6 @@ EVENTS: Mapping[str, Shape] = {
     ),
     "message_stop": _typed({}),
     "ping": _typed({}),
-    "error": _typed({"error": own_errors.ERROR}),
+    "error": _typed({"error": errors.ERROR}),
 }
 """By type."""

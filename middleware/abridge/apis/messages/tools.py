@@ -1,23 +1,25 @@
-"""Read the tools of a request and its tool choice, and write those of one for upstream."""
+"""Read the tools of a request and its tool choice, and write those of one for upstream; the ids and
+arguments of its calls in both forms."""
 
 from __future__ import annotations
 
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from abridge.apis.fields import (
+from abridge.apis.json import string
+from abridge.apis.params import (
     invalid_value_error,
     iter_objects,
     read_flag,
     require_object,
     require_string,
 )
-from abridge.apis.json import string
-from abridge.apis.messages.client_tools import find_client_tool
-from abridge.apis.tools import ToolNames, as_function, narrow_choice, select_tools
+from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, Tool, ToolChoice, Unsupported
+from abridge.core.model_request import ModelRequest, Tool, ToolChoice, TranslatedRequest
 from abridge.providers.claude import ModelCapabilities
 
 EMPTY_SCHEMA: Json = {"type": "object", "properties": {}}
@@ -80,50 +82,229 @@ def read_tool_choice(body: Json, tools: list[Tool], names: ToolNames) -> ToolCho
 # Write
 
 
-class ToolOffer:
-    """The tools offered upstream.
+def write_tool(tool: Tool, capabilities: ModelCapabilities, translated: TranslatedRequest) -> Json:
+    """Write a tool. Set `strict` only if the schema allows it; otherwise do as Responses does,
+    which attempts strict mode and goes on without."""
+    schema = {**EMPTY_SCHEMA, **(tool.parameters or {})}
+    definition: Json = {"name": tool.name, "input_schema": schema}
+    if tool.description:
+        definition["description"] = tool.description
+    if tool.strict and schema.get("additionalProperties") is False:
+        if capabilities.structured_outputs:
+            definition["strict"] = True
+        else:
+            translated.leave_out(tool.param, NO_STRICT_TOOLS)
+    return definition
 
-    `tools` are the tools by name, `definitions` the same in Anthropic's format. `choice` is None if
-    none has to be sent. `forced`: some tool must be called.
-    """
 
-    def __init__(self, request: ModelRequest, capabilities: ModelCapabilities) -> None:
-        available, self.unsupported = select_tools(request)
-        choice, chosen = narrow_choice(request.tool_choice, available)
-        self.forced = False
-        self.tools = {tool.name: as_function(tool) for tool in chosen}
-        self.definitions = [self._write_tool(tool, capabilities) for tool in self.tools.values()]
-        self.choice = self._write_choice(choice, request, capabilities) if self.tools else None
+def write_tool_choice(
+    requested: ToolChoice | None,
+    request: ModelRequest,
+    capabilities: ModelCapabilities,
+    translated: TranslatedRequest,
+) -> Json | None:
+    """Write the choice among the tools that are offered; None if none has to be sent."""
+    mode = requested.mode if requested is not None else "auto"
+    single_call = request.params.get("parallel_tool_calls") is False
+    if mode == "none":
+        return {"type": "none"}
+    if mode == "required" and not capabilities.forced_tools:
+        translated.leave_out(request.param("tool_choice"), NO_FORCED_TOOL, essential=True)
+        mode = "auto"
+    choice: Json = {"type": "any" if mode == "required" else "auto"}
+    if mode == "required" and requested is not None and requested.names:
+        choice = {"type": "tool", "name": requested.names[0]}
+    if single_call:
+        choice["disable_parallel_tool_use"] = True
+    return choice if single_call or requested is not None else None
 
-    def _write_tool(self, tool: Tool, capabilities: ModelCapabilities) -> Json:
-        """Write one tool. Set `strict` only if the schema allows it; otherwise do as Responses
-        does, which attempts strict mode and goes on without."""
-        schema = {**EMPTY_SCHEMA, **(tool.parameters or {})}
-        definition: Json = {"name": tool.name, "input_schema": schema}
-        if tool.description:
-            definition["description"] = tool.description
-        if tool.strict and schema.get("additionalProperties") is False:
-            if capabilities.structured_outputs:
-                definition["strict"] = True
-            else:
-                self.unsupported.append(Unsupported(tool.param, NO_STRICT_TOOLS, essential=False))
-        return definition
 
-    def _write_choice(
-        self, requested: ToolChoice | None, request: ModelRequest, capabilities: ModelCapabilities
-    ) -> Json | None:
-        mode = requested.mode if requested is not None else "auto"
-        single_call = request.params.get("parallel_tool_calls") is False
-        if mode == "none":
-            return {"type": "none"}
-        if mode == "required" and not capabilities.forced_tools:
-            param = request.param_names.get("tool_choice", "tool_choice")
-            self.unsupported.append(Unsupported(param, NO_FORCED_TOOL, essential=True))
-            mode = "auto"
-        self.forced = mode == "required"
-        choice: Json = {"type": "any" if self.forced else "auto"}
-        if self.forced and requested is not None and requested.names:
-            choice = {"type": "tool", "name": requested.names[0]}
-        if single_call:
-            choice["disable_parallel_tool_use"] = True
-        return choice if single_call or requested is not None else None
+def forces_tool(choice: Json) -> bool:
+    """Return whether a choice has some tool be called."""
+    return choice.get("type") in ("any", "tool")
+
+
+# Anthropic's tools that the client runs, as functions. A request names their type alone: the model
+# knows their parameters, and another model is told (platform.claude.com: agents-and-tools/tool-use,
+# the pages on the bash, text editor, memory and computer use tools; `BetaMemoryTool20250818Command`
+# in anthropic-sdk-python).
+
+
+@dataclass(slots=True, frozen=True)
+class ClientTool:
+    description: str
+    parameters: Json
+
+
+def find_client_tool(tool: Json) -> ClientTool | None:
+    """Return what a tool of the client's is, by its type: None for any other."""
+    kind = string(tool.get("type"))
+    if kind.startswith("computer_toolset"):  # a set of tools, each with a name of its own
+        return None
+    found = next((row for prefix, row in _CLIENT_TOOLS.items() if kind.startswith(prefix)), None)
+    if found is None or not kind.startswith("computer_"):
+        return found
+    return ClientTool(_describe_screen(tool, found.description), found.parameters)
+
+
+def _describe_screen(tool: Json, description: str) -> str:
+    width, height = tool.get("display_width_px"), tool.get("display_height_px")
+    return f"{description} The screen is {width} pixels wide and {height} high."
+
+
+def _object(*required: str, **properties: Json) -> Json:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _text(description: str, **fields: Any) -> Json:
+    return {"type": "string", "description": description, **fields}
+
+
+def _number(description: str) -> Json:
+    return {"type": "integer", "description": description}
+
+
+def _pair(description: str) -> Json:
+    items = {"type": "integer"}
+    return {
+        "type": "array",
+        "items": items,
+        "minItems": 2,
+        "maxItems": 2,
+        "description": description,
+    }
+
+
+_VIEW_RANGE = _pair("For view: the first and the last line to show, from 1 on; -1 is the end.")
+
+_EDITS = {
+    "path": _text("The absolute path of a file or directory."),
+    "file_text": _text("For create: the content of the file."),
+    "old_str": _text("For str_replace: the text to replace, exactly as in the file, found once."),
+    "insert_line": _number("For insert: the line after which to insert; 0 is the beginning."),
+    "view_range": _VIEW_RANGE,
+}
+
+_ACTIONS = (
+    *("screenshot", "left_click", "right_click", "middle_click", "double_click", "triple_click"),
+    *("left_click_drag", "left_mouse_down", "left_mouse_up", "mouse_move", "cursor_position"),
+    *("type", "key", "hold_key", "scroll", "wait", "zoom"),
+)
+
+_CLIENT_TOOLS = {
+    "bash_": ClientTool(
+        "Run a command in a bash session, which keeps its state between calls, and return what it "
+        "prints.",
+        _object(
+            command=_text("The command to run. Required unless the session is restarted."),
+            restart={"type": "boolean", "description": "True restarts the session."},
+        ),
+    ),
+    "text_editor_": ClientTool(
+        "View, create and edit text files.",
+        _object(
+            "command",
+            "path",
+            command=_text("What to do.", enum=["view", "create", "str_replace", "insert"]),
+            **_EDITS,
+            new_str=_text("For str_replace: the new text. For insert: the text to insert."),
+            insert_text=_text("For insert: the text to insert, the same as in new_str."),
+        ),
+    ),
+    "memory_": ClientTool(
+        "Keep notes in files below /memories that outlast the conversation. Look there before a "
+        "task, and note what matters while you work.",
+        _object(
+            "command",
+            command=_text(
+                "What to do.",
+                enum=["view", "create", "str_replace", "insert", "delete", "rename"],
+            ),
+            **_EDITS,
+            new_str=_text("For str_replace: the new text."),
+            insert_text=_text("For insert: the text to insert."),
+            old_path=_text("For rename: the path it has."),
+            new_path=_text("For rename: the path it gets."),
+        ),
+    ),
+    "computer_": ClientTool(
+        "Use a computer by its screen, mouse and keyboard; take a screenshot to see what an action "
+        "did.",
+        _object(
+            "action",
+            action=_text("What to do.", enum=list(_ACTIONS)),
+            coordinate=_pair("For mouse actions: x and y, in pixels from the top left."),
+            start_coordinate=_pair("For left_click_drag: x and y where the drag begins."),
+            text=_text("For type: the text. For key and hold_key: the keys, such as ctrl+s."),
+            duration={"type": "number", "description": "For wait and hold_key: seconds."},
+            scroll_direction=_text("For scroll.", enum=["up", "down", "left", "right"]),
+            scroll_amount=_number("For scroll: how many clicks of the wheel."),
+            region={
+                "type": "array",
+                "items": {"type": "integer"},
+                "minItems": 4,
+                "maxItems": 4,
+                "description": "For zoom: left, top, right and bottom, in pixels.",
+            },
+        ),
+    ),
+}
+"""By the beginning of their types."""
+
+
+# The ids and arguments of calls, in the form that Messages allows, and back
+
+INVALID_ARGUMENTS = "INVALID_JSON"
+"""The only key of an input that was no JSON object, whose text is its value (Anthropic's guide to
+fine-grained tool streaming)."""
+
+
+def wrap_invalid(arguments: str) -> Json:
+    """Return an input for arguments that are no JSON object."""
+    return {INVALID_ARGUMENTS: arguments}
+
+
+def unwrap_invalid(call_input: Json) -> str | None:
+    """Return the arguments within an input that `wrap_invalid` made; None for any other."""
+    text = call_input.get(INVALID_ARGUMENTS)
+    return text if len(call_input) == 1 and isinstance(text, str) else None
+
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
+
+def escape_halves(arguments: str) -> str:
+    """Return JSON with halves of characters escaped. Two deltas may part a pair, and Anthropic's
+    Python client encodes each by itself."""
+    if arguments.isascii():
+        return arguments
+    return _HALF_CHARACTER.sub(lambda half: f"\\u{ord(half[0]):04x}", arguments)
+
+
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+"""An id of a call as Anthropic allows it (Anthropic API reference, `ToolUseBlockParam.id`)."""
+
+_ENCODED_ID_PREFIX = "toolu_b64_"
+"""Begins an id of upstream's in another form, which has it in base64url."""
+
+
+def client_call_id(call_id: str) -> str:
+    """Return an id that every client accepts for one of upstream's; "" for none."""
+    if not call_id or _CALL_ID.fullmatch(call_id):
+        return call_id
+    encoded = urlsafe_b64encode(call_id.encode(errors="surrogatepass")).rstrip(b"=")
+    return _ENCODED_ID_PREFIX + encoded.decode()
+
+
+def upstream_call_id(call_id: str) -> str:
+    """Return upstream's id for one that `client_call_id` returned."""
+    encoded = call_id.removeprefix(_ENCODED_ID_PREFIX)
+    if encoded == call_id:
+        return call_id
+    try:
+        decoded = urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode(
+            errors="surrogatepass"
+        )
+    except ValueError:
+        return call_id
+    return decoded if client_call_id(decoded) == call_id else call_id

@@ -21,7 +21,6 @@ from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
 from abridge.apis.messages.blocks import LANE, Block
-from abridge.apis.messages.calls import wrap_invalid
 from abridge.apis.messages.content import (
     DELTA_FIELDS,
     MAX_SEALED_CHARS,
@@ -35,6 +34,7 @@ from abridge.apis.messages.content import (
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.lifecycle import complete_call, complete_start
 from abridge.apis.messages.shapes import show_reasoning
+from abridge.apis.messages.tools import wrap_invalid
 from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.translated_answer import TranslatedAnswer

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from abridge.apis import own_errors
+from abridge.apis import errors
 from abridge.apis.json import as_object, string
 from abridge.apis.responses.items import (
     CONTENT_PART_ADDED,
@@ -188,7 +188,7 @@ _WEB_ACTION = fields(
 
 _IMAGE_CALL = _item(
     result=opaque,
-    error=own_errors.ERROR,
+    error=errors.ERROR,
     svg_usage=partial(figures, names=("model",)),
     **_all("action background output_format quality size", name),
 )
@@ -302,7 +302,7 @@ DELETED = fields({"id": name, "object": name, "deleted": number})
 
 _MODERATION = fields(
     _all("type model code", name)
-    | {"flagged": number, "message": own_errors.message}
+    | {"flagged": number, "message": errors.message}
     | _all("categories category_scores", _under_names(number))
     | {"category_applied_input_types": _under_names(each(name))}
 )
@@ -326,7 +326,7 @@ RESPONSE = fields(
         "billing": fields({"payer": name}),
         "moderation": fields({"input": _MODERATION, "output": _MODERATION}),
         "incomplete_details": fields({"reason": name}),
-        "error": own_errors.ERROR,
+        "error": errors.ERROR,
         "usage": figures,
         "output": each(by_type(ITEMS)),
         "output_text": unused,
@@ -352,13 +352,13 @@ def _events(kinds: str, **own: Shape) -> dict[str, Shape]:
 RESPONSE_EVENTS: Mapping[str, Shape] = {
     **_events("created queued in_progress completed incomplete failed", response=RESPONSE),
     "error": fields(
-        {"type": name, "param": own_errors.identifier}
+        {"type": name, "param": errors.identifier}
         | {
             "sequence_number": _renumbered,
-            "code": own_errors.identifier,
-            "message": own_errors.message,
+            "code": errors.identifier,
+            "message": errors.message,
         }
-        | {"error": own_errors.ERROR, "response": RESPONSE}
+        | {"error": errors.ERROR, "response": RESPONSE}
     ),
 }
 """Events about the whole response."""

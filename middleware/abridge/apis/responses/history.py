@@ -2,27 +2,28 @@
 
 A turn of the assistant is reasoning, then text, and a call ends it. So each call is a turn of its
 own, whether or not the client still returns the reasoning between two of them.
-
-A client of another API sends everything the assistant wrote without a break as one message,
-whatever reasoning came in between. So in a translated request all of that is one joined turn, and
-the items of a response are restored as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.api import Placement
-from abridge.apis.attribution_fields import strip_attribution
 from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
-from abridge.apis.inline_summaries import is_tagged, strip_content
+from abridge.apis.history import (
+    ClientPieceHistory,
+    IsOurSummary,
+    Placement,
+    is_tagged,
+    read_text,
+    strip_content,
+)
 from abridge.apis.json import objects, string
-from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import is_minted
+from abridge.apis.places import PlaceTracker, place_after_call
 from abridge.apis.responses.inline import put_into_tags, takes_tags
-from abridge.apis.responses.places import ItemPlaces
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -31,7 +32,7 @@ from abridge.apis.responses.reasoning import (
     raw_text,
     summary_text,
 )
-from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
+from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags
 
@@ -47,23 +48,25 @@ _EMPTY_ITEM_FIELDS = frozenset({"id", "type", "status", *ABRIDGE_FIELDS})
 TEXT_SEPARATOR = "\n\n"
 """Separates texts that are joined."""
 
-ITEM_ORDER = {"reasoning": 0, "message": 1}
-"""Order of items for clients that have one place for text and one for calls."""
-
 TRANSLATED_TYPES = ("reasoning", "message", "function_call", "custom_tool_call")
 """Types of items that clients of another API are shown."""
 
 
-class ResponsesHistory:
-    """Read and change the turns of one request. See the protocol `History`."""
+class ResponsesHistory(ClientPieceHistory):
+    """Read and change the turns of one request. See `ClientPieceHistory`."""
+
+    separator = TEXT_SEPARATOR
+    order = MappingProxyType({"reasoning": 0, "message": 1, "": 2})
+    is_reasoning = staticmethod(is_reasoning)
+    raw_text = staticmethod(raw_text)
 
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
-        self._body = body
-        self._is_translated = is_translated
+        super().__init__(body, is_translated=is_translated)
         self._emptied = dict[int, set[str]]()  # ids of reasoning items, by `id()` of their turn
         input_value = body.get("input")
         items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
-        self._input_turns = list((read_joined_turns if is_translated else read_turns)(items))
+        self._read = read_joined_turns if is_translated else read_turns
+        self._input_turns = list(self._read(items))
         self._items = items or [{"role": "user", "content": input_value}]
         previous = string(body.get("previous_response_id"))
         other_input = list[Turn]()
@@ -77,7 +80,25 @@ class ResponsesHistory:
             *self._input_turns,
         ]
 
-    def strip(self, turn: Turn, is_our_summary: Callable[[str], bool]) -> tuple[int, bool]:
+    @staticmethod
+    def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
+        return read_turns(pieces)
+
+    @staticmethod
+    def read_joined_turn(pieces: Sequence[Json]) -> Turn:
+        """Return the turn that the client has of these items."""
+        shown = [item for item in pieces if item.get("type") in TRANSLATED_TYPES]
+        return next(read_joined_turns(shown), Turn("assistant"))
+
+    @staticmethod
+    def as_sent(reasoning: Iterable[Json]) -> list[Json]:
+        return list(map(as_sent, reasoning))
+
+    @staticmethod
+    def says_anything(reasoning: Sequence[Json]) -> bool:
+        return any(raw_text(item).strip() or item.get(ENCRYPTED_CONTENT) for item in reasoning)
+
+    def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         removed_count, remaining, text_is_stripped = 0, [], False
         for item in turn.items:
             removed = _strip_item(item, is_our_summary) if is_reasoning(item) else 0
@@ -90,16 +111,11 @@ class ResponsesHistory:
                 self._emptied.setdefault(id(turn), set()).update(_upstream_ids([item]))
         turn.items[:] = remaining
         if text_is_stripped:
-            turn.text = self._join_text(remaining)
-        return removed_count, any(is_reasoning(item) and raw_text(item) for item in remaining)
+            turn.text = next(self._read(remaining), Turn("assistant")).text
+        return removed_count, bool(self.raw_texts(remaining))
 
-    def _join_text(self, items: list[Json]) -> str:
-        """Return the text of an assistant's turn."""
-        read = read_joined_turns if self._is_translated else read_turns
-        return next(read(items), Turn("assistant")).text
-
-    def strip_attribution(self, turn: Turn) -> int:
-        return sum(strip_attribution(item) for item in turn.items if is_tool_call(item))
+    def calls(self, turn: Turn) -> Iterable[Json]:
+        return filter(is_tool_call, turn.items)
 
     def open_envelopes(self, turn: Turn, open_envelope: OpenEnvelope) -> bool:
         """Replace each item with a blob by the items in its envelope.
@@ -126,15 +142,14 @@ class ResponsesHistory:
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
         """Of a joined turn, the raw reasoning of all items as one text; of any other, the summary
         and the raw text of each item."""
-        items = list(filter(is_reasoning, turn.items))
         if self._is_translated:
-            return (TEXT_SEPARATOR.join(filter(None, map(raw_text, items))),)
+            return (TEXT_SEPARATOR.join(self.raw_texts(turn.items)),)
+        items = filter(is_reasoning, turn.items)
         return tuple(text for item in items for text in (summary_text(item), raw_text(item)))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
-        reasoning = list(filter(is_reasoning, turn.items))
-        returned = {*find_states(reasoning), *_upstream_ids(reasoning)}
-        return returned | self._emptied.get(id(turn), set())
+        ids = _upstream_ids(filter(is_reasoning, turn.items))
+        return {*super().reasoning_states(turn), *ids, *self._emptied.get(id(turn), ())}
 
     def _open_blob(self, item: Json, open_envelope: OpenEnvelope) -> Envelope | None:
         """Take the blob out of an item and open it.
@@ -148,14 +163,9 @@ class ResponsesHistory:
         blob = item.pop(ENCRYPTED_CONTENT)
         return open_envelope(blob, f"{param}.{ENCRYPTED_CONTENT}", place, string(item.get("id")))
 
-    def restore(self, turn: Turn, original: list[Json]) -> None:
-        """Restore the reasoning or, of a joined turn that says the same, all of the items."""
-        turn.is_plain = False
-        if self._is_translated and _canonical(original) == turn.encode_canonical():
-            turn.items[:] = original
-            return
-        reasoning = filter(is_reasoning, original) if self._is_translated else original
-        turn.items[:] = [*reasoning, *(item for item in turn.items if not is_reasoning(item))]
+    def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
+        is_same = self.read_joined_turn(original).encode_canonical() == turn.encode_canonical()
+        return original if is_same else None
 
     def drop_reasoning(self, turn: Turn) -> bool:
         """Remove the reasoning, and the ids of the turn's other items.
@@ -163,11 +173,9 @@ class ResponsesHistory:
         By such an id OpenAI knows that reasoning came first, and refuses the item ("provided
         without its required 'reasoning' item").
         """
-        remaining = [item for item in turn.items if not is_reasoning(item)]
-        dropped = len(remaining) < len(turn.items)
+        dropped = super().drop_reasoning(turn)
         if dropped:
-            remaining = [{key: item[key] for key in item if key != "id"} for item in remaining]
-        turn.items[:] = remaining
+            turn.items[:] = [{key: item[key] for key in item if key != "id"} for item in turn.items]
         return dropped
 
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
@@ -184,7 +192,7 @@ class ResponsesHistory:
         _, place = self._places
         return place
 
-    def body(self, *, is_sent: bool = True) -> Json:  # noqa: ARG002 -- Messages needs it
+    def body(self) -> Json:
         if self._input_turns:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
         return self._body
@@ -198,7 +206,7 @@ class ResponsesHistory:
     def _places(self) -> tuple[dict[int, bytes], bytes]:
         """Return the place of each item with an envelope, by `id()`, before any is opened, and that
         of what comes next."""
-        tracker, places = ItemPlaces(_message_text), dict[int, bytes]()
+        tracker, places = ItemPlaces(), dict[int, bytes]()
         for item in self._items:
             if is_envelope(item.get(ENCRYPTED_CONTENT)):
                 places[id(item)] = tracker.place
@@ -233,23 +241,25 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
 
 
 def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
-    """Return the turns of a response.
+    """Return the turns of a response, for a client of this API.
 
     `output` has each item with its output index, or with None if it was not in the stream.
     """
-    items = [(number, item) for number, item in output if isinstance(item, dict)]
-    reasoning_indexes = iter([number for number, item in items if is_reasoning(item)])
-    all_turns, recorded = list(read_turns([item for _, item in items])), []
-    for index, turn in enumerate(all_turns):
-        reasoning = [item for item in turn.items if is_reasoning(item)]
-        indexes = [number for _, number in zip(reasoning, reasoning_indexes, strict=False)]
-        keys = tuple((LANE, number) for number in indexes if number is not None)
-        raw = "".join(map(raw_text, reasoning))
-        says_something = raw.strip() or any(item.get("encrypted_content") for item in reasoning)
-        original = list(map(as_sent, reasoning)) if says_something else []
-        turns_before = tuple(all_turns[max(index - 1, 0) : index])
-        recorded.append(RecordedTurn(turn, raw, original, keys, turns_before))
-    return recorded
+    return ResponsesHistory.record_turns(_with_keys(output))
+
+
+def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
+    """Return the turn of a response, for a client of another API."""
+    return ResponsesHistory.record_joined_turn(_with_keys(output))
+
+
+def _with_keys(output: Sequence[tuple[int | None, Any]]) -> list[tuple[ItemKey | None, Json]]:
+    """Return each item with its key."""
+    return [
+        (None if number is None else (LANE, number), item)
+        for number, item in output
+        if isinstance(item, dict)
+    ]
 
 
 def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:
@@ -258,15 +268,11 @@ def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:
     return (identity for identity in ids if identity and not is_minted(identity))
 
 
-def _message_text(item: Json) -> str:
-    return _content_text(item.get("content"))
-
-
 def _are_objects(entries: list[Any]) -> bool:
     return all(isinstance(item, dict) for item in entries)
 
 
-def _strip_item(item: Json, is_our_summary: Callable[[str], bool]) -> int:
+def _strip_item(item: Json, is_our_summary: IsOurSummary) -> int:
     removed_count = sum(item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS)
     for name in ("summary", "content"):
         parts = item.get(name)
@@ -278,7 +284,7 @@ def _strip_item(item: Json, is_our_summary: Callable[[str], bool]) -> int:
     return removed_count
 
 
-def _strip_message(item: Json, is_our_summary: Callable[[str], bool]) -> bool:
+def _strip_message(item: Json, is_our_summary: IsOurSummary) -> bool:
     """Take summaries in tags out of a message; return True if there were any."""
     content = item.get("content")
     rest = strip_content(content, is_our_summary)
@@ -289,7 +295,7 @@ def _strip_message(item: Json, is_our_summary: Callable[[str], bool]) -> bool:
     return True
 
 
-def _is_our_part(part: Any, is_our_summary: Callable[[str], bool]) -> bool:
+def _is_our_part(part: Any, is_our_summary: IsOurSummary) -> bool:
     return isinstance(part, dict) and is_our_summary(string(part.get("text")))
 
 
@@ -317,13 +323,7 @@ def _other_turn(item: Json, kind: str, role: str) -> Turn:
 
 
 def _content_text(content: Any) -> str:
-    """Return the text of a content, followed by its other parts as JSON."""
-    if isinstance(content, str):
-        return content
-    parts = objects(content)
-    texts = "".join(string(part.get("text")) or string(part.get("refusal")) for part in parts)
-    others = [encode_sorted(part) for part in parts if "text" not in part and "refusal" not in part]
-    return "\n".join([texts, *others])
+    return read_text(content, "refusal")
 
 
 def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
@@ -341,39 +341,6 @@ def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
         yield _join_turns(assistant_turns)
 
 
-def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
-    """Return the turn of a response. Its original has all reasoning in it, readable or not.
-
-    If its items are in an order that clients cannot keep, the original has all of them.
-    """
-    items = [item for _, item in output if isinstance(item, dict)]
-    reasoning = list(filter(is_reasoning, items))
-    if not items:
-        return []
-    indexes = [number for number, item in output if is_reasoning(item) and number is not None]
-    order = [ITEM_ORDER.get(string(item.get("type")), 2) for item in items]
-    return [
-        RecordedTurn(
-            _client_turn(items),
-            TEXT_SEPARATOR.join(filter(None, map(raw_text, reasoning))),
-            list(map(as_sent, reasoning if order == sorted(order) else items)) if reasoning else [],
-            tuple((LANE, number) for number in indexes),
-        )
-    ]
-
-
-def _canonical(items: Sequence[Json]) -> bytes:
-    return _client_turn(items).encode_canonical()
-
-
-def _client_turn(items: Sequence[Json]) -> Turn:
-    """Return the turn that the client has of these items."""
-    client_turns = read_joined_turns(
-        [item for item in items if item.get("type") in TRANSLATED_TYPES]
-    )
-    return next(client_turns, Turn("assistant"))
-
-
 def _join_turns(assistant_turns: list[Turn]) -> Turn:
     items = [item for turn in assistant_turns for item in turn.items]
     return Turn(
@@ -382,3 +349,27 @@ def _join_turns(assistant_turns: list[Turn]) -> Turn:
         calls=tuple(call for turn in assistant_turns for call in turn.calls),
         items=items,
     )
+
+
+# Places, by which the envelopes of items are bound to their conversation
+
+
+class ItemPlaces(PlaceTracker):
+    """Follow the items of a conversation."""
+
+    def add(self, item: Json) -> None:
+        if item.get("role") == "user":
+            self.add_question(_content_text(item.get("content")))
+        elif "call_id" in item:
+            self.add_call(string(item.get("call_id")))
+        elif item.get("role") == "assistant" or item.get("type") == "reasoning":
+            self.add_answer()
+
+
+def places_in_output(output: Iterable[object]) -> Iterator[bytes | None]:
+    """Yield the place of each item of a response; None before its first call."""
+    place: bytes | None = None
+    for item in output:
+        yield place
+        if isinstance(item, dict):
+            place = place_after_call(string(item.get("call_id"))) or place

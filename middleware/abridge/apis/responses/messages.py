@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis import openai as contents
-from abridge.apis.fields import (
+from abridge.apis.json import dumps, string
+from abridge.apis.openai import PartWriters, write_content
+from abridge.apis.params import (
     invalid_value_error,
     iter_objects,
     read_arguments,
@@ -15,11 +16,9 @@ from abridge.apis.fields import (
     require_object,
     require_string,
 )
-from abridge.apis.json import dumps, string
-from abridge.apis.openai import PartWriters
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
-from abridge.apis.tools import ToolNames, stated_output, write_shell_arguments
+from abridge.apis.tools import ToolNames, split_output, stated_output, write_shell_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     SIGNATURE_PREFIX,
@@ -34,8 +33,8 @@ from abridge.core.model_request import (
     TextPart,
     ToolCallPart,
     ToolOutputPart,
+    TranslatedRequest,
     UnknownPart,
-    Unsupported,
     joined_text,
     normalized,
     unsupported_part,
@@ -71,10 +70,6 @@ def _read_part(part: Json, param: str) -> MessagePart:
         audio = require_object(part.get("input_audio"), f"{param}.input_audio")
         return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
     return UnknownPart(part, param)
-
-
-def write_parts(parts: Sequence[MessagePart], unsupported: list[Unsupported]) -> str | list[Json]:
-    return contents.write_content(parts, PART_WRITERS, unsupported)
 
 
 def _write_image(image: ImagePart) -> Json:
@@ -257,14 +252,13 @@ def _read_search_output(item: Json, param: str, names: ToolNames) -> MessagePart
 
 
 def _read_tool_output(item: Json, param: str, _: ToolNames) -> MessagePart:
-    parts = read_parts(item.get("output"), f"{param}.output")
-    writable = tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart))
-    if len(writable) < len(parts):
+    output, others = split_output(read_parts(item.get("output"), f"{param}.output"))
+    if others:
         return UnknownPart(item, f"{param}.output")
     call_id = (
         _call_id(item) if item.get("type") == "local_shell_call_output" else item.get("call_id")
     )
-    return ToolOutputPart(require_string(call_id, f"{param}.call_id"), writable)
+    return ToolOutputPart(require_string(call_id, f"{param}.call_id"), output)
 
 
 def _call_id(item: Json) -> str:
@@ -288,26 +282,24 @@ _ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] 
 
 
 class InputWriter:
-    """Write the input items of one request."""
+    """Write the input items of one request, and report what they cannot express."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, translated: TranslatedRequest) -> None:
         self._profile = profile
+        self._translated = translated
         self._custom_call_ids: set[str] = set()
         self.items: list[Json] = []
-        self.unsupported: list[Unsupported] = []  # what the items cannot express
 
     def write(self, messages: Iterable[Message]) -> None:
         for client_message in map(without_marks, normalized(messages)):
             if client_message.name:
                 error = "This model's API has no names for those who speak."
-                self.unsupported.append(
-                    Unsupported(f"{client_message.param}.name", error, essential=False)
-                )
+                self._translated.leave_out(f"{client_message.param}.name", error)
             if client_message.role in ("assistant", "tool"):
                 for part in client_message.parts:
                     self.items += self._write_part(part)
             else:
-                content = write_parts(client_message.parts, self.unsupported)
+                content = self._write_parts(client_message.parts)
                 self.items.append(
                     {"type": "message", "role": client_message.role, "content": content}
                 )
@@ -321,15 +313,18 @@ class InputWriter:
             call_type = (
                 "custom_tool_call" if part.call_id in self._custom_call_ids else "function_call"
             )
-            output = write_parts(stated_output(part), self.unsupported)
+            output = self._write_parts(stated_output(part))
             return [{"type": f"{call_type}_output", "call_id": part.call_id, "output": output}]
         message: Json = {"type": "message", "role": "assistant"}
         if isinstance(part, TextPart):
             return [{**message, "content": part.text}] if part.text else []
         if isinstance(part, RefusalPart):
-            return [{**message, "content": write_parts([part], self.unsupported)}]
-        self.unsupported.append(unsupported_part(part))
+            return [{**message, "content": self._write_parts([part])}]
+        self._translated.unsupported.append(unsupported_part(part))
         return []
+
+    def _write_parts(self, parts: Sequence[MessagePart]) -> str | list[Json]:
+        return write_content(parts, PART_WRITERS, self._translated.unsupported)
 
     def _write_call(self, call: ToolCallPart) -> Json:
         """Write a call without an item id, since that is upstream's to give."""
@@ -351,7 +346,7 @@ class InputWriter:
         item: Json = {"type": "reasoning", "summary": summary_parts(summary)}
         if raw.strip() and self._profile.rejects_clear_reasoning:
             message = "This model's API takes no reasoning back but its own."
-            self.unsupported.append(Unsupported(part.param, message, essential=False))
+            self._translated.leave_out(part.param, message)
         elif raw.strip() and self._profile.summary_is_raw:
             item |= {"summary": summary_parts([raw]), "encrypted_content": raw}
         elif raw.strip():

@@ -24,7 +24,13 @@ from abridge.apis import sse
 from abridge.apis.delta_patterns import DeltaPatterns, Proceed
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
-from abridge.apis.errors import CALL_CHANGED, CONNECTION_LOST, TEXT_CHANGED, UNREADABLE
+from abridge.apis.errors import (
+    CALL_CHANGED,
+    CONNECTION_LOST,
+    TEXT_CHANGED,
+    UNREADABLE,
+    without_message,
+)
 from abridge.apis.frames import (
     MakeFrame,
     change_frame,
@@ -47,7 +53,6 @@ from abridge.apis.json import (
 )
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
-from abridge.apis.own_errors import without_message
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns

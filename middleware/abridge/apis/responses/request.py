@@ -5,38 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.fields import (
-    invalid_value_error,
+from abridge.apis.openai import flat, read_output_format, write_output_format
+from abridge.apis.params import (
+    model_body,
+    read_extra,
     read_flag,
+    read_params,
     read_string,
     require_list,
     require_object,
     require_string,
-)
-from abridge.apis.openai import read_schema, write_schema
-from abridge.apis.params import (
-    model_body,
-    read_extra,
-    read_params,
     set_nested,
     write_extra,
     write_params,
 )
-from abridge.apis.request_fields import EXTENSION_FIELDS, allow, conversation, only
 from abridge.apis.responses.messages import InputWriter, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
-from abridge.apis.shapes import fields
+from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, only
 from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     ModelRequest,
-    OutputFormat,
     TranslatedRequest,
-    Unsupported,
     unknown_parts,
 )
 from abridge.providers.profile import Profile
@@ -137,7 +130,9 @@ def read_request(body: Json) -> ModelRequest:
         messages=list(read_messages(body, names)),
         tools=tools,
         tool_choice=read_tool_choice(body, names),
-        output_format=_read_output_format(_object_field(body, "text").get("format")),
+        output_format=read_output_format(
+            _object_field(body, "text").get("format"), "text.format", flat
+        ),
         effort=read_string(reasoning, "effort", "reasoning."),
         native_style=native_style(body),
         stream=read_flag(body, "stream"),
@@ -177,18 +172,6 @@ def _object_field(body: Json, key: str) -> Json:
     return {} if body.get(key) is None else require_object(body[key], key)
 
 
-def _read_output_format(value: Any) -> OutputFormat | None:
-    if value is None:
-        return None
-    fields = require_object(value, "text.format")
-    format_type = fields.get("type")
-    if format_type == "json_schema":
-        return read_schema(fields, "text.format")
-    if format_type not in ("text", "json_object"):
-        raise invalid_value_error(format_type, "text.format.type")
-    return OutputFormat() if format_type == "json_object" else None
-
-
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
     """Write a request for upstream.
 
@@ -198,18 +181,17 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     profile = options.profile
     body = model_body(request)
     translated = TranslatedRequest(body, unknown_parts(request.messages))
-    writer = InputWriter(profile)
+    writer = InputWriter(profile, translated)
     writer.write(request.messages)
     body["input"] = writer.items
-    translated.unsupported += writer.unsupported
     write_tools(request, profile, translated, write_tool, write_tool_choice)
     if request.output_format is not None:
-        set_nested(body, "text.format", _write_output_format(request.output_format))
+        set_nested(body, "text.format", write_output_format(request.output_format, flat))
     if request.effort is not None:
         set_nested(body, "reasoning.effort", request.effort)
     if request.native_style is not None and not profile.summary_is_raw:
         set_nested(body, "reasoning.summary", request.native_style)
-    translated.unsupported += _write_params(request, profile, translated)
+    _write_params(request, profile, translated)
     body["store"] = bool(request.params.get("store"))
     if include := _write_include(request, profile):
         body["include"] = include
@@ -219,19 +201,16 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     return translated
 
 
-def _write_params(
-    request: ModelRequest, profile: Profile, translated: TranslatedRequest
-) -> list[Unsupported]:
+def _write_params(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
     fields = {**PARAM_FIELDS, "store": "", "logprobs": "", "include": ""}  # written elsewhere
     if not translated.tools:
         fields["parallel_tool_calls"] = ""
     lacks = profile.lacks.get("responses", ())
     known = {name: key for name, key in fields.items() if name not in lacks}
-    unsupported = write_params(request, known, translated.body)
+    write_params(request, known, translated.body, translated)
     max_tokens = translated.body.get("max_output_tokens")
     if isinstance(max_tokens, int):
         translated.body["max_output_tokens"] = max(max_tokens, profile.min_output_tokens)
-    return unsupported
 
 
 def _write_include(request: ModelRequest, profile: Profile) -> list[str]:
@@ -240,9 +219,3 @@ def _write_include(request: ModelRequest, profile: Profile) -> list[str]:
     encrypted = [INCLUDE_ENCRYPTED] if request.wants_state and has_state else []
     logprobs = [INCLUDE_LOGPROBS] if request.params.get("logprobs") else []
     return [*encrypted, *logprobs, *request.params.get("include", ())]
-
-
-def _write_output_format(output_format: OutputFormat) -> Json:
-    if output_format.schema is None:
-        return {"type": "json_object"}
-    return {"type": "json_schema", **write_schema(output_format)}

@@ -6,19 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from abridge.apis.fields import (
-    invalid_value_error,
+from abridge.apis import openai
+from abridge.apis.json import parse_object, string
+from abridge.apis.openai import flat, write_custom_tool
+from abridge.apis.params import (
     iter_objects,
     require_list,
     require_object,
     require_string,
 )
-from abridge.apis.json import parse_object, string
 from abridge.apis.tools import ToolNames, read_shell_action, unwrap_free_text
 from abridge.core.conversation import Json
 from abridge.core.model_request import Tool, ToolChoice, ToolKind
-
-CHOICE_MODES = ("none", "auto", "required")
 
 ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
 """Types of input items that bring tools: additional ones, and those that a search found.
@@ -152,30 +151,20 @@ def _read_grammar(format_: Any) -> Json | None:
 
 
 def write_tool(tool: Tool) -> Json:
-    description = {"description": tool.description} if tool.description else {}
     if tool.kind == "custom":
-        grammar = {"type": "grammar", **(tool.grammar or {})}
-        format_field = {"format": grammar} if tool.grammar else {}
-        return {"type": "custom", "name": tool.name, **description, **format_field}
+        return write_custom_tool(tool, flat)
+    description = {"description": tool.description} if tool.description else {}
     parameters = tool.parameters
     if parameters is None:
         parameters = {"type": "object", "properties": {}}
     fields = {"parameters": parameters, "strict": tool.strict}
-    return {"type": "function", "name": tool.name, **description, **fields}
+    return flat("function", {"name": tool.name, **description, **fields})
 
 
 def read_tool_choice(body: Json, names: ToolNames) -> ToolChoice | None:
-    choice = body.get("tool_choice")
-    if choice is None or choice in CHOICE_MODES:
-        return ToolChoice(choice) if choice else None
-    fields = require_object(choice, "tool_choice")
-    if fields.get("type") != "allowed_tools":
-        return ToolChoice("required", tuple(_read_tool_names(fields, "tool_choice", names)))
-    mode, tools = fields.get("mode"), iter_objects(fields.get("tools"), "tool_choice.tools")
-    if mode not in CHOICE_MODES[1:]:
-        raise invalid_value_error(mode, "tool_choice.mode")
-    chosen = [name for tool, param in tools for name in _read_tool_names(tool, param, names)]
-    return ToolChoice(mode, tuple(chosen))
+    return openai.read_tool_choice(
+        body, lambda entry, param: _read_tool_names(entry, param, names), flat
+    )
 
 
 def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
@@ -190,20 +179,7 @@ def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
 
 
 def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
-    """Write a tool choice. `tools` are those offered, by name."""
-    if not choice.names:
-        return choice.mode
-    entries: list[Json] = [_write_named_tool(name, tools.get(name)) for name in choice.names]
-    if choice.mode == "required" and len(entries) == 1:
-        return entries[0]
-    return {"type": "allowed_tools", "mode": choice.mode, "tools": entries}
-
-
-def _write_named_tool(name: str, tool: Tool | None) -> Json:
-    return {
-        "type": "custom" if tool is not None and tool.kind == "custom" else "function",
-        "name": name,
-    }
+    return openai.write_tool_choice(choice, tools, flat)
 
 
 def write_call(

@@ -33,6 +33,7 @@ from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.places import place_after_call
 from abridge.apis.responses.errors import as_failed
+from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
     ANNOTATION_ADDED,
     CONTENT_PART_ADDED,
@@ -41,7 +42,6 @@ from abridge.apis.responses.items import (
     ITEM_DONE,
     REASONING,
 )
-from abridge.apis.responses.places import places_in_output
 from abridge.apis.responses.reasoning import (
     LANE,
     SUMMARY_PART_ADDED,

@@ -9,9 +9,8 @@ from starlette.types import Message
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.credentials import Header
-from abridge.apis.errors import translate_error
+from abridge.apis.errors import kept_headers, rewrite_error_body, translate_error
 from abridge.apis.json import dumps
-from abridge.apis.own_errors import kept_headers, rewrite_error_body
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.http.asgi import BODY_HEADERS, drop_headers, get_header, json_start

@@ -11,8 +11,8 @@ import httpx
 from abridge.apis import sse
 from abridge.apis.api import Reader, UpstreamApi
 from abridge.apis.chat.reasoning import find_reasoning_fields
-from abridge.apis.defaults import RequestDefaults
 from abridge.apis.display import Display
+from abridge.apis.effort import RequestDefaults
 from abridge.apis.json import objects, parse_object
 from abridge.apis.registry import APIS
 from abridge.core.conversation import Json

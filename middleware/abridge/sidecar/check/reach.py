@@ -12,7 +12,7 @@ import click
 import httpx
 
 from abridge.apis.credentials import Header, bearer_header
-from abridge.apis.gemini.models import as_openais
+from abridge.apis.gemini.api import as_openais
 from abridge.apis.json import dumps, objects, parse_object, string
 from abridge.config.addresses import other_addresses, without_version
 from abridge.config.loading import read_secret

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import httpx
 from starlette.types import Scope
 
-from abridge.apis.gemini.models import as_openais
+from abridge.apis.gemini.api import as_openais
 from abridge.apis.json import as_object, dumps, parse_object, string
 from abridge.apis.model_names import ModelRenames
 from abridge.errors import NestedTooDeep

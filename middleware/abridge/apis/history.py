@@ -1,0 +1,322 @@
+"""A request's history: its turns, and the ways to change what of them reaches upstream.
+
+`History` is all that the rest of Abridge knows of one. Where an answer is a list of pieces (items
+on Responses, blocks on Messages, parts on Gemini), some of which are reasoning, a turn is a run of
+them: `PieceHistory` says for all of these what becomes of the reasoning, and each API what of its
+pieces is which.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from abridge.apis.attribution_fields import strip_attribution
+from abridge.apis.display import OpenEnvelope
+from abridge.apis.json import objects, string
+from abridge.apis.opaque_state import find_states
+from abridge.core.conversation import ItemKey, Json, RecordedTurn, Turn, encode_sorted
+from abridge.providers.profile import TAGS, Profile, Tag
+from abridge.stages.tags import may_have_tags
+
+IsOurSummary: TypeAlias = Callable[[str], bool]
+"""Recognizes a summary of Abridge's by its text."""
+
+Placement: TypeAlias = Literal["unchanged", "moved", "dropped"]
+"""Result of placing a turn's reasoning for upstream, which may read it elsewhere than in the field
+where the client has it.
+"""
+
+
+class History(ABC):
+    """A request's turns, and the ways to change what of them reaches upstream."""
+
+    turns: list[Turn]
+
+    def __init__(self, body: Json) -> None:
+        self._body = body
+
+    @abstractmethod
+    def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
+        """Take out of a turn what Abridge put into it.
+
+        Return the number of things taken out, and True if reasoning is left that is the model's
+        own.
+        """
+
+    def strip_attribution(self, turn: Turn) -> int:
+        """Take the attribution out of a turn's calls; return how many fields that were.
+
+        Attribution says nothing about the state of the turn's reasoning.
+        """
+        return sum(map(strip_attribution, self.calls(turn)))
+
+    def calls(self, _turn: Turn) -> Iterable[Json]:
+        """Return a turn's calls, on an API that clients speak: only they get an attribution."""
+        return ()
+
+    def open_envelopes(self, _turn: Turn, _open_envelope: OpenEnvelope) -> bool:
+        """Replace each envelope in a turn by what `open_envelope` returns for it.
+
+        Return True if that was anything. No envelope of Abridge's is left, whichever turn it is in.
+        Only clients send any.
+        """
+        return False
+
+    @abstractmethod
+    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
+        """Return the texts that stand in the places of reasoning, alone and joined."""
+
+    @abstractmethod
+    def reasoning_states(self, turn: Turn) -> set[str]:
+        """Return the opaque state in a turn's reasoning and, on Responses, the ids of its items:
+        all by which a client says whose reasoning it returned."""
+
+    @abstractmethod
+    def restore(self, turn: Turn, original: list[Json]) -> None:
+        """Give a turn the reasoning that upstream sent with it, and no other."""
+
+    @abstractmethod
+    def drop_reasoning(self, turn: Turn) -> bool:
+        """Remove all reasoning from a turn, inline and opaque included; return True if there was
+        any.
+        """
+
+    def place_reasoning(self, _turn: Turn, _profile: Profile) -> Placement:
+        """Put a turn's reasoning where the profile reads it, if anywhere; most APIs have one place
+        for it."""
+        return "unchanged"
+
+    def next_place(self) -> bytes | None:
+        """Return what an envelope in the answer is bound to, from what the request ends with; None
+        on an API where envelopes are bound to their own answer."""
+        return None
+
+    def body(self) -> Json:
+        """Return the request's body in its present state."""
+        return self._body
+
+    def sent_body(self) -> Json:
+        """Return the same for upstream, which gets it as it is, and not translated: without what it
+        would refuse with this history."""
+        return self.body()
+
+
+class PieceHistory(History):
+    """A history in which the items of an assistant's turn are the pieces of an answer."""
+
+    @staticmethod
+    @abstractmethod
+    def is_reasoning(piece: Json, /) -> bool: ...
+
+    @staticmethod
+    @abstractmethod
+    def raw_text(piece: Json, /) -> str:
+        """Return the text of a piece of reasoning that is no summary."""
+
+    @classmethod
+    def raw_texts(cls, pieces: Iterable[Json]) -> list[str]:
+        texts = (cls.raw_text(piece) for piece in pieces if cls.is_reasoning(piece))
+        return [text for text in texts if text]
+
+    @classmethod
+    def without_reasoning(cls, pieces: Iterable[Json]) -> list[Json]:
+        return [piece for piece in pieces if not cls.is_reasoning(piece)]
+
+    def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
+        """Return the whole reasoning of a turn, and that of each of its pieces."""
+        texts = self.raw_texts(turn.items)
+        return tuple(dict.fromkeys(["".join(texts), *texts])) if texts else ()
+
+    def reasoning_states(self, turn: Turn) -> set[str]:
+        return set(find_states(list(filter(self.is_reasoning, turn.items))))
+
+    def drop_reasoning(self, turn: Turn) -> bool:
+        remaining = self.without_reasoning(turn.items)
+        dropped = len(remaining) < len(turn.items)
+        turn.items[:] = remaining
+        return dropped
+
+
+class ClientPieceHistory(PieceHistory):
+    """The same, of an API that clients speak as well.
+
+    A client of another API sends everything the assistant wrote without a break as one message,
+    whatever reasoning came in between. So in a translated request all of that is one joined turn,
+    and the pieces of an answer are restored as a whole.
+    """
+
+    separator: ClassVar[str] = ""
+    """Stands between the texts of several pieces of reasoning, in a joined turn."""
+
+    order: ClassVar[Mapping[str, int]]
+    """The order, by their types, in which clients of other APIs can keep pieces, since they have
+    one place for text and one for calls. Any other type is ""."""
+
+    def __init__(self, body: Json, *, is_translated: bool = False) -> None:
+        super().__init__(body)
+        self._is_translated = is_translated
+
+    @staticmethod
+    @abstractmethod
+    def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
+        """Yield the turns that pieces make for a client of the same API."""
+
+    @staticmethod
+    @abstractmethod
+    def read_joined_turn(pieces: Sequence[Json]) -> Turn:
+        """Return the one turn that they make for a client of another."""
+
+    @staticmethod
+    def as_sent(reasoning: Iterable[Json]) -> list[Json]:
+        """Return reasoning as upstream wrote it, which a reader may have changed."""
+        return list(reasoning)
+
+    @staticmethod
+    def says_anything(_reasoning: Sequence[Json]) -> bool:
+        """Return whether there is anything in reasoning that would ever have to be restored."""
+        return True
+
+    def restore(self, turn: Turn, original: list[Json]) -> None:
+        """Restore the reasoning or, of a joined turn that says the same, all pieces in their
+        order."""
+        turn.is_plain = False
+        in_order = self.in_original_order(turn, original) if self._is_translated else None
+        reasoning = filter(self.is_reasoning, original)
+        turn.items[:] = in_order or [*reasoning, *self.without_reasoning(turn.items)]
+
+    @abstractmethod
+    def in_original_order(self, turn: Turn, original: list[Json]) -> list[Json] | None:
+        """Return all pieces of a turn in their original order; None if it was edited since."""
+
+    @classmethod
+    def record_turns(cls, pieces: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
+        """Return the turns of an answer for a client of the same API: each piece with the key of
+        the reasoning item that it is, or None."""
+        keys = iter([key for key, piece in pieces if cls.is_reasoning(piece)])
+        turns, recorded = list(cls.read_turns([piece for _, piece in pieces])), list[RecordedTurn]()
+        for index, turn in enumerate(turns):
+            reasoning = list(filter(cls.is_reasoning, turn.items))
+            own_keys = [key for _, key in zip(reasoning, keys, strict=False)]
+            raw = "".join(cls.raw_texts(reasoning))
+            original = cls.as_sent(reasoning) if cls.says_anything(reasoning) else []
+            turns_before = tuple(turns[max(index - 1, 0) : index])
+            recorded.append(
+                RecordedTurn(turn, raw, original, tuple(filter(None, own_keys)), turns_before)
+            )
+        return recorded
+
+    @classmethod
+    def record_joined_turn(
+        cls, pieces: Sequence[tuple[ItemKey | None, Json]]
+    ) -> list[RecordedTurn]:
+        """Return the turn of an answer for a client of another API.
+
+        Its original has all reasoning in it, readable or not. If its pieces are in an order that
+        clients cannot keep, the original has all of them.
+        """
+        answer = [piece for _, piece in pieces]
+        if not answer:
+            return []
+        reasoning = list(filter(cls.is_reasoning, answer))
+        places = [cls.order.get(string(piece.get("type")), cls.order[""]) for piece in answer]
+        kept = reasoning if places == sorted(places) or not reasoning else answer
+        raw = cls.separator.join(cls.raw_texts(reasoning))
+        keys = tuple(key for key, piece in pieces if key and cls.is_reasoning(piece))
+        return [RecordedTurn(cls.read_joined_turn(answer), raw, cls.as_sent(kept), keys)]
+
+
+def read_text(content: Any, other_key: str = "text") -> str:
+    """Return the text of a content, followed by its other parts as JSON. A part has its text under
+    `text` or, on an API with refusals, under another key."""
+    if isinstance(content, str):
+        return content
+    parts = objects(content)
+    texts = "".join(string(part.get("text")) or string(part.get(other_key)) for part in parts)
+    others = [encode_sorted(part) for part in parts if "text" not in part and other_key not in part]
+    return "\n".join([texts, *others])
+
+
+# Summaries inside the text of an answer, between tags: clients write reasoning that they find no
+# field for that way, as pydantic-ai does with every part of a summary but the first
+# (`models/openai.py`, thinking parts of a Responses request).
+
+TEXT_TYPES = ("text", "output_text")
+"""Types of the parts of a content that hold an answer's text."""
+
+_OPENINGS = tuple(tag.opening for tag in TAGS)
+
+_BLANK_LINES = re.compile(r"\s*\n")
+
+
+def strip_content(content: Any, is_our_summary: IsOurSummary) -> Any:
+    """Return an answer's content, a text or a list of parts, without Abridge's summaries in it.
+
+    Parts of which nothing is left are left out. Unchanged, the content itself is returned.
+    """
+    if isinstance(content, str):
+        return strip_text(content, is_our_summary)
+    if not isinstance(content, list) or not any(map(_may_have_tags, content)):
+        return content
+    remaining = [rest for part in content for rest in _strip_part(part, is_our_summary)]
+    is_same = len(remaining) == len(content) and all(map(operator.is_, remaining, content))
+    return content if is_same else remaining
+
+
+def _may_have_tags(part: Any) -> bool:
+    if not isinstance(part, dict) or part.get("type") not in TEXT_TYPES:
+        return False
+    return may_have_tags(string(part.get("text")))
+
+
+def _strip_part(part: Any, is_our_summary: IsOurSummary) -> list[Any]:
+    """Return what is left of a part: the part itself, another one, or nothing."""
+    if not isinstance(part, dict) or part.get("type") not in TEXT_TYPES:
+        return [part]
+    text = string(part.get("text"))
+    rest = strip_text(text, is_our_summary)
+    if rest == text:
+        return [part]
+    return [{**part, "text": rest}] if rest.strip() else []
+
+
+def strip_text(text: str, is_our_summary: IsOurSummary) -> str:
+    """Return a text without the tagged blocks in it that hold a summary of Abridge's."""
+    for tag in TAGS if may_have_tags(text) else ():
+        if tag.opening in text:
+            text = _strip_blocks(text, tag, is_our_summary)
+    return text
+
+
+def _strip_blocks(text: str, tag: Tag, is_our_summary: IsOurSummary) -> str:
+    """Remove blocks between these tags, with the blank lines after them. A block that is not closed
+    reaches to the end of the text."""
+    kept, position = list[str](), 0
+    while (start := text.find(tag.opening, position)) >= 0:
+        inner = start + len(tag.opening)
+        end = text.find(tag.closing, inner)
+        end, after = (len(text), len(text)) if end < 0 else (end, end + len(tag.closing))
+        if is_our_summary(text[inner:end]):
+            kept.append(text[position:start])
+            blank = _BLANK_LINES.match(text, after)
+            after = blank.end() if blank else after
+        else:
+            kept.append(text[position:after])
+        position = after
+    return "".join([*kept, text[position:]])
+
+
+def is_tagged(content: Any) -> bool:
+    """Return whether a content is nothing but one block of reasoning between tags."""
+    parts = [] if isinstance(content, str) else objects(content)
+    text = string(content) or "".join([string(part.get("text")) for part in parts])
+    if not may_have_tags(text):
+        return False
+    text = text.strip()
+    return text.startswith(_OPENINGS) and any(
+        text.startswith(tag.opening) and text.find(tag.closing) == len(text) - len(tag.closing)
+        for tag in TAGS
+    )
