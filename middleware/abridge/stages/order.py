@@ -7,6 +7,9 @@ whatever comes while a call is open and not whole waits, part by part, until tha
 only place that asks whether an open call is whole.
 
 What upstream still says of a call that was ended cannot be told any more: the answer fails.
+
+Events of readers that name no parts are told apart by what they say: a call by its number, and
+whatever comes between two pieces of calls is one part.
 """
 
 from __future__ import annotations
@@ -38,6 +41,10 @@ from abridge.core.events import (
 ENDS = (PartEnded, ReasoningEnded)
 
 
+class Unnamed(Part):
+    """A part of an answer whose reader names none."""
+
+
 class Order:
     """Order the events of one lane. At most `limit` bytes wait: past that, the open call is ended
     as it stands. With `alternating`, parts may go on side by side, as on Chat Completions, and only
@@ -51,6 +58,7 @@ class Order:
         self._lane: int | None = None  # of the open part
         self._arguments: _Arguments | None = None  # of the open part, if it is a call
         self._queued: OrderedDict[Part, list[Event]] = OrderedDict()
+        self._calls: dict[int, Part] = {}  # that no reader named, by their numbers
         self._continued: dict[Part, Part] = {}
         """The part that goes on with one that ended before upstream ended it."""
         self._out: list[Event] = []
@@ -61,21 +69,51 @@ class Order:
         """Return whether a delta goes out before anything that waits."""
         return event.part is self._open and not self._queued
 
+    def add_arguments(self, event: ToolCallDelta) -> bool:
+        """Take a piece of the open call, if nothing waits for that; return whether it was taken."""
+        part = self._open
+        if part is None or self._queued or self._calls.get(event.call_index) is not part:
+            return False
+        part.texts.append(event.arguments)
+        return True
+
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Take events; return those whose turn it is."""
         for event in events:
-            if self.failure is not None:
-                break
-            if event.part is None:
+            part = event.part or self._find_part(event)
+            if part is None:
                 self._take_other(event)
-            elif self._waits(event.part):
-                self._queue(event.part, event)
+            elif self._waits(part):
+                self._queue(part, event)
             else:
-                self._place(event.part, event)
+                self._place(part, event)
             while self._queued and not self._is_held():
                 self._release()
         out, self._out = self._out, []
         return out
+
+    def rest(self) -> list[Event]:
+        """Return what waits: no more of the open call will come."""
+        while self._queued:
+            self._release()
+        self._end_open()
+        out, self._out = self._out, []
+        return out
+
+    def _find_part(self, event: Event) -> Part | None:
+        """Find the part of an event whose reader names none."""
+        if isinstance(event, ToolCallDelta):
+            part = self._calls.get(event.call_index)
+            if part is None:
+                part = Unnamed("call", event.call_index, free_text=event.custom)
+                self._calls[event.call_index] = part
+            if not part.is_closed:
+                part.texts.append(event.arguments)
+            return part
+        if event.lane is None or isinstance(event, Finished):
+            return None
+        last = next(reversed(self._queued), self._open)
+        return last if isinstance(last, Unnamed) and last.kind == "other" else Unnamed("other")
 
     def _take_other(self, event: Event) -> None:
         """Take what is about no part. After an error, what waits is not told, and only reasoning is
@@ -85,9 +123,7 @@ class Order:
             if self._open is not None and self._open.kind == "reasoning":
                 self._end_open()
         elif isinstance(event, Finished | ResponseEnded):
-            while self._queued:
-                self._release()
-            self._end_open()
+            self._out = self.rest()
         self._out.append(event)
 
     def _waits(self, part: Part) -> bool:
@@ -116,7 +152,7 @@ class Order:
         if part.is_closed:
             self._place_late(part, event)
             return
-        is_end = isinstance(event, ENDS)
+        is_end = event.part is not None and isinstance(event, ENDS)
         if part is not self._open and not is_end:
             self._open_part(part, event)
         self._out.append(event)
@@ -136,6 +172,9 @@ class Order:
         if part is None or (self._alternating and part.kind != "reasoning"):
             return
         part.is_closed = True
+        if isinstance(part, Unnamed):
+            part.texts.clear()
+            return
         part.shown = [part.shown_text]  # what upstream still says of it is another part's
         self._out.append(
             ReasoningEnded(self._lane, None, part.number, part=part)

@@ -10,11 +10,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
+from itertools import count
+from sys import maxsize
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from abridge.apis.call_order import CallOrder
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
-from abridge.apis.errors import CALL_REOPENED
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event
 from abridge.apis.messages.blocks import Block
 from abridge.apis.messages.citations import write_citation
@@ -42,6 +42,7 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import Tool
+from abridge.stages.order import Order
 
 PART_SEPARATOR = "\n\n"
 """Stands between the parts of a summary, and wherever else one text follows another."""
@@ -174,7 +175,7 @@ class MessageContent:
         self._limit = limit
         self._mint_id = mint_id
         self._blocks = BlockEvents()
-        self._order = CallOrder()
+        self._order = Order(maxsize, count(-1, -1))  # within the limit of the whole answer
         self._thinking: ThinkingContent | None = None
         self._call: CallContent | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
@@ -183,7 +184,7 @@ class MessageContent:
 
     @property
     def failure(self) -> ErrorDetail | None:
-        return CALL_REOPENED if self._order.lost_arguments else None
+        return self._order.failure
 
     # Texts that go on
 
@@ -240,7 +241,7 @@ class MessageContent:
         if self._is_given:
             yield from self._write_piece(event)
         elif isinstance(event, ContentDelta) or not self._display.drops_reasoning:
-            for piece in self._order.arrange(event):
+            for piece in self._order.take([event]):
                 yield from self._write_piece(piece)
 
     def _write_piece(self, event: Event) -> WireEvents:

@@ -1,18 +1,17 @@
-"""The order in which interleaved calls are written."""
+"""The order of events whose reader names no parts: one call is written after the other."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import count, groupby
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.call_order import CallOrder
-from abridge.apis.json import parse_object
 from abridge.core.events import (
     ContentDelta,
     Event,
@@ -21,6 +20,7 @@ from abridge.core.events import (
     ReasoningStarted,
     ToolCallDelta,
 )
+from abridge.stages.order import Order
 from tests.support.streams import pieces
 
 
@@ -29,8 +29,12 @@ def piece(number: int, arguments: str) -> ToolCallDelta:
 
 
 def arranged(events: Sequence[Event]) -> list[Event]:
-    order = CallOrder()
-    return [*(out for event in events for out in order.arrange(event)), *order.rest()]
+    order = new_order()
+    return [*(out for event in events for out in order.take([event])), *order.rest()]
+
+
+def new_order() -> Order:
+    return Order(1 << 30, count(-1, -1))
 
 
 @given(st.data())
@@ -56,10 +60,10 @@ def test_calls_come_one_after_the_other_whole_and_in_order(data: st.DataObject) 
 
 def test_what_is_not_of_an_open_call_waits_until_that_is_whole() -> None:
     said = ContentDelta(0, None, "Done.")
-    order = CallOrder()
-    assert list(order.arrange(piece(0, "{"))) == [piece(0, "{")]
-    assert list(order.arrange(said)) == []
-    assert list(order.arrange(piece(0, "}"))) == [piece(0, "}"), said]
+    order = new_order()
+    assert order.take([piece(0, "{")]) == [piece(0, "{")]
+    assert order.take([said]) == []
+    assert order.take([piece(0, "}")]) == [piece(0, "}"), said]
 
 
 def test_reasoning_waits_as_a_whole_until_an_open_call_is_whole() -> None:
@@ -83,28 +87,25 @@ def test_a_piece_of_a_call_that_is_done_is_dropped() -> None:
     ("more", "lost"), [(piece(0, "more"), True), (piece(0, " \n"), False), (piece(1, "{}"), False)]
 )
 def test_it_is_known_whether_arguments_were_lost(more: ToolCallDelta, *, lost: bool) -> None:
-    order = CallOrder()
+    order = new_order()
     for event in (piece(0, "{}"), ContentDelta(0, None, "So."), more):
-        list(order.arrange(event))
-    assert order.lost_arguments == lost
+        order.take([event])
+    assert (order.failure is not None) == lost
 
 
-def test_a_long_call_is_not_parsed_again_for_each_fragment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_long_call_is_not_read_again_for_each_fragment(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
-    def reading(data: bytes) -> Any:
+    def reading(data: str) -> Any:
         read.append(len(data))
-        return parse_object(data)
+        return json.loads(data)
 
-    monkeypatch.setattr("abridge.apis.call_order.parse_object", reading)
-    text = json.dumps({"x": "y" * 100_000})
-    order = CallOrder()
+    monkeypatch.setattr("abridge.stages.order.json", SimpleNamespace(loads=reading))
+    text = json.dumps({"x": "}" * 100_000})
+    order = new_order()
     for fragment in pieces(text, 50):
-        list(order.arrange(piece(0, fragment)))
-        list(order.arrange(ContentDelta(0, None, "x")))
-    assert 0 < sum(read) < 20 * len(text)
+        order.take([piece(0, fragment), ContentDelta(0, None, "x")])
+    assert read == [len(text)]
 
 
 def test_texts_keep_their_place_between_the_calls_that_wait() -> None:
