@@ -27,7 +27,6 @@ MAKERS = frozenset(
 """What makes a cache."""
 
 SIZED_ELSEWHERE = {
-    ("apis/call_order.py", "OrderedDict"): "what waits of one answer, within `limits.event`",
     ("caches.py", "lru_cache"): "the size is what `cached` is given",
     ("memory/opened_blobs.py", "OrderedDict"): "cut to OPENED_BLOB_BYTES after each addition",
     ("memory/stores/memory.py", "TTLCache"): "`history.bytes`, and `max_marks`, which is MARKS",

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
-from abridge.apis.errors import CALL_REOPENED
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
+from abridge.core.answer import STRAY_ARGUMENTS
 from tests.support.checker import check_chat, check_responses
 from tests.support.messages_checker import check_messages
 from tests.support.pipeline import Pipeline
@@ -196,7 +196,7 @@ def test_an_answer_in_which_a_whole_call_goes_on_later_fails(client: Api, betwee
         [{"tool_calls": [head(0, "look", "{}")]}, between, {"tool_calls": [more(0, '{"a":"1"}')]}],
     )
     assert not seen_by(client, out).ok
-    assert CALL_REOPENED.message in out.decode()
+    assert STRAY_ARGUMENTS.message in out.decode()
 
 
 @bridged_clients

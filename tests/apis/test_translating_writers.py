@@ -11,7 +11,6 @@ import pytest
 from abridge.apis.api import RequestEcho, Writer
 from abridge.apis.display import Display
 from abridge.apis.errors import ANSWER_TOO_LONG
-from abridge.apis.json import parse_object
 from abridge.core.events import (
     ContentDelta,
     Event,
@@ -27,6 +26,7 @@ from abridge.core.events import (
 from abridge.core.model_request import Tool
 from abridge.core.usage import SummaryShare, Tokens
 from abridge.providers.catalog import PROFILES
+from abridge.stages.order import is_object
 from tests.support.checker import check_chat, check_responses
 from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
 from tests.support.translated import TranslatedTurn, read_turn
@@ -114,11 +114,11 @@ def test_the_cost_of_interleaved_calls_does_not_grow_with_their_length(
 ) -> None:
     parsed: list[int] = []
 
-    def parse(data: bytes) -> Any:
-        parsed.append(len(data))
-        return parse_object(data)
+    def parse(text: str) -> bool:
+        parsed.append(len(text))
+        return is_object(text)
 
-    monkeypatch.setattr("abridge.apis.call_order.parse_object", parse)
+    monkeypatch.setattr("abridge.stages.order.is_object", parse)
     events = interleaved(2, '{"a": "', *["word "] * 500, '"}')
     turn = read_turn("responses", streamed("responses", *events))
     assert len(turn.answer.calls) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import count, groupby
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +20,7 @@ from abridge.core.events import (
     ReasoningStarted,
     ToolCallDelta,
 )
-from abridge.stages.order import Order
+from abridge.stages.order import CallOrder
 from tests.support.streams import pieces
 
 
@@ -29,12 +29,8 @@ def piece(number: int, arguments: str) -> ToolCallDelta:
 
 
 def arranged(events: Sequence[Event]) -> list[Event]:
-    order = new_order()
+    order = CallOrder()
     return [*(out for event in events for out in order.take([event])), *order.rest()]
-
-
-def new_order() -> Order:
-    return Order(1 << 30, count(-1, -1))
 
 
 @given(st.data())
@@ -60,7 +56,7 @@ def test_calls_come_one_after_the_other_whole_and_in_order(data: st.DataObject) 
 
 def test_what_is_not_of_an_open_call_waits_until_that_is_whole() -> None:
     said = ContentDelta(0, None, "Done.")
-    order = new_order()
+    order = CallOrder()
     assert order.take([piece(0, "{")]) == [piece(0, "{")]
     assert order.take([said]) == []
     assert order.take([piece(0, "}")]) == [piece(0, "}"), said]
@@ -87,7 +83,7 @@ def test_a_piece_of_a_call_that_is_done_is_dropped() -> None:
     ("more", "lost"), [(piece(0, "more"), True), (piece(0, " \n"), False), (piece(1, "{}"), False)]
 )
 def test_it_is_known_whether_arguments_were_lost(more: ToolCallDelta, *, lost: bool) -> None:
-    order = new_order()
+    order = CallOrder()
     for event in (piece(0, "{}"), ContentDelta(0, None, "So."), more):
         order.take([event])
     assert (order.failure is not None) == lost
@@ -102,7 +98,7 @@ def test_a_long_call_is_not_read_again_for_each_fragment(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("abridge.stages.order.json", SimpleNamespace(loads=reading))
     text = json.dumps({"x": "}" * 100_000})
-    order = new_order()
+    order = CallOrder()
     for fragment in pieces(text, 50):
         order.take([piece(0, fragment), ContentDelta(0, None, "x")])
     assert read == [len(text)]

@@ -37,8 +37,6 @@ TEXT_CHANGED = ErrorDetail(
     "upstream_error", "Upstream ended a text with other words than it had streamed."
 )
 
-CALL_REOPENED = ErrorDetail("upstream_error", "Upstream went on with a call that was complete.")
-
 TIMEOUT_CODE = "upstream_timeout"
 """`UpstreamBroken.code` where upstream fell silent."""
 

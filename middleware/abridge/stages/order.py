@@ -7,9 +7,6 @@ whatever comes while a call is open and not whole waits, part by part, until tha
 only place that asks whether an open call is whole.
 
 What upstream still says of a call that was ended cannot be told any more: the answer fails.
-
-Events of readers that name no parts are told apart by what they say: a call by its number, and
-whatever comes between two pieces of calls is one part.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from sys import maxsize
 
 from abridge.core.answer import STRAY_ARGUMENTS, Part
 from abridge.core.events import (
@@ -58,7 +56,6 @@ class Order:
         self._lane: int | None = None  # of the open part
         self._arguments: _Arguments | None = None  # of the open part, if it is a call
         self._queued: OrderedDict[Part, list[Event]] = OrderedDict()
-        self._calls: dict[int, Part] = {}  # that no reader named, by their numbers
         self._continued: dict[Part, Part] = {}
         """The part that goes on with one that ended before upstream ended it."""
         self._out: list[Event] = []
@@ -69,18 +66,10 @@ class Order:
         """Return whether a delta goes out before anything that waits."""
         return event.part is self._open and not self._queued
 
-    def add_arguments(self, event: ToolCallDelta) -> bool:
-        """Take a piece of the open call, if nothing waits for that; return whether it was taken."""
-        part = self._open
-        if part is None or self._queued or self._calls.get(event.call_index) is not part:
-            return False
-        part.texts.append(event.arguments)
-        return True
-
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Take events; return those whose turn it is."""
         for event in events:
-            part = event.part or self._find_part(event)
+            part = self._part_of(event)
             if part is None:
                 self._take_other(event)
             elif self._waits(part):
@@ -100,20 +89,8 @@ class Order:
         out, self._out = self._out, []
         return out
 
-    def _find_part(self, event: Event) -> Part | None:
-        """Find the part of an event whose reader names none."""
-        if isinstance(event, ToolCallDelta):
-            part = self._calls.get(event.call_index)
-            if part is None:
-                part = Unnamed("call", event.call_index, free_text=event.custom)
-                self._calls[event.call_index] = part
-            if not part.is_closed:
-                part.texts.append(event.arguments)
-            return part
-        if event.lane is None or isinstance(event, Finished):
-            return None
-        last = next(reversed(self._queued), self._open)
-        return last if isinstance(last, Unnamed) and last.kind == "other" else Unnamed("other")
+    def _part_of(self, event: Event) -> Part | None:
+        return event.part
 
     def _take_other(self, event: Event) -> None:
         """Take what is about no part. After an error, what waits is not told, and only reasoning is
@@ -152,7 +129,7 @@ class Order:
         if part.is_closed:
             self._place_late(part, event)
             return
-        is_end = event.part is not None and isinstance(event, ENDS)
+        is_end = isinstance(event, ENDS) and not isinstance(part, Unnamed)
         if part is not self._open and not is_end:
             self._open_part(part, event)
         self._out.append(event)
@@ -212,6 +189,37 @@ class Order:
         return following
 
 
+class CallOrder(Order):
+    """Order the events of readers that name no parts. They are told apart by what they say: a call
+    by its number, and whatever comes between two pieces of calls is one part."""
+
+    def __init__(self) -> None:
+        super().__init__(maxsize, iter(()))  # the writer limits the whole answer
+        self._calls: dict[int, Part] = {}
+
+    def add_arguments(self, event: ToolCallDelta) -> bool:
+        """Take a piece of the open call, if nothing waits for that; return whether it was taken."""
+        part = self._open
+        if part is None or self._queued or self._calls.get(event.call_index) is not part:
+            return False
+        part.texts.append(event.arguments)
+        return True
+
+    def _part_of(self, event: Event) -> Part | None:
+        if isinstance(event, ToolCallDelta):
+            part = self._calls.get(event.call_index)
+            if part is None:
+                part = Unnamed("call", event.call_index, free_text=event.custom)
+                self._calls[event.call_index] = part
+            if not part.is_closed:
+                part.texts.append(event.arguments)
+            return part
+        if event.lane is None or isinstance(event, Finished):
+            return None
+        last = next(reversed(self._queued), self._open)
+        return last if last is not None and last.kind == "other" else Unnamed("other")
+
+
 def _says_something(event: Event) -> bool:
     """Return whether an event holds words, or arguments that are more than blanks."""
     if isinstance(event, ToolCallDelta):
@@ -246,6 +254,7 @@ class _Arguments:
         return bool(self._is_whole)
 
     def _scan(self, piece: str) -> None:
+        part = self._part
         text, self._carried = self._carried + piece, ""
         for mark in _MARK.finditer(text):
             found = mark[0]
@@ -256,13 +265,13 @@ class _Arguments:
             elif not self._is_string and found in "{}":
                 self._depth += 1 if found == "{" else -1
                 if self._depth <= 0:
-                    self._is_whole = self._is_object()
+                    self._is_whole = not part.free_text and is_object(part.said_text)
                     return
 
-    def _is_object(self) -> bool:
-        if self._part.free_text:
-            return False
-        try:
-            return isinstance(json.loads(self._part.said_text), dict)
-        except (ValueError, RecursionError):
-            return False
+
+def is_object(text: str) -> bool:
+    """Return whether a text is an object of JSON, whole."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

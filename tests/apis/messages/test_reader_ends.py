@@ -15,6 +15,7 @@ from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import SECOND_ANSWER
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
+from abridge.core.answer import STRAY_ARGUMENTS
 from tests.apis.messages.scripts import (
     begin,
     delta,

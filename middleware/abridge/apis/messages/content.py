@@ -10,8 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
-from itertools import count
-from sys import maxsize
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
@@ -42,7 +40,7 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import Tool
-from abridge.stages.order import Order
+from abridge.stages.order import CallOrder
 
 PART_SEPARATOR = "\n\n"
 """Stands between the parts of a summary, and wherever else one text follows another."""
@@ -175,7 +173,7 @@ class MessageContent:
         self._limit = limit
         self._mint_id = mint_id
         self._blocks = BlockEvents()
-        self._order = Order(maxsize, count(-1, -1))  # within the limit of the whole answer
+        self._order = CallOrder()
         self._thinking: ThinkingContent | None = None
         self._call: CallContent | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open

@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from abridge.apis.call_order import is_whole
 from abridge.apis.delta_patterns import Proceed
 from abridge.apis.frames import MakeFrame, change_frame, encode_event
 from abridge.apis.json import as_object, objects, string
@@ -57,6 +56,7 @@ from abridge.core.events import (
     RefusalDelta,
     ToolCallDelta,
 )
+from abridge.stages.order import is_object
 
 # Kinds of content
 
@@ -405,7 +405,7 @@ class ItemContents:
             return part is not None
         if awaits_end or not (part.deltas and part.deltas[-1].rstrip().endswith("}")):
             return False  # saves parsing all of it, which may be long
-        return is_whole(part.text)
+        return is_object(part.text)
 
     def find_proceed(self) -> Proceed | None:
         """Return what reads more text of the current part, after a delta of it."""

@@ -23,9 +23,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.call_order import CallOrder
 from abridge.apis.display import Display, Envelope
-from abridge.apis.errors import CALL_REOPENED
 from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
@@ -85,6 +83,7 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import SIGNATURE_PREFIX, Tool
+from abridge.stages.order import CallOrder
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
 """Fields of an event that the writer sets."""
@@ -527,7 +526,7 @@ class WrittenOutput:
 
     @property
     def failure(self) -> ErrorDetail | None:
-        return CALL_REOPENED if self._order.lost_arguments else None
+        return self._order.failure
 
     def add_text(self, event: Event) -> AddedText | None:
         """Take an event that only adds to the text of the open item, if there is one."""
@@ -535,7 +534,7 @@ class WrittenOutput:
         return None if item is None else item.add_text(event, self._order)
 
     def write(self, event: Event) -> _Written:
-        return [said for piece in self._order.arrange(event) for said in self._write_piece(piece)]
+        return [said for piece in self._order.take([event]) for said in self._write_piece(piece)]
 
     def finish(self, status: ItemStatus = "completed") -> _Written:
         """Finish the open item, and everything that is queued behind it."""
