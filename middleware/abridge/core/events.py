@@ -20,6 +20,7 @@ summary's own events, and a Writer turns them into wire events again.
     ├── ProviderState      opaque state that stands for reasoning, or signs it
     ├── PartStarted        a part that is neither reasoning nor a call begins
     ├── PartEnded          a part that is no reasoning ends
+    ├── Beside             what else a frame says whose text a stage took
     ├── Passthrough        anything else, of a lane or of the whole response
     ├── UsageReported      upstream's usage, where it comes before the end
     ├── ErrorReported      an error within the stream; the end still follows
@@ -143,6 +144,7 @@ class ContentDelta(Event):
     "logprob", "bytes", "top_logprobs"}`.
     """
     message_index: int = 0  # index of the message in the lane, where its API has several
+    says_more: bool = field(default=False, kw_only=True)  # its frame says more than its text
 
 
 @dataclass(slots=True)
@@ -237,6 +239,11 @@ class PartEnded(Event):
 
 
 @dataclass(slots=True)
+class Beside(Event):
+    """What the frame says beside its text, which a stage has told otherwise. Comes after that."""
+
+
+@dataclass(slots=True)
 class Passthrough(Event):
     pass
 
@@ -296,7 +303,7 @@ class SummaryPartDone(Event):
 CONTINUING_EVENTS: frozenset[type[Event]] = frozenset(
     {
         *(ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta),
-        *(PartStarted, PartEnded, Passthrough),
+        *(PartStarted, PartEnded, Beside, Passthrough),
     }
 )
 """Types of the events that begin and end no reasoning."""

@@ -173,7 +173,7 @@ class Order:
             if isinstance(event, ReasoningDelta | ProviderState | ReasoningEnded):
                 event.item = following.number
             self._place(following, event)
-        elif isinstance(event, CitationDelta):  # it names its passage itself
+        elif event.lane is None or isinstance(event, CitationDelta):  # it names its passage itself
             self._out.append(event)
         else:
             self.faults += part.is_ended or not isinstance(event, ENDS)

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from abridge.core.answer import Part
 from abridge.core.events import (
+    Beside,
     CitationDelta,
     ContentDelta,
     ErrorReported,
@@ -135,6 +136,8 @@ class Thinking:
             text.say(event)
         else:
             self._show(text, pieces)
+            if event.says_more and not self._hides_raw:
+                text.pass_on(Beside(event.lane, event.frame, part=text.part))
 
     def _end_text(self, text: _OpenText, *, is_cut: bool = False, end: Event | None = None) -> None:
         """End a text. If the answer breaks off, what is held back of it may be thinking."""
@@ -225,10 +228,11 @@ class _OpenText:
         return self.is_started and is_text
 
     def pass_on(self, event: Event) -> None:
-        """Pass on what is no text, after the start."""
+        """Pass on what is no text: after the start, or among the thinking if about neither."""
         if len(self._held) >= MAX_HELD:
             self._start()
-        if self.is_started:
+        is_between = event.lane is None and self._thinking is not None
+        if self.is_started or is_between:
             self._out.append(event)
         else:
             self._held.append(event)
@@ -244,6 +248,8 @@ class _OpenText:
             self.has_thinking = True
             part = self._thinking = Part("reasoning", next(items))
             self._out.append(ReasoningStarted(self.lane, None, part.number, part=part))
+            self._out += [event for event in self._held if event.lane is None]
+            self._held = [event for event in self._held if event.lane is not None]
         thinking = self._thinking
         thinking.texts.append(text)
         self._out.append(ReasoningDelta(self.lane, None, thinking.number, text, part=thinking))

@@ -16,13 +16,12 @@ from abridge.apis.messages.reader import MessagesReader
 from abridge.apis.messages.reasoning import ask_to_think, read_wish
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
-from abridge.apis.staged import StagedReader, expects_thinking
+from abridge.apis.staged import StagedReader
 from abridge.providers.profile import Profile
 
 
 def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
-    cuts_texts = expects_thinking(profile, display) and not display.hides_raw
-    reader = MessagesReader(display, limit, carries_frames=True, cuts_texts=cuts_texts)
+    reader = MessagesReader(display, limit, carries_frames=True)
     return StagedReader(reader, profile, display, limit, alternating=False)
 
 

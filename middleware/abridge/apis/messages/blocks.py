@@ -75,7 +75,6 @@ class MessageState:
     display: Display
     carries_frames: bool
     room_left: int
-    cuts_texts: bool = False  # a stage may leave out some of a text, and nothing beside it
     item_count: int = 0  # reasoning items so far
     call_count: int = 0
     text_length: int = 0  # characters of the texts that have ended
@@ -86,13 +85,6 @@ class MessageState:
     def is_complete(self) -> bool:
         """True while everything kept fits in the limit."""
         return self.room_left >= 0
-
-    def splits(self, kind: PartKind) -> bool:
-        """Return whether what a frame says beside a text of this kind goes out in another one,
-        since the text may not."""
-        if kind == "reasoning":
-            return not (self.display.show_raw or self.display.hides_raw)
-        return kind == "text" and self.cuts_texts
 
     def keep(self, pieces: list[str], text: str) -> None:
         self.room_left -= len(text)
@@ -140,9 +132,12 @@ class Block(Part):
         if not events:
             return [] if self._hides(event) else [Passthrough(LANE, frame, part=self)]
         is_one = len(events) == 1
-        rest = [] if is_one and not self._state.splits(self.kind) else self._rest(event, frame)
+        rest = [] if is_one and not self._is_replaced else self._rest(event, frame)
+        first = events[0]
         if is_one and not rest:
-            events[0].frame = frame
+            first.frame = frame
+            if isinstance(first, ContentDelta):
+                first.says_more = not is_bare(event)
         return events + rest
 
     def proceed(self, text: str, frame: bytes | None) -> Event:
@@ -166,6 +161,12 @@ class Block(Part):
     def to_json(self) -> Json | None:
         """Return the block as in a whole message; None if it holds nothing."""
         return self.content_block if self._state.carries_frames else None
+
+    @property
+    def _is_replaced(self) -> bool:
+        """Return whether the text is not shown, but what its frames say beside it is."""
+        display = self._state.display
+        return self.kind == "reasoning" and not (display.show_raw or display.hides_raw)
 
     def _hides(self, event: Json) -> bool:
         """Return whether a delta that says nothing here may hold thinking."""
@@ -202,15 +203,30 @@ class Block(Part):
         return encode_event("content_block_start", {"index": self.index, "content_block": empty})
 
     def _rest(self, event: Json, frame: bytes) -> list[Event]:
-        """Return what a frame says beside its text."""
-        known = {"type", *TEXT_FIELDS.values(), "signature"}
-        is_bare = event["delta"].keys() <= known and event.keys() <= {"type", "index", "delta"}
-        if is_bare:
-            return []
-        exact = parse_frame(frame)
-        texts = exact["delta"].keys() & {*TEXT_FIELDS.values(), "signature"}
-        rest = {**exact, "delta": {**exact["delta"], **dict.fromkeys(texts, "")}}
-        return [Passthrough(LANE, encode_event("content_block_delta", rest), part=self)]
+        """Return the event of what a frame says beside its text."""
+        rest = beside_text(event, frame)
+        return [] if rest is None else [Passthrough(LANE, rest, part=self)]
+
+
+_TEXTS = frozenset({*TEXT_FIELDS.values(), "signature"})
+
+_DELTA_FIELDS = {"type", "partial_json", *_TEXTS}
+
+_EVENT_FIELDS = {"type", "index", "delta"}
+
+
+def is_bare(event: Json) -> bool:
+    """Return whether an event with a delta says nothing but its texts."""
+    return event.keys() <= _EVENT_FIELDS and event["delta"].keys() <= _DELTA_FIELDS
+
+
+def beside_text(event: Json, frame: bytes) -> bytes | None:
+    """Return the frame of a delta without its texts; None if it says nothing else."""
+    if is_bare(event):
+        return None
+    exact = parse_frame(frame)
+    empty = dict.fromkeys(exact["delta"].keys() & _TEXTS, "")
+    return encode_event("content_block_delta", {**exact, "delta": {**exact["delta"], **empty}})
 
 
 class ThinkingBlock(Block):
@@ -429,6 +445,12 @@ class AnswerBlocks:
     def has_open_part(self) -> bool:
         """Return whether upstream has begun a block and not ended it."""
         return not all(block.is_ended for block in self.all)
+
+    @property
+    def open_text(self) -> Block | None:
+        """Return the text that upstream began last, if nothing was said after it."""
+        last = self.all[-1] if self.all else None
+        return None if last is None or last.is_stopped or last.kind != "text" else last
 
     @property
     def only_hosted_calls(self) -> list[dict[str, str]]:

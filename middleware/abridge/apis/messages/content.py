@@ -13,8 +13,8 @@ from io import StringIO
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display
-from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event
-from abridge.apis.messages.blocks import Block
+from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
+from abridge.apis.messages.blocks import Block, beside_text
 from abridge.apis.messages.citations import write_citation
 from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.messages.tools import client_call_id, escape_halves, wrap_invalid
@@ -23,6 +23,7 @@ from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
+    Beside,
     CitationDelta,
     ContentDelta,
     ErrorDetail,
@@ -255,14 +256,27 @@ class MessageContent:
                 yield from self._start_reasoning(event)
             case ReasoningEnded():
                 yield from self._end_reasoning(event)
-            case PartStarted() if self._is_given:
-                yield from self._start_part(event)
-            case PartEnded() if self._is_given:
-                yield from self._stop_block(event.frame and self._blocks.move(event.frame, event))
+            case _ if self._is_given and event.part is not None:
+                yield from self._write_given(event)
             case _ if self._thinking is not None:
                 yield from self._thinking.write(event)
-            case Passthrough(frame=bytes() as frame):
-                yield self._blocks.move(frame, event)
+
+    def _write_given(self, event: Event) -> WireEvents:
+        """Write what only an upstream says that speaks Messages, too."""
+        frame = event.frame
+        match event:
+            case PartStarted():
+                yield from self._start_part(event)
+            case PartEnded():
+                yield from self._stop_block(frame and self._blocks.move(frame, event))
+            case Passthrough() if frame is not None:
+                yield frame if event.lane is None else self._blocks.move(frame, event)
+            case Beside() if frame is not None:
+                rest = beside_text(parse_frame(frame), frame)
+                if rest is not None:
+                    yield self._blocks.move(rest, event)
+            case _ if self._thinking is not None:
+                yield from self._thinking.write(event)
 
     # Reasoning
 
@@ -465,8 +479,6 @@ class ThinkingContent:
                 yield from self._write_summary(event.index, event.text, waits=waits)
             case ProviderState():
                 yield from self._add_state(event)
-            case Passthrough(frame=bytes() as frame):
-                yield self._blocks.move(frame, event)
 
     def pass_raw(self, event: ReasoningDelta, frame: bytes) -> bytes:
         """Return what the client gets of a piece of reasoning in its frame."""

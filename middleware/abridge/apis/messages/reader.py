@@ -80,12 +80,10 @@ _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 class MessagesReader:
     """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
 
-    def __init__(
-        self, display: Display, limit: int, *, carries_frames: bool, cuts_texts: bool = False
-    ) -> None:
+    def __init__(self, display: Display, limit: int, *, carries_frames: bool) -> None:
         self._carries_frames = carries_frames
         self._hides_raw = display.hides_raw
-        self._state = MessageState(display, carries_frames, limit, cuts_texts)
+        self._state = MessageState(display, carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
         self._rebuilder = MessageRebuilder() if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
@@ -231,9 +229,11 @@ class MessagesReader:
 
     def _handle(self, event: Json, frame: bytes | None) -> list[Event]:
         handler = self._HANDLERS.get(string(event.get("type")))
-        if handler is None:
-            return [*self._release_stop(), *self._pass(frame)]
-        return handler(self, event, frame)
+        if handler is not None:
+            return handler(self, event, frame)
+        part = None if event.get("type") == "ping" else self._blocks.open_text
+        passed = [Passthrough(None, frame, part=part)] if self._carries_frames else []
+        return [*self._release_stop(), *passed]
 
     # Beginning
 
