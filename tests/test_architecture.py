@@ -88,16 +88,7 @@ IMPURE_MODULES = frozenset(
 API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "history", "errors")
 """The modules that each API has; one that clients speak has a `writer` as well."""
 
-SHARED_NAMES = frozenset(
-    {
-        *("EnvelopeBuilder", "EnvelopeSealer", "Framing", "InlineThinking", "MessageAccumulator"),
-        *("OriginalFrames", "TextPart", "TranslatedAnswer", "TranslatedCall"),
-        *("TranslatedEvents", "TranslatedMessage"),
-    }
-)
-"""Names of classes of `apis/` that stand more than once. This list only becomes shorter."""
-
-BUDGETS = {"abridge.": 61_500, "abridge.apis.": 25_500}
+BUDGETS = {"abridge.": 59_700, "abridge.apis.": 22_700, "abridge.stages.": 1_300}
 """Lines of all modules of a folder: a feature pays with lines that it makes unnecessary."""
 
 
@@ -240,4 +231,4 @@ def test_no_public_class_shares_its_name() -> None:
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert {name for name, count in names.items() if count > 1} <= SHARED_NAMES
+    assert not {name for name, count in names.items() if count > 1}

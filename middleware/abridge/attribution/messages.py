@@ -17,7 +17,7 @@ from abridge.apis.api import Writer
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
-from abridge.apis.messages.content import PART_SEPARATOR
+from abridge.apis.messages.writer import PART_SEPARATOR
 from abridge.apis.openai import change_answer
 from abridge.attribution.attributor import RAW, SUMMARY, Attributor
 from abridge.core.conversation import Json

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.display import ENVELOPE_PREFIX, UNSEALED
-from abridge.apis.messages.envelopes import EnvelopeBuilder, EnvelopeSealer
 from abridge.apis.messages.history import STATE_KEYS, MessagesHistory
+from abridge.apis.messages.writer import EnvelopeBuilder, EnvelopeSealer
 from abridge.core.events import ProviderState, ReasoningDelta
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer

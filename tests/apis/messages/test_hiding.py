@@ -19,7 +19,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.messages.hiding import MAX_INDEXES, MessageRebuilder
+from abridge.apis.messages.shapes import MAX_INDEXES, MessageRebuilder
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import ResponseEnded
 from abridge.providers.catalog import PROFILES

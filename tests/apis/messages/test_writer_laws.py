@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from abridge.apis.api import Writer
 from abridge.apis.display import Display, Envelope
-from abridge.apis.messages.envelopes import EnvelopeBuilder
 from abridge.apis.messages.history import MessagesHistory
+from abridge.apis.messages.writer import EnvelopeBuilder
 from abridge.core.events import (
     ContentDelta,
     Event,

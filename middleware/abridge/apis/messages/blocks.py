@@ -15,8 +15,6 @@ from abridge.apis.display import Display
 from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
-from abridge.apis.messages.citations import read_citation
-from abridge.apis.messages.lifecycle import complete_call
 from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.shapes import DropCount, opaque, rebuild
 from abridge.core.answer import Part, PartKind
@@ -514,3 +512,24 @@ def is_lost_fragment(delta: Json, block: Block | None) -> bool:
     if delta.get("type") != "input_json_delta" or not string(delta.get("partial_json")).strip():
         return False
     return block is None or block.type in DELTA_BLOCK_TYPES.values()
+
+
+def read_citation(citation: Json) -> CitationDelta:
+    """Read a citation. A document of the request has no name but its title."""
+    title = string(citation.get("title")) or string(citation.get("document_title"))
+    source = string(citation.get("url")) or string(citation.get("source"))
+    is_page = source.startswith(("http://", "https://"))
+    return CitationDelta(
+        None,
+        None,
+        url=source if is_page else "",
+        file_id="" if is_page else source or string(citation.get("file_id")) or title,
+        title=title,
+        quote=string(citation.get("cited_text")),
+    )
+
+
+def complete_call(content_block: Json) -> Json:
+    """Return a call with a name, which clients require; any other block as it is."""
+    is_nameless = content_block.get("type") == "tool_use" and "name" not in content_block
+    return {**content_block, "name": ""} if is_nameless else content_block

@@ -25,7 +25,6 @@ from abridge.apis.history import (
     strip_content,
 )
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.messages.citations import strip_citations
 from abridge.apis.messages.tools import upstream_call_id
 from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import Json, ToolCall, Turn, encode_sorted
@@ -49,6 +48,10 @@ Code."""
 
 def _is_reasoning(block: Json) -> bool:
     return block.get("type") in REASONING_TYPES
+
+
+MARK: Json = {"encrypted_index": ""}
+"""Marks citations as Abridge's: one of Anthropic's has opaque state there, or no such field."""
 
 
 class MessagesHistory(ClientPieceHistory):
@@ -388,3 +391,14 @@ def _billing_end(text: str) -> int:
     """Return where the line ends at the beginning of a text; 0 if there is none."""
     match = _BILLING_LINE.match(text)
     return match.end() if match is not None else 0
+
+
+def strip_citations(block: Json) -> int:
+    """Remove Abridge's citations from a text that a client returns; return how many there were."""
+    citations = block.get("citations")
+    if not isinstance(citations, list):
+        return 0
+    remaining = [each for each in citations if as_object(each).get("encrypted_index") != ""]
+    if len(remaining) < len(citations):
+        block["citations"] = remaining or None
+    return len(citations) - len(remaining)
