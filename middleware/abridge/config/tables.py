@@ -7,7 +7,7 @@ it. After a change write the page anew: `python -m tests.docs.settings > docs/se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TYPE_CHECKING
 
 from pydantic import (
     Field,
@@ -139,7 +139,15 @@ _PROMPTS: dict[str, Any] = {
 }
 
 
-class PromptSettings(create_model("PromptSettings", __base__=Table, **_PROMPTS)):  # type: ignore[misc]
+class _Prompts(Table):
+    if TYPE_CHECKING:
+
+        def __init__(self, **prompts: str | None) -> None: ...
+
+
+class PromptSettings(  # type: ignore[misc]
+    _Prompts if TYPE_CHECKING else create_model("PromptSettings", __base__=Table, **_PROMPTS)
+):
     """Instructions for the summarizer that replace the built-in ones of a style.
 
     Each may contain `{titles}`: the titles of the earlier parts. They replace neither the rule on
