@@ -7,7 +7,7 @@ it. After a change write the page anew: `python -m tests.docs.settings > docs/se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     Field,
@@ -133,21 +133,23 @@ class SummarySettings(Table):
     the answer."""
 
 
-_PROMPTS: dict[str, Any] = {
-    style: (str | None, Field(None, description=f"Instructions for the style `{style}`."))
-    for style in STYLES
-}
+if TYPE_CHECKING:
 
-
-class _Prompts(Table):
-    if TYPE_CHECKING:
-
+    class _Prompts(Table):
         def __init__(self, **prompts: str | None) -> None: ...
 
+else:
+    _Prompts = create_model(
+        "_Prompts",
+        __base__=Table,
+        **{
+            style: (str | None, Field(None, description=f"Instructions for the style `{style}`."))
+            for style in STYLES
+        },
+    )
 
-class PromptSettings(  # type: ignore[misc]
-    _Prompts if TYPE_CHECKING else create_model("PromptSettings", __base__=Table, **_PROMPTS)
-):
+
+class PromptSettings(_Prompts):
     """Instructions for the summarizer that replace the built-in ones of a style.
 
     Each may contain `{titles}`: the titles of the earlier parts. They replace neither the rule on
