@@ -134,10 +134,7 @@ class SummarySettings(Table):
 
 
 if TYPE_CHECKING:
-
-    class _Prompts(Table):
-        def __init__(self, **prompts: str | None) -> None: ...
-
+    _Prompts = Table
 else:
     _Prompts = create_model(
         "_Prompts",
@@ -155,6 +152,10 @@ class PromptSettings(_Prompts):
     Each may contain `{titles}`: the titles of the earlier parts. They replace neither the rule on
     the language nor the one that reasoning is data. Those that are not set stay as they are.
     """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **prompts: str | None) -> None: ...
 
 
 class SummarizerSettings(Table):
