@@ -16,6 +16,7 @@ from tests.apis.translation import (
     HELLO,
     Json,
     chat_request,
+    messages_request,
     responses_request,
     to_chat,
     to_responses,
@@ -278,6 +279,15 @@ IDLE = {
     **dict.fromkeys(("temperature", "tools", "tool_choice", "text", "reasoning", "include")),
     **dict.fromkeys(("previous_response_id", "prompt", "stream", "whatever", "instructions")),
 }
+
+
+def test_a_request_that_wants_no_answer_gets_none() -> None:
+    """A model that knows neither field would answer instead."""
+    options = {"mode": "explicit", "prewarm": True}
+    written = to_chat(responses_request(prompt_cache_options=options))
+    assert unfit(written)["prompt_cache_options.prewarm"]
+    asked = messages_request(compaction={"type": "summarize"})
+    assert unfit(to_chat(asked)) == unfit(to_responses(asked)) == {"compaction": True}
 
 
 def test_defaults_and_nulls_are_left_out() -> None:

@@ -125,6 +125,7 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
         "prompt_cache_key": _OPTIONAL,
         "prompt_cache_retention": _OPTIONAL,
         "prompt_cache_options": _OPTIONAL,
+        "prewarm": Param(essential=True, no_effect=(False,), types=_FLAG),
         "store": Param(no_effect=(False,)),
         "truncation": Param(no_effect=("disabled",)),
         "include": Param(no_effect=([],)),
@@ -153,7 +154,7 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
         "cache_control": _OPTIONAL,
         "task_budget": _OPTIONAL,
         "speed": Param(no_effect=("standard",)),
-        "compaction": _OPTIONAL,
+        "compaction": _ESSENTIAL,  # it asks for a summary, not for an answer
         "diagnostics": _OPTIONAL,
         "fallbacks": _OPTIONAL,
         "fallback_credit_token": _OPTIONAL,

@@ -40,6 +40,7 @@ PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
         "verbosity": "text.verbosity",
         "reasoning_context": "reasoning.context",
         "reasoning_mode": "reasoning.mode",
+        "prewarm": "prompt_cache_options.prewarm",
         **{
             name: name
             for name in (
