@@ -68,7 +68,7 @@ def odd_types() -> dict[str, bytes]:
 
 
 def odd_statuses() -> dict[str, bytes]:
-    error = json.dumps({"error": {"message": THOUGHT, "code": THOUGHT, "failed": THOUGHT}})
+    error = json.dumps({"error": {"message": "No.", "code": THOUGHT, "failed": THOUGHT}})
     bodies = {
         "a body": (BODY, JSON),
         "a stream": (STREAM, EVENTS),

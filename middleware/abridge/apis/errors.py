@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from abridge.apis.api import Api, UpstreamApi, WriteError
 from abridge.apis.credentials import Header
 from abridge.apis.json import as_object, dumps, parse_object, string
-from abridge.apis.shapes import DROPPED, DropCount, either, fields
+from abridge.apis.shapes import DROPPED, DropCount, either, fields, rebuild, text
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 
@@ -70,7 +70,9 @@ def _without_list(body: bytes) -> bytes:
 
 
 # Where reasoning is hidden, an error is told in Abridge's own words, since it may quote anything:
-# the answer that failed, or the text that could not be parsed. Only what identifies it is kept.
+# the answer that failed, or the text that could not be parsed. Only what identifies it is kept. An
+# error that refuses a request came before there was an answer: it keeps upstream's words, by which
+# clients know that a conversation is too long, unless they may repeat what the request hides.
 
 UPSTREAM_FAILED = "Upstream reported an error."
 """Stands for what upstream says of an error within an answer."""
@@ -106,6 +108,14 @@ ERROR_TYPES = frozenset(
 TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
     {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 )
+
+GENERATED_FIELDS = frozenset(
+    {
+        *("choices", "output", "content", "candidates", "response"),
+        "failed_generation",  # console.groq.com/docs/errors
+    }
+)
+"""Fields of an error, or beside it, that hold what a model has written by then."""
 
 KEPT_HEADERS = re.compile(
     rb"retry-after(-ms)?|x-should-retry|(x-|anthropic-)?ratelimit-.*|(x-)?request-id|allow|date"
@@ -151,8 +161,14 @@ def without_message(error: ErrorDetail) -> ErrorDetail:
     return replace(error, message=UPSTREAM_FAILED)
 
 
-def rewrite_error_body(status: int, body: bytes, write_error: WriteError) -> Json:
-    """Return the error body for one of upstream's."""
+MayQuote: TypeAlias = Callable[[str], bool]
+"""Returns whether a text of upstream's may repeat what its client must not read."""
+
+
+def rewrite_error_body(
+    status: int, body: bytes, write_error: WriteError, *, words: str = ""
+) -> Json:
+    """Return the error body for one of upstream's, which says this, if anything, in its words."""
     error = as_object((parse_object(body) or {}).get("error"))
     is_client_error = status < 500
     code, kind = error.get("code"), string(error.get("type"))
@@ -160,12 +176,25 @@ def rewrite_error_body(status: int, body: bytes, write_error: WriteError) -> Jso
         other = "invalid_request_error" if is_client_error else "server_error"
         kind = TYPES_BY_STATUS.get(status, other)
     return write_error(
-        MESSAGES_BY_STATUS.get(status, REJECTED if is_client_error else FAILED),
+        words or MESSAGES_BY_STATUS.get(status, REJECTED if is_client_error else FAILED),
         kind=kind,
         param=_identifier(error.get("param")),
         code=_identifier(str(code) if isinstance(code, int) else code),
         status=status,
     )
+
+
+def words_of_refusal(status: int, body: bytes, may_quote: MayQuote) -> str:
+    """Return what upstream, of any API, says of a request that it refuses; nothing if there may be
+    reasoning in it."""
+    refused = parse_object(body) or {}
+    error = refused.get("error")
+    has_answered = not GENERATED_FIELDS.isdisjoint({*refused, *as_object(error)})
+    if status >= 500 or has_answered:
+        return ""
+    given = (as_object(error).get("message"), error, refused.get("message"), refused.get("detail"))
+    said = next(filter(None, map(string, given)), "")
+    return "" if not said or may_quote(said) else string(rebuild(said, text, DropCount()))
 
 
 def kept_headers(headers: Iterable[Header]) -> list[Header]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 
 from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
+from abridge.apis.quotes import repeats_added
 from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Route, Settings
@@ -103,6 +105,11 @@ class ExchangePlanner:
                 prepared.request.api,
                 Record.get(prepared.request.scope).id,
                 prepared.upstream if prepared.translated else None,
+                partial(
+                    repeats_added,
+                    sent=prepared.body,
+                    given=prepared.request.buffered.data or b"",
+                ),
             ),
             guard=guard,
             summarizer=summarizer,

@@ -55,20 +55,19 @@ def check_error(received: Call, status: int) -> dict[str, Any]:
 
 
 ERRORS: dict[str, Answer] = {
-    "message": Answer.json({"error": {"message": RAW, "type": RAW, "code": RAW}}, 400),
-    "generation": Answer.json({"error": {"message": "No.", "failed_generation": RAW}}, 400),
+    "message": Answer.json({"error": {"message": RAW, "type": RAW, "code": RAW}}, 500),
+    "generation": Answer.json({"error": {"message": RAW, "failed_generation": RAW}}, 400),
     "answer": Answer.json({**ANSWERED, "error": {"message": "No."}}, 500),
+    "answer beside": Answer.json({**ANSWERED, "error": {"message": RAW}}, 400),
     "answer within": Answer.json({"error": {"message": "No.", "response": ANSWERED}}, 502),
     "answer alone": Answer.json(ANSWERED, 500),
-    "detail": Answer.json({"detail": RAW}, 422),
+    "detail": Answer.json({"detail": RAW}, 502),
+    "object": Answer.json({"detail": {"thought": RAW}}, 422),
     "text": Answer([RAW.encode()], 503, {"content-type": "text/plain"}),
+    "refusing text": Answer([RAW.encode()], 400, {"content-type": "text/plain"}),
     "stream": Answer([f"data: {RAW}\n\n".encode()], 500),
-    "packed": Answer(
-        [gzip.compress(json.dumps({"error": {"message": RAW}}).encode())],
-        429,
-        {**JSON, "content-encoding": "gzip"},
-    ),
-    "nested": Answer([nested_json({"error": {"x": "nested here", "message": RAW}}, 600)], 400),
+    "thinking": Answer.json({"error": {"message": f"<think>{RAW}</think>"}}, 400),
+    "nested": Answer([nested_json({"error": {"x": "nested here", "message": RAW}}, 600)], 500),
     "answer and nested": Answer([nested_json({**ANSWERED, "error": "nested here"}, 600)], 400),
     "wrongly packed": Answer([RAW.encode()], 429, {**JSON, "content-encoding": "gzip"}),
     "unknown encoding": Answer([RAW.encode()], 429, {**JSON, "content-encoding": "br"}),
@@ -87,20 +86,50 @@ async def test_an_error_is_told_in_abridges_own_words(
     assert "pstream" in check_error(received, ERRORS[name].status)["message"]
 
 
+TOO_LONG = "This model's maximum context length is 8192 tokens. 你好 requested 9000 tokens."
+REFUSALS: dict[str, Answer] = {
+    "OpenAI": Answer.json({"error": {"message": TOO_LONG, "code": "context_length_exceeded"}}, 400),
+    "Anthropic": Answer.json(
+        {"type": "error", "error": {"type": "invalid_request_error", "message": TOO_LONG}}, 400
+    ),
+    "Google": Answer.json({"error": {"code": 400, "message": TOO_LONG, "status": "X"}}, 400),
+    "a text": Answer.json({"error": TOO_LONG}, 413),
+    "vLLM once": Answer.json({"object": "error", "message": TOO_LONG, "code": 40303}, 400),
+    "FastAPI": Answer.json({"detail": TOO_LONG}, 422),
+    "packed": Answer(
+        [gzip.compress(json.dumps({"error": {"message": TOO_LONG}}).encode())],
+        429,
+        {**JSON, "content-encoding": "gzip"},
+    ),
+}
+
+
+@BOTH
+@EACH_UPSTREAM
+@EACH_CLIENT
+@pytest.mark.parametrize("name", REFUSALS)
+async def test_a_refused_request_is_told_in_upstreams_words(
+    name: str, client: str, upstream: str, *, stream: bool
+) -> None:
+    """Clients shorten a conversation by what these words say."""
+    received = await ask(client, upstream, REFUSALS[name], stream=stream)
+    assert check_error(received, REFUSALS[name].status)["message"] == TOO_LONG
+
+
 @EACH_CLIENT
 @pytest.mark.parametrize("form", FORMS)
 async def test_an_error_keeps_its_status_code_and_rate_limits(form: Form, client: str) -> None:
-    error = {"message": RAW, "type": "rate_limit_error", "param": "input", "code": "too_fast"}
+    error = {"message": "Slow", "type": "rate_limit_error", "param": "input", "code": "too_fast"}
     limits = {"retry-after": "3", "x-ratelimit-remaining-requests": "0"}
     played = Answer.json({"error": error}, 429, **limits)
     received = await ask(client, client, played, form=form)
     told = check_error(received, 429)
-    assert told == {**error, "message": told["message"]}
+    assert told == error
     assert limits.items() <= received.headers.items()
 
 
 async def test_an_error_of_another_api_keeps_what_its_type_means() -> None:
-    error = {"type": "rate_limit_error", "message": RAW}
+    error = {"type": "rate_limit_error", "message": "Slow", "x": RAW}
     received = await ask("chat", "messages", Answer.json({"type": "error", "error": error}, 429))
     assert check_error(received, 429)["code"] == "rate_limit_exceeded"
 
@@ -157,7 +186,7 @@ async def test_where_nothing_is_hidden_they_pass(name: str, client: str) -> None
 async def test_an_error_met_while_the_api_is_found_out_is_told_likewise(
     code: str | None, client: str, *, stream: bool
 ) -> None:
-    missing = Answer.json({"error": {"message": RAW, "code": code}, "x": RAW}, 404)
+    missing = Answer.json({"error": {"message": "No.", "code": code}, "x": RAW}, 404)
     received = await ask(client, "auto", missing, missing, missing, stream=stream)
     assert check_error(received, 404)["code"] == code
 

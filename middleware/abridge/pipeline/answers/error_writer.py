@@ -9,7 +9,13 @@ from starlette.types import Message
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.credentials import Header
-from abridge.apis.errors import kept_headers, rewrite_error_body, translate_error
+from abridge.apis.errors import (
+    MayQuote,
+    kept_headers,
+    rewrite_error_body,
+    translate_error,
+    words_of_refusal,
+)
 from abridge.apis.json import dumps
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -24,12 +30,14 @@ class ErrorWriter:
     """Write errors for a client of `api`.
 
     `request_id` is Abridge's own for the request; `upstream` is the API of upstream's errors if it
-    is another one.
+    is another one. `may_quote` tells of a text whether it may repeat hidden reasoning; any may if
+    nothing is known of the request.
     """
 
     api: Api
     request_id: str
     upstream: UpstreamApi | None = None
+    may_quote: MayQuote = bool
 
     def write(self, message: str, status: int, *, code: str | None = None) -> tuple[Message, bytes]:
         """Return the start and the body of a response that reports an error of an answer."""
@@ -43,9 +51,11 @@ class ErrorWriter:
         return self._respond(error.status, body, list(headers))
 
     def retell(self, start: Message, body: bytes) -> tuple[Message, bytes]:
-        """Return an error response of upstream's, in Abridge's own words."""
+        """Return an error response of upstream's, without what may hold reasoning."""
         status = start["status"]
-        told = rewrite_error_body(status, body, self.api.write_error)
+        words = words_of_refusal(status, body, self.may_quote)
+        translated = self.translate(start, body)
+        told = rewrite_error_body(status, translated, self.api.write_error, words=words)
         return self._respond(status, told, kept_headers(start["headers"]))
 
     def translate(self, start: Message, body: bytes) -> bytes:

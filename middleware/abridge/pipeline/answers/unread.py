@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from starlette.types import Message
 
 from abridge.apis.errors import UNREADABLE
@@ -37,7 +39,7 @@ class PassedAnswer(Answer):
 
 class TranslatedError(Answer):
     """Translate upstream's error response to the error shape of the client's API; where reasoning
-    is hidden, tell it in Abridge's own words."""
+    is hidden, leave out what may hold some of it."""
 
     passed_ok = False
 
@@ -53,24 +55,23 @@ class TranslatedError(Answer):
             self._buffer += data
 
     async def end(self, error: ErrorDetail | None = None) -> None:  # noqa: ARG002 -- sends what it has
-        errors = self._context.plan.errors
-        body = await Work.on(self._buffer).run(self._translated_body)
-        if self._context.plan.hides_raw:
-            start, body = errors.retell(self._start, body)
-        else:
-            start = errors.pass_on(self._start, body)
+        looks_through_request = self._context.plan.hides_raw
+        work = Work(heavy=True) if looks_through_request else Work.on(self._buffer)
+        start, body = await work.run(self._told)
         self._context.client.start(start)
         self._context.client.write(body)
         self._context.client.close()
 
-    def _translated_body(self) -> bytes:
-        plan = self._context.plan
-        errors, encoding = plan.errors, get_header(self._start["headers"], b"content-encoding")
+    def _told(self) -> tuple[Message, bytes]:
+        plan, start = self._context.plan, self._start
+        errors, encoding = plan.errors, get_header(start["headers"], b"content-encoding")
+        tell = errors.retell if plan.hides_raw else partial(_translate, errors)
         try:
             inflate = Inflater(encoding, plan.event_limit).feed if encoding else bytes
-            return _only_error(errors.translate(self._start, inflate(bytes(self._buffer))))
+            return tell(start, inflate(bytes(self._buffer)))
         except (ValueError, RecursionError):
-            return errors.write(UNREADABLE.message, self._start["status"], code=UNREADABLE.code)[1]
+            body = errors.write(UNREADABLE.message, start["status"], code=UNREADABLE.code)[1]
+            return tell(start, body)
 
 
 class RefusedAnswer(Answer):
@@ -90,6 +91,11 @@ class RefusedAnswer(Answer):
         client.start(start)
         client.write(body)
         client.close()
+
+
+def _translate(errors: ErrorWriter, start: Message, body: bytes) -> tuple[Message, bytes]:
+    translated = _only_error(errors.translate(start, body))
+    return errors.pass_on(start, translated), translated
 
 
 def _only_error(body: bytes) -> bytes:
