@@ -534,10 +534,8 @@ class ItemReader:
     def find_summary(self, events: list[Event]) -> Proceed | None:
         """Return what reads more of the summary that upstream makes, if these events are a piece of
         it and nothing else goes on beside it."""
-        event = events[0] if len(events) == 1 else None
+        event = events[0] if len(events) == 1 and self._order.passes(events[0]) else None
         if not isinstance(event, NativeSummary) or event.stage != "delta":
-            return None
-        if not self._order.passes(event):
             return None
         item = self._output.get(event.item)
         return None if item is None else item.native.proceed
@@ -561,26 +559,21 @@ class ItemReader:
 
     def finish(self, status: str, output: Any) -> list[Event]:
         """Close the open items at the end of the response, as its `output` has them."""
-        events = list[Event]()
-        for item in self._output.all_open:
+        left, events = self._output.all_open, list[Event]()
+        finals = self._output.find_finals(output) if left else {}
+        for item in left:
             if item.is_open and (item.is_reasoning or self._told is None):
-                done = self._final_done(item, status, output)
-                ending = self._close(item, status) if done is None else self._end(item, *done)
+                ending = self._finish(item, status, finals.get(item.output_index))
                 events += self._place(self._order.take(ending))
         return events
 
-    def _final_done(
-        self, item: OutputItem, status: str, output: Any
-    ) -> tuple[Json, bytes | None] | None:
-        """Return the event that ends an item as the final output has it, and its frame.
-
-        Some upstreams end items in no other way (anomalyco/opencode pull 44893).
-        """
-        final = self._output.find_final(item, output)
+    def _finish(self, item: OutputItem, status: str, final: Json | None) -> list[Event]:
+        """End an item as the final output has it: some upstreams end items in no other way
+        (anomalyco/opencode pull 44893)."""
         if final is None:
-            return None
+            return self._close(item, status)
         event: Json = {"output_index": item.output_index, "item": {"status": status, **final}}
-        return event, self._make_frame(ITEM_DONE, event)
+        return self._end(item, event, self._make_frame(ITEM_DONE, event))
 
     def make_end(
         self, end: ResponseEnded, response: Json, error: ErrorDetail | None
