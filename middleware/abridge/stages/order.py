@@ -62,6 +62,11 @@ class Order:
         self.failure: ErrorDetail | None = None
         self.faults = 0
 
+    @property
+    def next_part(self) -> Part | None:
+        """Return the part of which a delta goes out as it is: the open one, if nothing waits."""
+        return None if self._queued else self._open
+
     def passes(self, event: Event) -> bool:
         """Return whether a delta goes out before anything that waits."""
         return event.part is self._open and not self._queued
@@ -82,10 +87,16 @@ class Order:
         return out
 
     def rest(self) -> list[Event]:
+        """Return what waits and the end of what is open: no more of it will come."""
+        self._out = self.release_all()
+        self._end_open()
+        out, self._out = self._out, []
+        return out
+
+    def release_all(self) -> list[Event]:
         """Return what waits: no more of the open call will come."""
         while self._queued:
             self._release()
-        self._end_open()
         out, self._out = self._out, []
         return out
 
@@ -104,7 +115,12 @@ class Order:
         self._out.append(event)
 
     def _waits(self, part: Part) -> bool:
-        return part is not self._open and (bool(self._queued) or self._is_held())
+        """Return whether the events of a part wait. Those of the first part after a call whose
+        arguments upstream has ended do not, though the call's own end may be still to come."""
+        if part is self._open:
+            return False
+        is_over = self._open is not None and self._open.is_ended
+        return bool(self._queued) or (self._is_held() and not is_over)
 
     def _is_held(self) -> bool:
         """Return whether a call is open that is not whole."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -170,6 +171,25 @@ class TestTheAnswer:
             item["arguments"] for item in items
         ]
         assert seen.response["output"] == items
+
+    def test_reasonings_that_alternate_behind_an_open_call_come_whole(self) -> None:
+        thoughts = [reasoning_item(1, "First this. Then that."), reasoning_item(2, THOUGHT)]
+        items = [call_item(0, *CALLS[0]), *thoughts]
+        stream = events(items)
+        of = [[each for each in stream if each.get("output_index") == n] for n in range(3)]
+        turns = [each for pair in zip_longest(of[1], of[2]) for each in pair if each]
+        seen = run([*stream[:2], of[0][0], *turns, *of[0][1:], stream[-1]])
+        assert [item["id"] for item in seen.response["output"]] == [item["id"] for item in items]
+        assert seen.raw == "First this. Then that." + THOUGHT
+
+    def test_several_items_that_never_end_end_with_the_response(self) -> None:
+        searches = [{**SEARCH, "id": f"ws_{number}"} for number in range(2)]
+        items = [*searches, reasoning_item(2, THOUGHT), message_item(3, TEXT)]
+        seen = run(without(events(items), "response.output_item.done"))
+        ids = [item["id"] for item in items]
+        assert [item.id for item in seen.items.values()] == ids
+        assert [item["id"] for item in seen.response["output"]] == ids
+        assert (seen.raw, seen.text) == (THOUGHT, TEXT)
 
     @pytest.mark.parametrize("streamed", ["{}", '{"a": 0}'])
     def test_a_call_stays_open_until_upstream_ends_it(self, streamed: str) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from abridge.apis import sse
 from abridge.apis.delta_patterns import DeltaPatterns, Proceed
@@ -58,6 +58,7 @@ from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.inline import FramedEvent, ResponsesInlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
+    ADDRESS_FIELDS,
     ANNOTATION_ADDED,
     CALL_TYPES,
     CONTENT_PART_ADDED,
@@ -94,6 +95,7 @@ from abridge.apis.responses.reasoning import (
     without_reasoning,
 )
 from abridge.apis.usage import RESPONSES_USAGE, as_count
+from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     CitationDelta,
@@ -104,6 +106,8 @@ from abridge.core.events import (
     Finished,
     FinishReason,
     NativeSummary,
+    PartEnded,
+    PartStarted,
     Passthrough,
     ProviderState,
     ReasoningDelta,
@@ -116,6 +120,7 @@ from abridge.core.events import (
 )
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
+from abridge.stages.order import ENDS, Order
 
 EARLY_EVENT_TYPES = {
     "response.reasoning.delta": "response.reasoning_text.delta",
@@ -149,7 +154,7 @@ class ResponsesReader:
         self._display = display
         self._rebuilder = ResponseRebuilder(display.echoed) if display.hides_raw else None
         self._output = OutputItems(limit, make_frame)
-        self._items = ItemReader(self._output, make_frame, hides_raw=self._hides_raw)
+        self._items = ItemReader(self._output, make_frame, limit, hides_raw=self._hides_raw)
         self._inline: ResponsesInlineThinking | None = None
         if display.hides_raw or profile.inline_on_responses:
             self._inline = ResponsesInlineThinking(
@@ -359,7 +364,7 @@ class ResponsesReader:
         return [
             event
             for event in events
-            if not (isinstance(event, Passthrough) or is_empty_delta(event))
+            if not (isinstance(event, PartStarted | Passthrough) or is_empty_delta(event))
         ]
 
     def _observe(self, item: Any) -> None:
@@ -485,46 +490,42 @@ def _encode_obfuscated(event_type: str, fields: Json) -> bytes:
 # Output items
 
 
-class _QueuedEvent(NamedTuple):
-    event_type: str
-    event: Json
-    frame: bytes | None
-    frame_size: int
-
-
 _ItemHandler = Callable[["ItemReader", Json, bytes | None], list[Event]]
 
 
 class ItemReader:
     """Read the stream events that concern an output item.
 
-    A reasoning item that is still open when the next item begins is closed then. Its later events,
-    like all events out of order, are counted as faults and dropped.
+    Each is a part of the answer. They are read as they come, and put in order as frames require
+    (`stages/order.py`): one after the other. An item that the next one ends is closed here; its
+    later events, like all events out of order, are counted as faults and dropped. For a client of
+    another API only reasoning is ended by what follows it.
 
-    An item of the answer that is kept open, as frames require, is closed when the next begins, if
-    it is a message or a call with complete arguments. Otherwise the events that follow are queued
-    until it is done: no other type shows whether it is complete, and arguments may change until
-    upstream ends them, though they are JSON. llama.cpp's server ends no item before the whole
-    answer is sent, and numbers none (ggml-org/llama.cpp tools/server/server-task.cpp): there
-    arguments are complete once they are JSON.
+    Arguments may change until upstream ends them, though they are JSON. llama.cpp's server ends no
+    item before the whole answer is sent, and numbers none (ggml-org/llama.cpp
+    tools/server/server-task.cpp): there arguments are whole once they are JSON.
     """
 
-    def __init__(self, output: OutputItems, make_frame: MakeFrame, *, hides_raw: bool) -> None:
+    def __init__(
+        self, output: OutputItems, make_frame: MakeFrame, limit: int, *, hides_raw: bool
+    ) -> None:
         self._output = output
         self._make_frame = make_frame
         self._hides_raw = hides_raw
         self._told = ToldAnswer(output) if make_frame is no_frame else None
-        self._queue: list[_QueuedEvent] = []  # events of later items than the open one
+        self._order = Order(limit, iter(()), alternating=self._told is not None)
 
     def find_continuation(self, event: Json) -> Proceed | None:
         """Return what reads an event that is nothing but the next delta; None for any other.
 
         It gives the result of `read` in a fraction of the time.
         """
-        item, told = self._output.open_answer or self._output.open_reasoning, self._told
-        if item is None and told is not None:
-            item = self._output.find(event)
-        if item is None or self._queue or not (item.is_open and item.is_continued_by(event)):
+        told, part = self._told, self._order.next_part
+        if told is not None:
+            item = self._output.open_reasoning or self._output.find(event)
+        else:
+            item = None if part is None else self._output.get(part.number)
+        if item is None or not (item.is_open and item.is_continued_by(event)):
             return None
         if told is not None and not (item.is_reasoning or told.may_proceed(item, event)):
             return None
@@ -533,7 +534,7 @@ class ItemReader:
     def find_summary(self, events: list[Event]) -> Proceed | None:
         """Return what reads more of the summary that upstream makes, if these events are a piece of
         it and nothing else goes on beside it."""
-        event = events[0] if len(events) == 1 and self._output.open_answer is None else None
+        event = events[0] if len(events) == 1 and self._order.passes(events[0]) else None
         if not isinstance(event, NativeSummary) or event.stage != "delta":
             return None
         item = self._output.get(event.item)
@@ -541,47 +542,38 @@ class ItemReader:
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
-        answer = self._output.open_answer
-        if answer is not None and self._must_wait(answer, event):
-            if self._output.reserve(self._output.frame_size):
-                self._enqueue(_QueuedEvent(event_type, event, frame, self._output.frame_size))
-                return []
-            closing = [*self._close_answer(), *self._release_queue()]
-            return [*closing, *self.read(event_type, event, frame)]
         handler = self._HANDLERS.get(event_type, ItemReader._on_other)
-        return handler(self, event, frame)
+        return self._place(self._order.take(handler(self, event, frame)))
+
+    def _place(self, events: list[Event], call_status: str = "completed") -> list[Event]:
+        """Return events in their order, with all the events of the items that it has ended."""
+        placed = list[Event]()
+        for event in events:
+            part = event.part if isinstance(event, ENDS) else None
+            item = None if part is None else self._output.get(part.number)
+            if part is None or item is None or not item.is_open:
+                placed.append(event)
+            else:
+                placed += self._close(item, call_status if part.kind == "call" else "completed")
+        return placed
 
     def finish(self, status: str, output: Any) -> list[Event]:
         """Close the open items at the end of the response, as its `output` has them."""
-        events = self._finish_reasoning(status, output)
-        while (answer := self._output.open_answer) is not None:
-            done = self._final_done(answer, status, output)
-            events += (
-                self._close_answer(status) if done is None else self._end_answer(answer, *done)
-            )
-            events += self._release_queue()
-            events += self._finish_reasoning(status, output)
+        left, events = self._output.all_open, list[Event]()
+        finals = self._output.find_finals(output) if left else {}
+        for item in left:
+            if item.is_open and (item.is_reasoning or self._told is None):
+                ending = self._finish(item, status, finals.get(item.output_index))
+                events += self._place(self._order.take(ending))
         return events
 
-    def _finish_reasoning(self, status: str, output: Any) -> list[Event]:
-        item = self._output.open_reasoning
-        done = None if item is None else self._final_done(item, status, output)
-        if item is None or done is None:
-            return self._close_reasoning(status)
-        return self._end_reasoning(item, *done)
-
-    def _final_done(
-        self, item: OutputItem, status: str, output: Any
-    ) -> tuple[Json, bytes | None] | None:
-        """Return the event that ends an item as the final output has it, and its frame.
-
-        Some upstreams end items in no other way (anomalyco/opencode pull 44893).
-        """
-        final = self._output.find_final(item, output)
+    def _finish(self, item: OutputItem, status: str, final: Json | None) -> list[Event]:
+        """End an item as the final output has it: some upstreams end items in no other way
+        (anomalyco/opencode pull 44893)."""
         if final is None:
-            return None
+            return self._close(item, status)
         event: Json = {"output_index": item.output_index, "item": {"status": status, **final}}
-        return event, self._make_frame(ITEM_DONE, event)
+        return self._end(item, event, self._make_frame(ITEM_DONE, event))
 
     def make_end(
         self, end: ResponseEnded, response: Json, error: ErrorDetail | None
@@ -591,9 +583,7 @@ class ItemReader:
 
     def abort(self) -> list[Event]:
         """End the items as they stand because the stream broke."""
-        events = list[Event]()
-        while self._queue:
-            events += [*self._close_answer("incomplete"), *self._release_queue()]
+        events = self._place(self._order.release_all(), "incomplete")
         item = self._output.open_reasoning
         if item is not None:
             events += item.native.close()
@@ -609,6 +599,9 @@ class ItemReader:
 
     def read_rest(self, number: int | None, done: Json) -> list[Event]:
         """Read an item of the final response, as far as it was not streamed."""
+        return self._place(self._order.take(self._read_rest(number, done)))
+
+    def _read_rest(self, number: int | None, done: Json) -> list[Event]:
         item, opening = self._output.get(number), list[Event]()
         if item is None:
             item = self._output.add(done, number)
@@ -616,7 +609,7 @@ class ItemReader:
         if item.is_reasoning:
             return [*opening, *self._complete_reasoning(item, done, None)] if item.is_open else []
         if item.is_open:
-            opening += self._finish_answer(item, {"item": done}, None)
+            opening += self._end(item, {"item": done}, None)
         return opening if self._told is None else [*opening, *self._told.confirm(item)]
 
     # Beginning and end of an item
@@ -631,19 +624,16 @@ class ItemReader:
         return self._begin(item, item.correct_address(event, frame))
 
     def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
-        """Begin an item, and close the open one."""
-        closing = [*self._close_answer(), *self._close_reasoning()]
+        self._output.note_begun(item, is_kept_open=self._told is None)
         if item.is_reasoning:
-            self._output.open_reasoning = item
-            return [*closing, ReasoningStarted(LANE, frame, item.output_index)]
+            return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
         if self._told is not None:
-            return [*closing, *self._told.begin(item)]
-        self._output.open_answer = item
+            return [PartStarted(LANE, None, part=item.part), *self._told.begin(item)]
         if without_content(item.added) != item.added:  # that comes in events of its own
             frame = change_frame(
                 frame, lambda event: {**event, "item": without_content(event["item"])}
             )
-        return [*closing, Passthrough(LANE, frame)]
+        return [PartStarted(LANE, frame, part=item.part)]
 
     def _announce(self, item: OutputItem) -> list[Event]:
         """Begin an item whose beginning upstream left out.
@@ -670,9 +660,7 @@ class ItemReader:
             self._output.store_done(item, item.reconcile(done))
             late = [] if self._told is None else self._told.settle(item)
             return [*self._output.count_fault(), *late]
-        if item.is_reasoning:
-            return [*opening, *self._end_reasoning(item, event, frame)]
-        return [*opening, *self._finish_answer(item, event, frame), *self._release_queue()]
+        return [*opening, *self._end(item, event, frame)]
 
     # Content
 
@@ -686,7 +674,8 @@ class ItemReader:
         if item is not None:
             return self._read_reasoning(item, event, frame)
         if named is not None and self._told is None:
-            return [ReasoningDelta(LANE, frame, 0, text)]  # within an item of the answer
+            part = named.part if named.is_open else None  # it is within an item of the answer
+            return [ReasoningDelta(LANE, frame, 0, text, part=part)]
         if not text:
             return self._output.count_fault()
         added = {"id": event.get("item_id"), "type": "reasoning"}
@@ -724,10 +713,11 @@ class ItemReader:
         """Read an event of unknown meaning, which may contain reasoning."""
         item = self._output.find_reasoning(event)
         if item is None:
-            return [ReasoningDelta(LANE, frame, 0, "")]
+            return [ReasoningDelta(LANE, frame, 0, "", part=self._last_part(event))]
         if not item.is_open:
             return self._output.count_fault()
-        return [ReasoningDelta(LANE, item.correct_address(event, frame), item.output_index, "")]
+        frame = item.correct_address(event, frame)
+        return [ReasoningDelta(LANE, frame, item.output_index, "", part=item.part)]
 
     def _on_summary(self, event: Json, frame: bytes | None) -> list[Event]:
         """Read an event of the summary that upstream makes itself.
@@ -746,31 +736,19 @@ class ItemReader:
         return []
 
     def _end_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        """Read the event that ends an item."""
         item.summary_is_raw = not item.native.texts and is_raw_summary(event["item"])
         events = self._release_held(item)
         done, frame = item.reconcile_done(event, frame)
         self._output.store_done(item, done)
         return [*events, *self._complete_reasoning(item, done, frame)]
 
-    def _close_reasoning(self, status: str = "completed") -> list[Event]:
-        """Close the open item, if there is one, because upstream does not end it."""
-        item = self._output.open_reasoning
-        if item is None:
-            return []
-        events = self._release_held(item)
-        item.done = item.snapshot(status)
-        fields = {"output_index": item.output_index, "item": item.done}
-        frame = self._make_frame(ITEM_DONE, fields)
-        return [*events, *self._complete_reasoning(item, item.done, frame)]
-
     def _complete_reasoning(self, item: OutputItem, done: Json, frame: bytes | None) -> list[Event]:
         """Emit what the finished item says beyond what was streamed, and close it."""
-        item.is_open, self._output.open_reasoning = False, None
+        item.is_open = False
         events = [*item.contents.finish(done), *item.native.finish(done)]
         if self._told is not None:
             events += _state_events(item, without_reasoning(done) if self._hides_raw else done)
-        return [*events, ReasoningEnded(LANE, frame, item.output_index)]
+        return [*events, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
     def _release_held(self, item: OutputItem) -> list[Event]:
         """Read the held events, as the summary or the raw reasoning that they are."""
@@ -798,13 +776,7 @@ class ItemReader:
         item = answer.find_target(named, event)
         opening = self._announce(item) if item is not None and item is not named else []
         events = answer.read_item(item, event, frame)
-        if events is None:
-            return self._output.count_fault()
-        if item is not None and events:
-            events = [*self._close_reasoning(), *events]
-            if self._queue and item.is_complete and not item.is_numbered:
-                events += [*self._close_answer(), *self._release_queue()]
-        return [*opening, *events]
+        return self._output.count_fault() if events is None else [*opening, *events]
 
     def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
         """Find the item that takes an event.
@@ -830,37 +802,42 @@ class ItemReader:
         """Read an event of an item that is kept open; return None if it is out of order."""
         if item is None:
             is_content = event.get("type") in EVENT_STAGES
-            return None if is_content else [_other_event(event, frame)]
+            return None if is_content else [_other_event(event, frame, self._last_part(event))]
         if not item.is_open:
             return None
         if (kind := content_kind_of(event, item.type)) is not None:
             return item.contents.read(event, kind, frame)
-        return [_other_event(event, item.correct_address(event, frame))]
+        return [_other_event(event, item.correct_address(event, frame), item.part)]
 
-    def _finish_answer(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        events = self._end_answer(item, event, frame)
-        return [*self._close_reasoning(), *events] if events else []
+    def _last_part(self, event: Json) -> Part | None:
+        """Return the part that an event about an unknown item goes with."""
+        last, is_addressed = self._output.open_answer, not event.keys().isdisjoint(ADDRESS_FIELDS)
+        return last.part if last is not None and is_addressed else None
 
-    def _end_answer(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
+    # The end of an item
+
+    def _end(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
         """Read the event that ends an item."""
+        if item.is_reasoning:
+            return self._end_reasoning(item, event, frame)
         if self._told is not None:
             return self._told.finish(item, event)
         rest = item.contents.finish(event["item"])
         done, frame = item.reconcile_done(event, frame)
         self._output.store_done(item, done)
-        item.is_open, self._output.open_answer = False, None
-        return [*rest, Passthrough(LANE, frame)]
+        item.is_open = False
+        return [*rest, PartEnded(LANE, frame, part=item.part)]
 
-    def _close_answer(self, status: str = "completed") -> list[Event]:
-        """Close the item that is kept open, because others follow or the response ends."""
-        item, self._output.open_answer = self._output.open_answer, None
-        if item is None:
-            return []
-        rest = item.contents.finish_early(item.added)
-        item.is_open, item.is_closed_early = False, True
+    def _close(self, item: OutputItem, status: str) -> list[Event]:
+        """Close an item that upstream does not end, because others follow or the response ends."""
+        is_reasoning = item.is_reasoning
+        rest = self._release_held(item) if is_reasoning else item.contents.finish_early(item.added)
         item.done = item.snapshot(status)
-        fields = {"output_index": item.output_index, "item": item.done}
-        return [*rest, Passthrough(LANE, self._make_frame(ITEM_DONE, fields))]
+        frame = self._make_frame(ITEM_DONE, {"output_index": item.output_index, "item": item.done})
+        if is_reasoning:
+            return [*rest, *self._complete_reasoning(item, item.done, frame)]
+        item.is_open, item.is_closed_early = False, True
+        return [*rest, PartEnded(LANE, frame, part=item.part)]
 
     _HANDLERS: ClassVar[dict[str, _ItemHandler]] = {
         ITEM_ADDED: _on_added,
@@ -870,45 +847,14 @@ class ItemReader:
         **dict.fromkeys(NATIVE_STAGES, _on_summary),
     }
 
-    # Order
 
-    def _must_wait(self, answer: OutputItem, event: Json) -> bool:
-        """Return whether the event is about a later item, and the open one may not be complete."""
-        item = self._find_item(event)
-        if item is answer or (item is not None and not (item.is_open or item.is_closed_early)):
-            return False
-        is_addressed = "item" in event or "item_id" in event or "output_index" in event
-        return is_addressed and (bool(self._queue) or not answer.is_complete)
-
-    def _find_item(self, event: Json) -> OutputItem | None:
-        item = event.get("item")
-        if isinstance(item, dict):
-            return self._output.find_by_end(item, event.get("output_index"))
-        return self._output.find(event)
-
-    def _enqueue(self, queued: _QueuedEvent) -> None:
-        self._queue.append(queued)
-        self._output.has_queue = True
-
-    def _release_queue(self) -> list[Event]:
-        """Read the queued events."""
-        queue, self._queue = self._queue, []
-        self._output.has_queue = False
-        events = list[Event]()
-        frame_size = self._output.frame_size
-        for event_type, event, frame, size in queue:
-            self._output.frame_size = size
-            events += self.read(event_type, event, frame)
-        self._output.frame_size = frame_size
-        return events
-
-
-def _other_event(event: Json, frame: bytes | None) -> Event:
+def _other_event(event: Json, frame: bytes | None, part: Part | None) -> Event:
     """Return an event of unknown meaning. Deltas count as text only if they are known as that."""
     event_type = string(event.get("type"))
     if not event_type.endswith(".delta"):
-        return Passthrough(LANE, frame)
-    return ContentDelta(LANE, frame, string(event.get("delta")) if event_type == TEXT_DELTA else "")
+        return Passthrough(LANE, frame, part=part)
+    text = string(event.get("delta")) if event_type == TEXT_DELTA else ""
+    return ContentDelta(LANE, frame, text, part=part)
 
 
 def _state_events(item: OutputItem, done: Json) -> list[Event]:
@@ -916,7 +862,7 @@ def _state_events(item: OutputItem, done: Json) -> list[Event]:
     state = string(done.get("encrypted_content"))
     if not (state and is_opaque(done)):
         return []
-    return [ProviderState(LANE, None, item.output_index, state)]
+    return [ProviderState(LANE, None, item.output_index, state, part=item.part)]
 
 
 def is_empty_delta(event: Event) -> bool:
@@ -1049,7 +995,7 @@ class ToldAnswer:
         self._output.store_done(item, done)
         item.is_open = False
         if item.type == "message":
-            rest += self._citations.read(item.contents.number, done)
+            rest += self._citations.read(item, done)
         if item.type in CALL_TYPES:
             item.contents.takes_rest = "no part"
         return rest
@@ -1211,7 +1157,9 @@ class ToldAnswer:
     def _call_delta(self, item: OutputItem, telling: _Telling, text: str) -> ToolCallDelta:
         telling.has_arguments = telling.has_arguments or bool(text)
         call, custom = item.contents.number, item.type == "custom_tool_call"
-        return ToolCallDelta(LANE, None, call_index=call, arguments=text, custom=custom)
+        return ToolCallDelta(
+            LANE, None, call_index=call, arguments=text, custom=custom, part=item.part
+        )
 
 
 def _text_of(event: ContentDelta) -> str:
@@ -1251,8 +1199,9 @@ class MessageCitations:
         place = number, as_count(event.get("content_index")) or 0
         self._streamed.setdefault(place, []).append(as_object(event.get("annotation")))
 
-    def read(self, number: int, message: Json) -> list[CitationDelta]:
+    def read(self, item: OutputItem, message: Json) -> list[CitationDelta]:
         """Read the sources of a message. Where passages are is known if it ends in its turn."""
+        number = item.contents.number
         before = self._text_length if number == self._messages_read else -1
         citations, length = list[CitationDelta](), 0
         for index, part in enumerate(objects(message.get("content"))):
@@ -1265,6 +1214,8 @@ class MessageCitations:
             citations += [_read_annotation(each, number, place) for each in annotations]
             length += len(text)
         self._messages_read, self._text_length = self._messages_read + 1, self._text_length + length
+        for citation in citations:
+            citation.part = item.part
         return [citation for citation in citations if citation.source]
 
 

@@ -68,6 +68,8 @@ from abridge.core.events import (
     Event,
     Finished,
     NativeSummary,
+    PartEnded,
+    PartStarted,
     Passthrough,
     ProviderState,
     ReasoningDelta,
@@ -236,7 +238,7 @@ class ResponsesWriter(TranslatedAnswer):
             return b""
         return self._renumber(with_part_index(frame, event.index))
 
-    def _write_other(self, _: Passthrough, frame: bytes) -> bytes:
+    def _write_other(self, _: Event, frame: bytes) -> bytes:
         """Pass on a frame, which may add a call."""
         if self._display.seal is not None and _CALL_NEEDLE in frame:
             self._output.note_call(parse_frame(frame).get("item"))
@@ -287,7 +289,7 @@ class ResponsesWriter(TranslatedAnswer):
         ReasoningDelta: _write_raw,
         NativeSummary: _write_native,
         ReasoningEnded: _write_item_end,
-        Passthrough: _write_other,
+        **dict.fromkeys((Passthrough, PartStarted, PartEnded), _write_other),
         ResponseStarted: _write_start,
         ResponseEnded: _write_end,
     }
