@@ -51,10 +51,10 @@ BLOCKS = {
         "abc\n",
         "Hello",
     ),
-    "a thought process that is told": (
+    "of Granite's, cut off": (
         "Here is my thought process: abc",
+        "abc",
         "",
-        "Here is my thought process: abc",
     ),
     "harmony of a tool": (
         "Hi<|channel|>analysis to=python <|constrain|>code<|message|>abc<|call|>Hello",

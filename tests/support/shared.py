@@ -13,6 +13,7 @@ SHARED = Path(__file__).resolve().parents[3] / "shared"
 RECORDINGS = SHARED / "recordings"
 OPENAPI = SHARED / "spec" / "openai-openapi.json"
 REASONING = SHARED / "reasoning"
+HIDING = SHARED / "hiding"
 
 needs_recordings = pytest.mark.skipif(
     not RECORDINGS.is_dir(), reason=f"no recordings of provider traffic at {RECORDINGS}"

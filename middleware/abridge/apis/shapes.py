@@ -182,9 +182,13 @@ address = _matching(_ADDRESS)
 """A URL."""
 
 
+_call_name = _matching(re.compile(rf"{_NAME.pattern}|[\w.:/-]{{1,64}}"))
+
+
 def call_name(value: Any, drops: DropCount) -> Any:
-    """The name of a call, which clients require: empty where what is given is no name."""
-    rebuilt = name(value, drops)
+    """The name of a call, in any script, which clients require: empty where what is given is no
+    name."""
+    rebuilt = _call_name(value, drops)
     return "" if rebuilt is DROPPED else rebuilt
 
 

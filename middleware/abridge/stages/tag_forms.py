@@ -167,9 +167,23 @@ _UNMARKED = (
     Unmarked(re.compile(r"\s*analysis"), re.compile("assistantfinal")),
     # Granite 3.2 (vllm/reasoning/granite_reasoning_parser.py)
     Unmarked(
-        re.compile(r"\s*Here(?:'s| is) my thought process:\s*"),
-        re.compile(r"Here(?:'s| is) my response:\s*"),
+        re.compile(r"\s*Here(?:['’]s| is) my thought process:\s*"),
+        re.compile(r"Here(?:['’]s| is) my response:\s*|\Z"),
     ),
+    # ServiceNow's Apriel
+    Unmarked(
+        re.compile(r"\s*Here are my reasoning steps:\s*"),
+        re.compile(r"\[BEGIN FINAL RESPONSE\]\s*|\Z"),
+    ),
+    # HuatuoGPT-o1
+    Unmarked(re.compile(r"\s*## Thinking\s*\n"), re.compile(r"## Final Response\s*|\Z")),
+    # HyperCLOVA X SEED Think (its parser in vLLM)
+    Unmarked(
+        re.compile(r"\s*/think\s*\n"),
+        re.compile(r"<\|im_end\|>\s*<\|im_start\|>assistant\s*|\Z"),
+    ),
+    # Simplescaling's s1
+    Unmarked(re.compile(r"\s*<\|im_start\|>think\s*\n"), re.compile(r"<\|im_start\|>answer\s*|\Z")),
 )
 
 
