@@ -23,7 +23,7 @@ FIRST_FLOOR = -1.5
 LEANT_ON_FLOOR = -3.0
 """The least score of one that a conclusion leans on."""
 
-MORE_FLOOR = -1.0
+MORE_FLOOR = -2.0
 """The least worth of a run that is added to others."""
 
 MAX_RUN = 4
@@ -41,16 +41,13 @@ NEIGHBOUR_SCORE = 0.8
 OPENING_SCORE = 0.6
 """For a run that begins where a paragraph begins."""
 
-ALONE_SCORE = -1.2
-"""For a run of one sentence."""
-
 CONNECTIVE_SCORE = -1.2
 """For a run that begins with a connective, which is left out there."""
 
 TURNED_SCORE = -1.0
 """For a run that ends where the reasoning turns against it."""
 
-CONCLUDED_SCORE = 0.8
+CONCLUDED_SCORE = 1.5
 """For a run that ends with a conclusion."""
 
 SAME_SHARE = 0.65
@@ -136,8 +133,6 @@ class Choice:
         before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
         if before or after:
             worth += NEIGHBOUR_SCORE
-        else:
-            worth += ALONE_SCORE * (len(run) == 1 and not last.concludes)
         if not before:
             cut_off = first.tied != first.text and first.position - 1 in self.candidates
             worth += OPENING_SCORE * first.opens + CONNECTIVE_SCORE * cut_off
@@ -145,7 +140,7 @@ class Choice:
 
     def add_best(self) -> bool:
         """Add the run that is worth most; return false if none is worth it."""
-        floor = MORE_FLOOR if self.chosen else FIRST_FLOOR + ALONE_SCORE - SENTENCE_COST
+        floor = MORE_FLOOR if self.chosen else FIRST_FLOOR - 2 * SENTENCE_COST
         best: Run = []
         for run in self.find_runs():
             if self.fits(run) and (value := self.value(run)) > floor:

@@ -122,7 +122,7 @@ SHRUG = re.compile(
 NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:must|need to|should|can|could|might|may"
     r"|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain|include"
-    r"|output|only in|evidence|use|add|ask|offer|return(?:s|ed)?|given the time|final output"
+    r"|output|only in|evidence|use|add|ask|offer|return(?:s|ed)?|final output"
     r"|final answer)\b"
     r"|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to) make sense\b"
     r"|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it|the answer is simple)\b"
