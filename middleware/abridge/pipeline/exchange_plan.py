@@ -27,7 +27,7 @@ from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer
 
 FIRST_SHARE = 0.6
-"""The size of the first part that a model writes, as a share of the others': until it is written,
+"""The size of the first part, as a share of the others': until it is written,
 there is nothing to read."""
 
 TAIL_CHARS = 400
@@ -213,7 +213,7 @@ class ExchangePlanner:
             style=style,
             live=summary.live,
             part_chars=summary.part_chars,
-            first_share=1.0 if free else FIRST_SHARE,
+            first_share=FIRST_SHARE,
             max_parts=summary.max_parts,
             tail_chars=_tail_chars(summary, free=free),
             min_chars=summary.min_chars,

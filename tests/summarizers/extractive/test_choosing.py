@@ -1,64 +1,62 @@
-"""Test that what candidates are worth is known after each choice without looking at all again."""
+"""Test that runs of neighbours are chosen, within the room that there is."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.summarizers.extractive.choosing import FIRST_FLOOR, FLOOR, Choice
+from abridge.core.styles import STYLES
+from abridge.summarizers.extractive.choosing import choose_sentences
 from abridge.summarizers.extractive.scoring import Candidate
 
 WORDS = st.frozensets(st.sampled_from(["one", "two", "three", "four"]), max_size=3)
 
+RULES = STYLES["auto"].extract
 
-def candidate(position: int, score: float, words: frozenset[str], *, leans: bool) -> Candidate:
+
+def candidate(
+    position: int, score: float, words: frozenset[str] = frozenset(), *, leans: bool = False
+) -> Candidate:
     return Candidate(
         position=position,
-        text="A text.",
-        tied="A text.",
-        size=7.0,
+        text=f"Text {position}.",
+        tied=f"Text {position}.",
+        size=120.0,
         leans=leans,
         words=words,
         told=1.0 if words else 0.0,
         concludes=False,
         sound=True,
+        opens=False,
+        turned=False,
         score=score,
     )
 
 
-DRAWN = st.none() | st.tuples(st.integers(-4, 4), WORDS, st.booleans())
+DRAWN = st.none() | st.tuples(st.integers(-4, 8), WORDS, st.booleans())
 
 
-def choice_of(drawn: list[tuple[int, frozenset[str], bool] | None], places: int) -> Choice:
-    candidates = {
-        position: candidate(position, each[0] / 2, each[1], leans=each[2])
+@given(st.lists(DRAWN, max_size=12), st.booleans())
+def test_no_run_begins_with_a_sentence_that_leans_and_all_fit(
+    drawn: list[tuple[int, frozenset[str], bool] | None], last: object
+) -> None:
+    candidates = [
+        candidate(position, each[0] / 2, each[1], leans=each[2])
         for position, each in enumerate(drawn)
         if each is not None
-    }
-    return Choice(candidates, [frozenset(["one", "two"])], room=30.0, places=places)
+    ]
+    told = [frozenset(["one", "two"])]
+    chosen = choose_sentences(candidates, RULES, told, last=bool(last))
+    positions = {one.position for one in chosen}
+    assert len(positions) == len(chosen) <= RULES.max_sentences
+    assert sum(one.size for one in chosen) <= RULES.max_chars
+    assert sum(position - 1 not in positions for position in positions) <= 2
+    assert all(one.position - 1 in positions for one in chosen if one.leans)
 
 
-def add_best_of_all(choice: Choice) -> bool:
-    """Add what is worth most, like `Choice.add_best`, but value every candidate."""
-    best, taken = FLOOR if choice.chosen else FIRST_FLOOR, None
-    for one in choice.candidates.values():
-        if one.position in choice.chosen:
-            continue
-        value, group = choice.value(one)
-        if value > best and choice.fits(group) and not any(map(choice.is_said, group)):
-            best, taken = value, group
-    for one in taken or ():
-        choice.take(one)
-    return taken is not None
-
-
-@given(st.lists(DRAWN, max_size=9), st.integers(1, 5))
-def test_the_best_is_added_each_time(
-    drawn: list[tuple[int, frozenset[str], bool] | None], places: int
-) -> None:
-    choice, other = choice_of(drawn, places), choice_of(drawn, places)
-    choice.value_all()
-    while choice.places > 0 and choice.add_best():
-        assert add_best_of_all(other)
-        assert list(choice.chosen) == list(other.chosen)
-    assert choice.places <= 0 or not add_best_of_all(other)
+def test_neighbours_are_preferred_to_better_sentences_that_stand_alone() -> None:
+    scores = [1.9, 0.0, 2.0, 2.0, 0.0, 2.3]
+    chosen = choose_sentences(
+        [candidate(position, score) for position, score in enumerate(scores)], RULES, (), last=False
+    )
+    assert {2, 3} <= {one.position for one in chosen}

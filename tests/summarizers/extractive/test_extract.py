@@ -120,7 +120,9 @@ def test_parts_are_titled_also_a_single_short_one(style: SummaryStyle, *, whole:
 
 def test_the_style_title_is_the_title_alone() -> None:
     title = part(ENGLISH, "title")
-    assert title == part(ENGLISH).partition("\n")[0]
+    assert title.startswith("**")
+    assert title.endswith("**")
+    assert "\n" not in title
 
 
 def test_detailed_keeps_steps_and_decisions() -> None:
@@ -255,11 +257,10 @@ def test_the_last_part_says_the_conclusion_again() -> None:
     assert "page size of the settings is zero" in told(text, earlier, last=True)
 
 
-def test_a_short_last_part_that_only_nods_repeats_the_conclusion() -> None:
+def test_a_last_part_that_only_nods_does_not_repeat_what_was_concluded() -> None:
     earlier = "**Reading the log**\n\nThe answer is that the page size is zero."
     rest = "Yes, that looks right to me. I don't see anything that I have missed in the log."
-    assert told(rest, earlier, last=True).startswith("The answer is that the page size is zero.")
-    assert "The answer" not in told(rest, earlier)
+    assert not told(rest, earlier, last=True)
 
 
 def test_a_part_that_says_nothing_new_is_its_title_alone() -> None:

@@ -7,6 +7,7 @@ told what the parts before it said.
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from collections.abc import Iterator
 from functools import cache
@@ -37,7 +38,7 @@ def cut(reasoning: str) -> Iterator[tuple[Cut, bool]]:
 
 
 def summarize(reasoning: str) -> list[str]:
-    cuts, told = list(cut(reasoning)), []
+    cuts, told = list(cut(reasoning)), list[str]()
     for one, last in cuts:
         whole = len(cuts) == 1
         passage = Passage(one.text, whole=whole, last=last, before=one.before, told=tuple(told))
@@ -45,10 +46,28 @@ def summarize(reasoning: str) -> list[str]:
     return told
 
 
+def mend_debris(names: dict[str, Any]) -> None:
+    """Count as debris what is debris: not two prices in a sentence, nor one that ends with a number
+    of two digits; and leave the quotation mark that closes a sentence with that sentence."""
+    debris = names["DEBRIS"].pattern
+    prices, numbers = r"\$[^$]{1,60}\$", r"\b\d{1,2}\.$"
+    assert prices in debris
+    assert numbers in debris
+    debris = debris.replace(prices, r"\$(?!\d)[^$]{1,60}\$").replace(numbers, r"^\W*\d{1,2}\.$")
+    names["DEBRIS"] = re.compile(debris, names["DEBRIS"].flags)
+    ends = names["SENT"].pattern
+    closed = ends.replace(
+        r"""(?<=[.!?…])[\"'”’)\]]*\s+""", r"""(?:(?<=[.!?…])|(?<=[.!?…][\"'”’)\]]))\s+"""
+    )
+    assert closed != ends
+    names["SENT"] = re.compile(closed)
+
+
 @cache
 def measure() -> dict[str, Any]:
     """Return the score's table for all texts, in percent; `never` is a number."""
     score = runpy.run_path(str(REASONING / "score.py"))
+    mend_debris(score["score"].__globals__)
     results = []
     for one in json.loads((REASONING / "manifest.json").read_text()):
         reasoning = (REASONING / one["file"]).read_text()
@@ -57,7 +76,7 @@ def measure() -> dict[str, Any]:
     return table
 
 
-@pytest.mark.parametrize(("measure_name", "least"), [("key", 90), ("final", 95)])
+@pytest.mark.parametrize(("measure_name", "least"), [("key", 92), ("final", 95)])
 def test_what_matters_is_told(measure_name: str, least: float) -> None:
     assert measure()[measure_name] >= least
 
@@ -66,14 +85,12 @@ def test_what_matters_is_told(measure_name: str, least: float) -> None:
     ("measure_name", "most"),
     [
         ("never", 0),
-        ("takenback", 4),
-        ("dangling", 8),
-        ("debris", 6),
-        ("badtitle", 10),
-        ("again", 3),
+        ("takenback", 3),
+        ("dangling", 3),
+        ("debris", 3),
+        ("badtitle", 2),
+        ("again", 1),
     ],
 )
 def test_what_may_not_be_shown_is_not(measure_name: str, most: float) -> None:
-    """`debris` counts some sentences that are none: those that end with a number of one or two
-    digits, name two prices, or contain an abbreviation or a quoted sentence."""
     assert measure()[measure_name] <= most

@@ -1,26 +1,54 @@
-"""Choose the sentences that make an extract, so that they can be read one after the other.
+"""Choose the runs of neighbouring sentences that make an extract.
 
-The best sentences come first, as far as the room goes. One that leans on the sentence before it is
-taken only together with that. A sentence beside a chosen one has an edge over others. What a part
-before has said is not said again, except for the conclusion in the last part.
+Sentences that stood beside each other make a paragraph; single ones, however good, do not. So the
+best run comes first, of at most four sentences, then the next best as far as the room goes. A run
+does not begin with a sentence that leans on the one before it. What an earlier part has said is not
+said again, except for the conclusion in the last part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
 
-FLOOR = 0.0
-"""The least score of a sentence that is added to others."""
+FLOOR = -0.5
+"""The least score of a sentence that stands among others."""
 
 FIRST_FLOOR = -1.5
 """The least score of one that is shown alone."""
 
+LEANT_ON_FLOOR = -3.0
+"""The least score of one that a conclusion leans on."""
+
+MORE_FLOOR = -2.0
+"""The least worth of a run that is added to others."""
+
+MAX_RUN = 4
+"""The most sentences that are taken together."""
+
+LONG_STYLE = 5
+"""Sentences from which a style has room for a third run."""
+
+SENTENCE_COST = 1.2
+"""What a sentence must score to be worth its place in a run."""
+
 NEIGHBOUR_SCORE = 0.8
+"""For a run beside a chosen one, which it continues."""
+
+OPENING_SCORE = 0.6
+"""For a run that begins where a paragraph begins."""
+
+CONNECTIVE_SCORE = -1.2
+"""For a run that begins with a connective, which is left out there."""
+
+TURNED_SCORE = -1.0
+"""For a run that ends where the reasoning turns against it."""
+
+CONCLUDED_SCORE = 1.5
+"""For a run that ends with a conclusion."""
 
 SAME_SHARE = 0.65
 """Share of its words from which a sentence says the same as another."""
@@ -28,11 +56,10 @@ SAME_SHARE = 0.65
 LATE_SCORE = 3.0
 """What a conclusion at the end of all is worth beyond one at the start of the last part."""
 
-MAX_GROUP = 3
-"""The most sentences that are taken together, because each leans on the one before."""
+TOLD_SCORE = -2.0
+"""For a conclusion that was told before, so that another is rather told than the same again."""
 
-NEVER = float("-inf")
-"""Worth of a sentence that leans on one that cannot be shown."""
+Run = list[Candidate]
 
 
 @dataclass(slots=True)
@@ -43,87 +70,113 @@ class Choice:
     told: Sequence[frozenset[str]]  # words of the sentences that were told before
     room: float
     places: int
-    keep: Candidate | None = None  # the conclusion, which may be said again
+    runs: int  # the most that may be added
     chosen: dict[int, Candidate] = field(default_factory=dict)
-    values: dict[int, tuple[float, list[Candidate]]] = field(default_factory=dict)
-    """Of those that are not chosen: see `value`."""
 
-    def find_conclusion(self) -> list[Candidate]:
-        """Return the best of the sentences that conclude, after those that it needs: a later one
-        before an earlier."""
+    def find_conclusion(self, *, again: bool) -> Run:
+        """Return the best run that ends with a conclusion: a later one before an earlier.
+
+        It leaves room for what the stretch is about. `again` allows a conclusion that was told.
+        """
         found = [one for one in self.candidates.values() if one.concludes and one.score > 0]
         end = max(self.candidates, default=0) + 1
-        best: list[Candidate] = []
-        highest = 0.0
+        if not again:
+            found = [one for one in found if not self.is_told(one)]
+        found.sort(
+            key=lambda one: (
+                one.score + LATE_SCORE * one.position / end + TOLD_SCORE * self.is_told(one)
+            ),
+            reverse=True,
+        )
         for one in found:
-            _, group = self.value(one)
-            worth = one.score + LATE_SCORE * one.position / end
-            if worth > highest and not group[0].leans:
-                best, highest = group, worth
-        return best
+            runs = [run for run in self._runs_to(one) if not run[0].leans and self.fits(run)]
+            if runs:
+                return max(runs, key=self.value)
+        return []
 
-    def value(self, one: Candidate) -> tuple[float, list[Candidate]]:
-        """Return what adding a candidate is worth, and the sentences that it takes."""
-        if one.position - 1 in self.chosen:
-            return one.score + NEIGHBOUR_SCORE, [one]
-        if not one.leans:
-            return one.score + NEIGHBOUR_SCORE / 2 * (one.position + 1 in self.chosen), [one]
-        group = [one]
-        while group[0].leans and len(group) < MAX_GROUP and group[0].position not in self.chosen:
-            before = self.candidates.get(group[0].position - 1)
-            if before is None or before.score < FIRST_FLOOR:
-                break
-            group.insert(0, before)
-        if group[0].position in self.chosen:
-            group = group[1:]
-        elif group[0].leans:
-            return NEVER, [one]
-        return sum(each.score for each in group) / len(group) + NEIGHBOUR_SCORE / 2, group
+    def _runs_to(self, last: Candidate) -> Iterator[Run]:
+        """Yield the runs that end with a sentence."""
+        run = [last]
+        yield run
+        for position in range(last.position - 1, last.position - max(1, self.places - 2), -1):
+            one = self.candidates.get(position)
+            needed = run[0].leans
+            if one is None or self.repeats(one, run):
+                return
+            if one.score <= (LEANT_ON_FLOOR if needed else FLOOR) or (
+                not needed and self.is_told(one)
+            ):
+                return
+            run = [one, *run]
+            yield run
+
+    def find_runs(self) -> Iterator[Run]:
+        """Yield the runs that may be added."""
+        for start, first in self.candidates.items():
+            if first.leans and start - 1 not in self.chosen:
+                continue
+            run: Run = []
+            for position in range(start, start + min(MAX_RUN, self.places)):
+                one = self.candidates.get(position)
+                if one is None or one.position in self.chosen or self.is_said(one, run):
+                    break
+                run.append(one)
+                yield list(run)
+                if one.score <= FLOOR:
+                    break
+
+    def value(self, run: Run) -> float:
+        """Return what adding a run is worth."""
+        first, last = run[0], run[-1]
+        worth = sum(one.score - SENTENCE_COST for one in run)
+        worth += TURNED_SCORE * last.turned + CONCLUDED_SCORE * last.concludes
+        before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
+        if before or after:
+            worth += NEIGHBOUR_SCORE
+        if not before:
+            cut_off = first.tied != first.text and first.position - 1 in self.candidates
+            worth += OPENING_SCORE * first.opens + CONNECTIVE_SCORE * cut_off
+        return worth
 
     def add_best(self) -> bool:
-        """Add what is worth most; return false if nothing is."""
-        floor = FLOOR if self.chosen else FIRST_FLOOR
-        worthy = [each for each in self.values.values() if each[0] > floor]
-        for _, group in sorted(worthy, key=itemgetter(0), reverse=True):
-            if not self.fits(group):
-                continue
-            said = [one for one in group if self.is_said(one)]
-            if not said:
-                for one in group:
-                    self.take(one)
-                return True
-            if said[-1] is group[-1]:  # it stays said, whatever else is chosen
-                del self.values[group[-1].position]
-        return False
+        """Add the run that is worth most; return false if none is worth it."""
+        floor = MORE_FLOOR if self.chosen else FIRST_FLOOR - 2 * SENTENCE_COST
+        best: Run = []
+        for run in self.find_runs():
+            if self.fits(run) and (value := self.value(run)) > floor:
+                best, floor = run, value
+        for one in best:
+            self.take(one)
+        return bool(best)
 
     def take(self, one: Candidate) -> None:
         self.chosen[one.position] = one
         self.room -= one.size
         self.places -= 1
-        self.values.pop(one.position, None)
-        for position in range(one.position - 1, one.position + MAX_GROUP):
-            if position in self.values:
-                self.values[position] = self.value(self.candidates[position])
 
-    def value_all(self) -> None:
-        self.values = {
-            position: self.value(one)
-            for position, one in self.candidates.items()
-            if position not in self.chosen
-        }
+    def fits(self, run: Run) -> bool:
+        if not self.chosen and len(run) == 1:
+            return True
+        beside = {run[0].position - 1, run[-1].position + 1} & self.chosen.keys()
+        if not beside and self._count_runs() >= self.runs:
+            return False
+        return len(run) <= self.places and sum(one.size for one in run) <= self.room
 
-    def fits(self, group: Sequence[Candidate]) -> bool:
-        if not self.chosen:
-            return len(group) <= self.places or len(group) == 1
-        return len(group) <= self.places and sum(one.size for one in group) <= self.room
+    def _count_runs(self) -> int:
+        return sum(position - 1 not in self.chosen for position in self.chosen)
 
-    def is_said(self, one: Candidate) -> bool:
-        """Return true if a chosen sentence, or one told before, says as much."""
-        for other in self.chosen.values():
+    def is_said(self, one: Candidate, run: Run) -> bool:
+        """Return true if a sentence of the run, a chosen one, or one told before says as much."""
+        return self.repeats(one, run) or self.is_told(one)
+
+    def repeats(self, one: Candidate, run: Run) -> bool:
+        for other in (*run, *self.chosen.values()):
             fewer = min(len(one.words), len(other.words))
-            if fewer and len(one.words & other.words) / fewer >= SAME_SHARE:
+            if other.text == one.text or (
+                fewer and len(one.words & other.words) / fewer >= SAME_SHARE
+            ):
                 return True
-        return one is not self.keep and self.is_told(one)
+        return False
 
     def is_told(self, one: Candidate) -> bool:
         """Return true if a sentence of an earlier part says as much."""
@@ -143,18 +196,16 @@ def choose_sentences(
     *,
     last: bool,
 ) -> list[Candidate]:
-    """Return the sentences to copy, best first; none if nothing is worth it."""
-    sound = [one for one in candidates if one.sound]
+    """Return the sentences to copy; none if nothing is worth it."""
+    sound = {one.position: one for one in candidates if one.sound}
     size = sum(one.size for one in candidates)
     places = min(
         rules.max_sentences, max(rules.min_sentences, int(size // rules.chars_per_sentence) + 1)
     )
-    choice = Choice({one.position: one for one in sound}, told, rules.max_chars, places)
-    if last and (group := choice.find_conclusion()):
-        choice.keep = group[-1]
-        for one in group if len(group) <= places else group[-1:]:
-            choice.take(one)
-    choice.value_all()
+    runs = 3 if rules.max_sentences > LONG_STYLE else 2
+    choice = Choice(sound, told, rules.max_chars, places, runs)
+    for one in choice.find_conclusion(again=last):
+        choice.take(one)
     while choice.places > 0 and choice.add_best():
         pass
     return list(choice.chosen.values())

@@ -119,12 +119,23 @@ SHRUG = re.compile(
 )
 """Sentences that only nod."""
 
+NOTE = re.compile(
+    r"(?:(?:so|but|also|however|then|and)\W+)?(?:must|need to|should|can|could|might|may"
+    r"|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain|include"
+    r"|output|only in|evidence|use|add|ask|offer|return(?:s|ed)?|final output"
+    r"|final answer)\b"
+    r"|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to) make sense\b"
+    r"|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it|the answer is simple)\b"
+    r"|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b|we might be stuck"
+)
+"""Sentences without a subject, which are notes to oneself, and those that say that all is said."""
+
 
 def _any_of(*patterns: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile("|".join(pattern.pattern for pattern in patterns))
 
 
-BEGINNING = _any_of(THINKING_ALOUD, SHRUG, HYPOTHESIS, DISMISSAL, CONSEQUENCE, CONTRAST)
+BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUENCE, CONTRAST)
 """Whatever one of these matches begins with this: for most sentences it takes the place of all, in
 half of the time."""
 
@@ -171,6 +182,8 @@ def score_doubts(lower: str, raw: str, following: str, *, begins: bool = True) -
         score -= 3.0
     if begins and SHRUG.fullmatch(lower):
         score -= 5.0
+    if begins and NOTE.match(lower):
+        score -= 3.0
     if not _FOLLOWING.match(following):
         return score
     if RETRACTION.match(following):

@@ -18,14 +18,13 @@ from traceback import format_tb
 from weakref import WeakKeyDictionary
 
 from abridge.core.plan import Passage
-from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage, Tokens
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.extractive.choosing import choose_sentences
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.scoring import Candidate, score_sentences
-from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, Sentence, split_sentences
+from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
 from abridge.summarizers.extractive.titles import make_title
 from abridge.summarizers.extractive.words import WIDE_CHAR, topic_words
 from abridge.work import Work
@@ -35,9 +34,6 @@ MAX_INPUT_CHARS = 20_000
 
 MAX_TITLE_SENTENCES = 6
 """Sentences beside the chosen ones of which a title may be made."""
-
-MAX_REST_SIZE = 600
-"""Size up to which a last part that concludes nothing repeats the conclusion before it."""
 
 MAX_TOLD_PARTS = 20
 """The most earlier parts, counted from the last, whose sentences are not said again."""
@@ -95,13 +91,12 @@ def extract(passage: Passage) -> str:
         frozenset().union(*told),
     )
     chosen = choose_sentences(candidates, style.extract, told, last=passage.last)
-    if passage.last and not any(one.concludes for one in chosen):
-        chosen = _retell_conclusion(passage) + chosen
     summary = clean(_join(chosen) or _any_text(candidates, text, passage)).strip()
     if not style.titled or not text.strip():
         return summary
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
     others = sorted(candidates, key=lambda one: -one.score)[:MAX_TITLE_SENTENCES]
+    chosen.sort(key=lambda one: one.position)
     texts = [one.text for one in (*chosen, *others)]
     title = f"**{make_title(texts, headings, passage.titles)}**"
     return f"{title}\n\n{summary}" if summary and not style.title_only else title
@@ -134,28 +129,10 @@ def _told_sentences(told: Sequence[str]) -> list[frozenset[str]]:
     ]
 
 
-def _retell_conclusion(passage: Passage) -> list[Candidate]:
-    """Return the conclusion that was told before, for a short last part that only confirms it."""
-    if text_size(passage.text) > MAX_REST_SIZE:
-        return []
-    rules = STYLES[passage.style].extract
-    for part in reversed(passage.told[-2:]):
-        texts = [one.text for one in split_sentences(part) if not one.is_heading]
-        candidates = score_sentences(
-            [Sentence(text) for text in texts], passage, rules, frozenset()
-        )
-        found = [one for one in candidates if one.concludes and not one.leans and one.score > 3.0]
-        if found:
-            best = found[-1]
-            best.position = -1
-            return [best]
-    return []
-
-
 def _any_text(candidates: Sequence[Candidate], text: str, passage: Passage) -> str:
     """Return the best there is where no sentence is worth showing; nothing if all is private, or
     for a part among others, which can do with its title."""
-    if passage.told and not passage.last:
+    if passage.told:
         return ""
     best = max(candidates, key=lambda one: one.score, default=None)
     if best is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 _FILLER = re.compile(
-    r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+"
+    r"(?:(?:okay|ok|alright|all right)\W+so\b,?\s+|(?:another |potential )*issue:\s+"
     r"|(?:okay|ok|alright|all right|h+m+|u+h*m+|wait|no|oh|ah|aha|well|right|great|yes|yeah|yep"
     r"|sure"
     r"|actually|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see"

@@ -30,7 +30,7 @@ LEADING_CHARS = 24
 UNSOUND_SCORE = -2.5
 """Score of the doubts from which a sentence is shown only if there is nothing else."""
 
-FIRST_SCORE = 1.5
+FIRST_SCORE = 2.5
 """For the first sentence of all, which mostly says what the task is."""
 
 FIRST_SENTENCES = 4
@@ -67,6 +67,8 @@ class Candidate:
     told: float  # share of them that earlier parts have used
     concludes: bool
     sound: bool  # neither question nor thinking aloud nor taken back
+    opens: bool  # the first sentence of its paragraph
+    turned: bool  # the sentence after it turns against it
     score: float
 
 
@@ -137,7 +139,20 @@ class _Scorer:
             told=told,
             concludes=concludes,
             sound=sound,
+            opens=self._opens(position),
+            turned=self._turns(position + 1),
             score=score,
+        )
+
+    def _opens(self, position: int) -> bool:
+        sentences = self._sentences
+        return not position or sentences[position].block != sentences[position - 1].block
+
+    def _turns(self, position: int) -> bool:
+        return (
+            position < len(self._begins)
+            and self._begins[position]
+            and doubts.CONTRAST.match(self._lowered[position]) is not None
         )
 
     def _is_supposed(self, position: int) -> bool:
@@ -186,7 +201,7 @@ class _Scorer:
             leading = starts[cue] < leading_chars
             score += cue_score * (1.0 if leading else 0.5) * (0.5 if is_meta else 1.0)
             if cue is cues.CONCLUSION and not concludes:
-                concludes = leading or cues.ANSWER in starts
+                concludes = not is_meta and (leading or cues.ANSWER in starts)
         return score, concludes
 
     def _score_theme(self, words: frozenset[str]) -> float:

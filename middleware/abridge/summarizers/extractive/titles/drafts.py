@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from abridge.summarizers.extractive.alternatives import group_alternatives
@@ -61,14 +60,6 @@ class Draft(NamedTuple):
 
 def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
-
-
-def readable(
-    sentences: Sequence[str], headings: Sequence[str], most: int
-) -> Iterator[tuple[int, str]]:
-    """Yield headings and sentences, and how far down they stand; `most` characters of each."""
-    for position, text in enumerate([*headings[:3], *sentences]):
-        yield position, text[:most]
 
 
 def mentions_prompt(text: str) -> bool:

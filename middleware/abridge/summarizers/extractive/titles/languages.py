@@ -1,15 +1,25 @@
-"""The languages of titles: how each is recognised, and its titles of last resort."""
+"""The languages of titles: how each is recognised, its patterns, and its titles of last resort."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from abridge.summarizers.extractive.titles import european
-from abridge.summarizers.extractive.titles.drafts import Draft, words_of
-from abridge.summarizers.extractive.titles.english import draft_english
+from abridge.summarizers.extractive.titles.drafts import words_of
+from abridge.summarizers.extractive.titles.patterns import (
+    CHINESE_PATTERNS,
+    ENGLISH_PATTERNS,
+    FRENCH_PATTERNS,
+    GERMAN_PATTERNS,
+    ITALIAN_PATTERNS,
+    JAPANESE_PATTERNS,
+    KOREAN_PATTERNS,
+    PORTUGUESE_PATTERNS,
+    RUSSIAN_PATTERNS,
+    SPANISH_PATTERNS,
+    Pattern,
+)
 
 MAX_TEXT_CHARS = 800
 """Characters of a passage by which its language is recognised."""
@@ -18,43 +28,17 @@ MIN_COMMON_WORDS = 3
 """Different words of a language other than English that a passage needs to be taken for it."""
 
 
-Drafter = Callable[[Sequence[str], Sequence[str]], Iterator[Draft]]
-"""Make titles of sentences and headings."""
-
-Rounds = Callable[[Sequence[str], Sequence[str]], Iterable[Iterator[Draft]]]
-"""The same in rounds: each is asked for if those before it have no good title."""
-
-
 @dataclass(slots=True, frozen=True)
 class Language:
-    draft: Rounds
+    patterns: tuple[Pattern, ...]
     last_resort: tuple[str, ...]  # titles that fit any stretch of reasoning
     on_request: str  # the same where what may not be shown is weighed
-    min_score: float = 0.0  # of a title that is better than one of last resort
     script: str = ""  # its letters, as a range of a regular expression, if no other here uses them
     common_words: frozenset[str] = frozenset()  # where it shares its script
 
 
-def _draft_wide(
-    language: str, sentences: Sequence[str], headings: Sequence[str]
-) -> Iterator[Draft]:
-    from abridge.summarizers.extractive.titles.wide import (  # noqa: PLC0415 -- many patterns
-        DRAFTERS,
-    )
-
-    return DRAFTERS[language](sentences, headings)
-
-
-def _in_one(drafter: Drafter) -> Rounds:
-    return lambda sentences, headings: (drafter(sentences, headings),)
-
-
-def _in_none(_sentences: Sequence[str], _headings: Sequence[str]) -> tuple[()]:
-    return ()
-
-
 ENGLISH = Language(
-    draft_english,
+    ENGLISH_PATTERNS,
     (
         "Working through the details", "Weighing the options", "Thinking it through",
         "Checking the reasoning", "Considering the next step", "Going over the facts",
@@ -64,13 +48,12 @@ ENGLISH = Language(
         "Drawing a conclusion",
     ),
     "Weighing the request",
-    min_score=1.2,
     common_words=words_of("the and is of to that it this in we be for not have but so are with"),
 )  # fmt: skip
 
 LANGUAGES = (
     Language(
-        _in_one(partial(_draft_wide, "ja")),
+        JAPANESE_PATTERNS,
         (
             "詳細の検討", "選択肢の比較", "考え方の整理", "内容の確認", "条件の見直し",
             "次の手順の検討", "別の角度からの検討", "結論の導出",
@@ -79,7 +62,7 @@ LANGUAGES = (
         script=r"\u3040-\u30ff",
     ),
     Language(
-        _in_one(partial(_draft_wide, "ko")),
+        KOREAN_PATTERNS,
         (
             "세부 사항 검토", "선택지 비교", "생각 정리", "결과 확인", "조건 재검토",
             "다음 단계 고려", "다른 관점에서 검토", "결론 도출",
@@ -88,7 +71,7 @@ LANGUAGES = (
         script=r"\uac00-\ud7af",
     ),
     Language(
-        _in_one(partial(_draft_wide, "zh")),
+        CHINESE_PATTERNS,
         (
             "梳理思路", "权衡选项", "分析细节", "检查推理过程", "考虑下一步", "核对已知条件",
             "换个角度思考", "归纳要点", "继续分析", "得出结论",
@@ -97,7 +80,7 @@ LANGUAGES = (
         script=r"\u3400-\u9fff",
     ),
     Language(
-        _in_one(european.draft_russian),
+        RUSSIAN_PATTERNS,
         (
             "Разбор деталей", "Сравнение вариантов", "Проверка рассуждений",
             "Обдумывание следующего шага", "Уточнение условий", "Взгляд с другой стороны",
@@ -107,7 +90,7 @@ LANGUAGES = (
         script=r"\u0400-\u04ff",
     ),
     Language(
-        _in_one(european.draft_german),
+        GERMAN_PATTERNS,
         (
             "Die Einzelheiten durchdenken", "Die Möglichkeiten abwägen",
             "Den Gedankengang prüfen", "Den nächsten Schritt überlegen",
@@ -121,7 +104,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        _in_one(european.draft_french),
+        FRENCH_PATTERNS,
         (
             "Examiner les détails", "Peser les options", "Vérifier le raisonnement",
             "Réfléchir à la prochaine étape", "Revoir les hypothèses", "Rassembler les éléments",
@@ -134,7 +117,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        _in_one(european.draft_spanish),
+        SPANISH_PATTERNS,
         (
             "Examinar los detalles", "Sopesar las opciones", "Comprobar el razonamiento",
             "Pensar en el siguiente paso", "Revisar las hipótesis", "Reunir los datos",
@@ -147,7 +130,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        _in_one(european.draft_portuguese),
+        PORTUGUESE_PATTERNS,
         (
             "Examinar os detalhes", "Ponderar as opções", "Conferir o raciocínio",
             "Pensar no próximo passo", "Rever as hipóteses", "Reunir os dados",
@@ -160,7 +143,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        _in_one(european.draft_italian),
+        ITALIAN_PATTERNS,
         (
             "Esaminare i dettagli", "Valutare le opzioni", "Verificare il ragionamento",
             "Pensare al prossimo passo", "Rivedere le ipotesi", "Raccogliere i dati",
@@ -173,7 +156,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        _in_none,
+        (),
         (
             "De details doornemen", "De mogelijkheden afwegen", "De redenering controleren",
             "De volgende stap overwegen", "Een andere aanpak bekijken", "Een conclusie trekken",
@@ -182,7 +165,7 @@ LANGUAGES = (
         common_words=words_of("de het een en van dat niet ik te voor met op zijn maar ook dus"),
     ),
     Language(
-        _in_none,
+        (),
         (
             "Analiza szczegółów", "Porównanie możliwości", "Sprawdzenie rozumowania",
             "Rozważenie następnego kroku", "Inne spojrzenie na problem", "Wyciągnięcie wniosków",
@@ -191,7 +174,7 @@ LANGUAGES = (
         common_words=words_of("w na że nie się jest z jak ale co czy więc dla po są tak"),
     ),
     Language(
-        _in_none,
+        (),
         (
             "Ayrıntıların incelenmesi", "Seçeneklerin karşılaştırılması",
             "Düşüncenin kontrol edilmesi", "Sonraki adımın değerlendirilmesi",
@@ -203,7 +186,7 @@ LANGUAGES = (
         ),
     ),
     Language(
-        _in_none,
+        (),
         (
             "دراسة التفاصيل", "الموازنة بين الخيارات", "التحقق من الاستدلال",
             "التفكير في الخطوة التالية", "النظر من زاوية أخرى", "استخلاص النتيجة",
@@ -212,7 +195,7 @@ LANGUAGES = (
         script=r"\u0600-\u06ff",
     ),
     Language(
-        _in_none,
+        (),
         (
             "विवरण पर विचार", "विकल्पों की तुलना", "तर्क की जाँच", "अगले कदम पर विचार",
             "दूसरे दृष्टिकोण से विचार", "निष्कर्ष निकालना",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.titles.drafts import (
     Draft,
     is_presentable,
@@ -17,6 +18,8 @@ from abridge.summarizers.extractive.titles.drafts import (
     title_key,
 )
 from abridge.summarizers.extractive.titles.languages import language_of
+from abridge.summarizers.extractive.titles.patterns import Pattern
+from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS, MAX_WORDS, cut_wide
 
 MAX_SENTENCES = 12
 """Different sentences that are read for a title."""
@@ -30,11 +33,11 @@ MAX_HEADINGS = 12
 MAX_TAKEN = 60
 """Earlier titles that a title must differ from, the latest of them."""
 
-GOOD_SCORE = 3.5
-"""Score of a title that is good enough to look for no better."""
+POSITION_SCORE = 0.25
+"""Off the score of a title for each sentence before its own."""
 
-PROMPT_TALK_SCORE = 0.8
-"""Score that a title needs beyond others where the passage speaks of prompts."""
+PROMPT_TALK_SCORE = 2.0
+"""Score that a title needs where the passage speaks of prompts."""
 
 _WORD = re.compile(r"\w+")
 
@@ -58,24 +61,48 @@ def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequenc
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
     known = {title_key(title) for title in earlier}
-    drafts: list[Draft] = []
-    best = Draft("", -1.0)
-    for drafted in language.draft(texts, labels):
-        drafts += _rate(drafted, earlier)
-        drafts.sort(key=lambda draft: draft.score, reverse=True)
-        usable = (
-            draft
-            for draft in drafts
-            if title_key(draft.text) not in known and _may_be_shown(draft.text, private)
-        )
-        best = next(usable, best)
-        if best.score >= GOOD_SCORE:
+    drafts = sorted(
+        _rate(_draft(language.patterns, [*labels, *texts]), earlier),
+        key=lambda draft: draft.score,
+        reverse=True,
+    )
+    for draft in drafts:
+        if draft.score < PROMPT_TALK_SCORE * bool(prompt_talk):
             break
-    if best.score >= language.min_score + PROMPT_TALK_SCORE * bool(prompt_talk):
-        return best.text
+        if title_key(draft.text) not in known and _may_be_shown(draft.text, private):
+            return draft.text
     if prompt_talk and title_key(language.on_request) not in known:
         return language.on_request
     return _choose_last_resort(language.last_resort, earlier)
+
+
+def _draft(patterns: Sequence[Pattern], sentences: Sequence[str]) -> Iterator[Draft]:
+    """Yield titles for what the sentences say, the better the earlier its sentence stands."""
+    for position, sentence in enumerate(sentences):
+        read = sentence[:MAX_READ_CHARS]
+        for pattern in patterns:
+            found = pattern.found.search(read)
+            if found and (title := _form(pattern, found, read)):
+                yield Draft(title, pattern.score - min(POSITION_SCORE * position, 2.0))
+
+
+def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
+    """Return the title for what was found in a sentence; empty if it names nothing."""
+    groups = found.groupdict()
+    verb = groups.get("verb", "")
+    if pattern.verbs:
+        base, space, particle = verb.lower().partition(" ")
+        known = pattern.verbs.get(base)
+        verb = f"{known}{space}{particle}" if known else ""
+    thing = groups.get("object") or sentence[found.end() :]
+    if pattern.grammar is None:
+        thing = cut_wide(thing)
+    else:
+        head = pattern.form.format(verb=verb, object="").split()
+        thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS - len(head))
+    if not thing or ("verb" in groups and not verb):
+        return ""
+    return capitalize(pattern.form.format(verb=verb, object=thing))
 
 
 def _clip(texts: Iterable[str]) -> list[str]:

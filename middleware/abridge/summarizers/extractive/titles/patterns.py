@@ -1,0 +1,464 @@
+"""How sentences say what they are about, by language: all that a title is made from.
+
+A pattern finds a verb and its object ("I need to compare the two plans"), or a topic alone ("The
+pump is off"), and has the form of the title that is made of them. A topic is named only where the
+sentence opens with it, under a verb that claims nothing, so that no title contradicts the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from abridge.summarizers.extractive.titles.drafts import words_of
+from abridge.summarizers.extractive.titles.phrases import Grammar
+from abridge.summarizers.extractive.titles.words import (
+    GERUNDS,
+    VERBS,
+    gerund_of,
+)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A way to say what is thought about. It finds a `verb` and an `object`, or one of them; where
+    it has no group `object`, that is what follows."""
+
+    found: re.Pattern[str]
+    form: str  # of the title, from both
+    score: float
+    grammar: Grammar | None = None  # None: the script has no spaces
+    verbs: Mapping[str, str] = field(default_factory=dict)
+    """Verbs as they are found, and as they stand in a title; empty: as they are found."""
+    opening: str = ""  # what the object begins with, whatever the sentence said
+
+
+def _patterns(grammar: Grammar | None, *rows: tuple[str, str, float]) -> tuple[Pattern, ...]:
+    return tuple(
+        Pattern(re.compile(found, re.IGNORECASE), form, score, grammar)
+        for found, form, score in rows
+    )
+
+
+_FINITE = (
+    "is are was were am has have had can could will would should must may might does do did be been"
+    " needs takes gives makes means says comes goes seems becomes isn't aren't wasn't don't doesn't"
+    " being didn't can't won't wouldn't couldn't shouldn't hasn't haven't not"
+)
+
+_ENGLISH = Grammar(
+    links=words_of(
+        "of to in on at by for with from into about over under between through during without per"
+        " than across against toward towards upon onto around near after before along among behind"
+        " beyond via whose despite regarding until like as versus vs and or but so because since if"
+        " while although though unless that which who whose where when how why what whether then"
+        " using up out within inside"
+    ),
+    weak=words_of(
+        "the a an each every both all no any some more less most first next one's its my your our"
+        " their his her also just only very really too still exactly actually simply not how many"
+        f" these those this such other another same new {_FINITE}"
+    ),
+    ends=words_of(
+        "i we you he she it they me us him them itself themselves myself there here it's that's"
+        " there's i'm i'll i've we're we'll let's something anything everything nothing someone"
+        f" this that these those its their his her my your our {_FINITE}"
+    ),
+    fillers=words_of("also just simply carefully really actually then first now again any some"),
+    vague=words_of(
+        "the a an answer answers approach aspect case cases chance choice context detail details"
+        " example fact goal hint idea input instance issue issues item items key kind matter need"
+        " note option options order other others outcome part parts people person place point"
+        " points problem problems purpose question questions reason request response rest"
+        " section sense sentence side situation solution someone statement step steps stuff task"
+        " text thing things thought thoughts time topic total type user way ways word words right"
+        " wrong true simple same clear likely sure possible important necessary different next"
+        " last second third few final entire whole certain better best following used start end"
+        " beginning today correct strategy simplest numbers log even"
+        " possibility current proposed overall main first each every all one two"
+    ),
+    clauses=words_of("if how why what whether where who which when"),
+    breaks=words_of("but because so since while although though if before unless after"),
+)
+
+_FILLERS = (
+    r"(?: (?:also|first|now|then|just|simply|carefully|quickly|next|probably|really|only|still"
+    r"|again|clearly|briefly|definitely|actually))*"
+)
+
+_MODAL = (
+    r"(?:(?:i|we)(?:['’]ll|['’]d like to| will| should| need to| have to| must| want to| plan to"
+    r"|['’]m going to| am going to| decided to| needed to| wanted to| can)|let(?:['’]?s| me| us)"
+    r"|(?:goal|aim|task|idea|plan|key|challenge|objective|point|trick|approach|solution|fix)"
+    r"(?: here| now)? (?:is|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to"
+    r"|(?:user|question|problem|task) (?:wants|would like|asks|asked|needs|is asking)(?: me| us)?"
+    r" to|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b)"
+    r"|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
+)
+
+_DETOUR = (
+    r"(?: ?\b(?:(?:start|begin) (?:off )?by|try(?:ing)? to|attempt to|be able to|make sure to"
+    r"|remember to|be sure to|go ahead and|help \w+))*"
+)
+
+_INTENT = rf"\b{_MODAL}{_FILLERS}{_DETOUR}{_FILLERS} ?\b"
+
+_ASKS = r"\b(?:user|question|riddle|problem|puzzle|task)(?: here)?"
+
+_CHECKS = (
+    r"(?:check|verify|confirm|see|make sure|ensure|checking|verifying)(?: (?:if|that|whether))"
+)
+
+_LEAD = (
+    r"^(?:(?:so|but|and|therefore|thus|hence|also|now|then|because|since|first|finally|overall|if"
+    r"|in (?:short|total|the end)|it (?:seems|appears|turns out)(?: that)?|(?:this|that) (?:means"
+    r"|suggests)(?: that)?|(?:i|we) (?:think|know|see|believe)(?: that)?|given(?: that)?)\b,? ?)*"
+)
+
+_TOPIC = (
+    rf"{_LEAD}(?P<object>(?:the|each|every|a|an|\d+) (?:(?!that\b|which\b|who\b|and\b|or\b)"
+    r"[\w'’.()/-]+ ){0,4}?[\w'’.()/-]+)(?= (?:is|are|was|were|has|have|had|can|could|will|would"
+    r"|should|must|may|might|does|do|did|takes?|needs?|requires?|shows?|lowers?|points?|isn['’]t"
+    r"|aren['’]t|doesn['’]t|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers|starts?) )"
+)
+
+_QUANTITY = (
+    r"(?=[\w ]*?\b(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability"
+    r"|chance|average|ratio|percentage|budget)s?\b)"
+)
+
+_ENGLISH_VERBS = {verb: gerund_of(verb).capitalize() for verb in VERBS} | {
+    gerund: gerund.capitalize() for gerund in GERUNDS
+}
+_ENGLISH_VERBS |= {"use": "Considering", "using": "Considering"}
+
+
+def _english() -> tuple[Pattern, ...]:
+    verb = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) "
+    checks = re.compile(rf"{_INTENT}{_CHECKS} ", re.IGNORECASE)
+    return (
+        Pattern(checks, "Checking {object}", 4.0, _ENGLISH, opening="whether "),
+        *_patterns(
+            _ENGLISH,
+            (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
+             "Working out {object}", 3.8),
+            (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
+            (rf"{_INTENT}(?:find|figure) out (?=(?:who|where|when|which)\b)",
+             "Finding out {object}", 3.9),
+        ),
+        Pattern(re.compile(_INTENT + verb, re.IGNORECASE), "{verb} {object}", 3.6, _ENGLISH,
+                _ENGLISH_VERBS),
+        Pattern(re.compile(rf"^(?:step \w+[:.)] )?{verb}(?=[^.!?,:;]{{3,50}}$)", re.IGNORECASE),
+                "{verb} {object}", 3.2, _ENGLISH, _ENGLISH_VERBS),
+        *_patterns(
+            _ENGLISH,
+            ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
+             r" (?=(?:how|why|what|whether|where|which)\b)"), "Working out {object}", 3.5),
+            (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
+             "Looking for {object}", 3.5),
+            (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|concerns) ",
+             "Looking into {object}", 3.5),
+            (rf"{_ASKS} (?:wants|would like|needs|requested) (?!me\b|to\b)", "Working on {object}",
+             3.3),
+            (r"\b(?:root cause|problem|bug|issue)(?: here)? is(?: that)? (?=(?:the|a|an) )",
+             "Investigating {object}", 3.2),
+            (_TOPIC.replace("(?P<object>", "(?P<object>" + _QUANTITY), "Working out {object}", 2.4),
+            (_TOPIC, "Considering {object}", 2.0),
+        ),
+    )  # fmt: skip
+
+
+ENGLISH_PATTERNS = _english()
+
+_FRENCH = Grammar(
+    links=words_of(
+        "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou"
+        " mais que qui dont où si comme car parce lorsque quand afin puis avant après"
+        " pendant selon"
+    ),
+    weak=words_of(
+        "le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs plus très"
+        " est sont a d"
+    ),
+    ends=words_of("il elle ils elles cela ça ceci lui moi toi nous vous je tu celui celle"),
+    fillers=frozenset(),
+    vague=words_of(
+        "réponse question problème utilisateur fait cas chose façon exemple première même suite"
+    ),
+)
+
+_FRENCH_INTENT = (
+    r"\b(?:je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on d"
+    r"oit|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['"
+    r"’])|l['’]utilisateur (?:veut|souhaite|me demande (?:de |d['’])|demande (?:de |d['’])"
+    r"))\s*(?:(?:aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste)"
+    r"\s+)*(?P<verb>(?!(?:être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|m"
+    r"ettre|pouvoir|falloir)\b)[a-zà-ÿ]{2,}(?:er|ir|re))\b "
+)
+
+FRENCH_PATTERNS = _patterns(
+    _FRENCH,
+    (_FRENCH_INTENT, "{verb} {object}", 3.6),
+    (
+        r"^(?P<object>(?:les? |la |l['’])[\w' -]{3,40}?)(?= (?:est|sont|a|ont|était|peut|doit) )",
+        "Examiner {object}",
+        2.0,
+    ),
+)
+
+_SPANISH = Grammar(
+    links=words_of(
+        "de del a al en por para con sin sobre entre hasta desde y e o pero que quien"
+        " cuyo donde si como porque cuando según mientras antes después cuánto cuál cómo"
+        " qué"
+    ),
+    weak=words_of(
+        "el la los las un una unos unas lo este esta estos estas mi mis su sus más muy es son se"
+    ),
+    ends=words_of("él ella ellos ellas esto eso aquello le les me te nos yo tú"),
+    fillers=frozenset(),
+    vague=words_of(
+        "respuesta pregunta problema usuario caso cosa forma ejemplo primera mismo misma"
+    ),
+)
+
+_SPANISH_INTENT = (
+    r"\b(?:(?:necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitam"
+    r"os|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)))\s*(?"
+    r":(?:también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo)\s+)*(?P<verb>(?"
+    r"!(?:ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar)"
+    r"\b)[a-záéíóúñ]{2,}[aei]r)\b "
+)
+
+SPANISH_PATTERNS = _patterns(
+    _SPANISH,
+    (_SPANISH_INTENT, "{verb} {object}", 3.6),
+    (
+        (
+            r"^(?P<object>(?:el |la |los |las )[\w' -]{3,40}?)"
+            r"(?= (?:es|son|está|están|tiene|era|puede|debe) )"
+        ),
+        "Analizar {object}",
+        2.0,
+    ),
+)
+
+_PORTUGUESE = Grammar(
+    links=words_of(
+        "de do da dos das em no na nos nas por para com sem sobre entre até desde e ou"
+        " mas que quem cujo onde se como porque quando segundo ao à pelo pela quanto"
+        " qual"
+    ),
+    weak=words_of(
+        "o a os as um uma uns umas este esta esse essa meu minha seu sua mais muito é são"
+    ),
+    ends=words_of("ele ela eles elas isto isso aquilo lhe me te nós eu tu você"),
+    fillers=frozenset(),
+    vague=words_of("resposta pergunta problema usuário caso coisa forma exemplo primeiro mesmo"),
+)
+
+_PORTUGUESE_INTENT = (
+    r"\b(?:(?:preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|dev"
+    r"emos|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)))\s*"
+    r"(?:(?:também|primeiro|depois|agora|bem|simplesmente|então|só)\s+)*(?P<verb>(?!(?:ser"
+    r"|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar)\b)[a-zà-"
+    r"ÿ]{2,}[aei]r)\b "
+)
+
+PORTUGUESE_PATTERNS = _patterns(
+    _PORTUGUESE,
+    (_PORTUGUESE_INTENT, "{verb} {object}", 3.6),
+    (
+        r"^(?P<object>(?:o |a |os |as )[\w' -]{3,40}?)(?= (?:é|são|está|estão|tem|era|pode|deve) )",
+        "Analisar {object}",
+        2.0,
+    ),
+)
+
+_ITALIAN = Grammar(
+    links=words_of(
+        "di del della dei degli delle dello a al alla ai in nel nella da dal dalla per"
+        " con senza su sul sulla tra fra e ed o ma che chi cui dove se come perché"
+        " quando secondo quanto quale"
+    ),
+    weak=words_of("il lo la i gli le l un uno una questo questa mio mia suo sua più molto è sono"),
+    ends=words_of("egli lui lei loro esso essa ciò mi ti ci vi io tu noi voi"),
+    fillers=frozenset(),
+    vague=words_of("risposta domanda problema utente caso cosa modo esempio primo stesso"),
+)
+
+_ITALIAN_INTENT = (
+    r"\b(?:(?:devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a|è (?:im"
+    r"portante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)))\s*(?:("
+    r"?:anche|prima|poi|ora|adesso|bene|semplicemente|quindi|solo)\s+)*(?P<verb>(?!(?:esse"
+    r"re|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare)\b)[a"
+    r"-zà-ÿ]{2,}[aei]re)\b "
+)
+
+ITALIAN_PATTERNS = _patterns(
+    _ITALIAN,
+    (_ITALIAN_INTENT, "{verb} {object}", 3.6),
+    (
+        (
+            r"^(?P<object>(?:il |lo |la |gli |le |l['’])[\w' -]{3,40}?)"
+            r"(?= (?:è|sono|ha|hanno|era|può|deve) )"
+        ),
+        "Analizzare {object}",
+        2.0,
+    ),
+)
+
+_RUSSIAN = Grammar(
+    links=words_of(
+        "в во на с со из к ко по для о об от до за под при через между без и или но что"
+        " чтобы который которая которые которого как если когда где потому так ли почему"
+        " сколько"
+    ),
+    weak=words_of("не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
+    ends=words_of(
+        "он она они оно ему ей им них него неё мне тебе нас вас я ты мы вы того этого это"
+    ),
+    fillers=frozenset(),
+    vague=words_of("вопрос ответ задача"),
+)
+
+_RUSSIAN_INTENT = (
+    r"\b(?:(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|с"
+    r"тоит|важно|попробую|пользователь (?:хочет|просит)))\s*(?:(?:также|сначала|теперь|пот"
+    r"ом|просто|ещё|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|"
+    r"думать|иметь|видеть|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b "
+)
+
+RUSSIAN_PATTERNS = _patterns(
+    _RUSSIAN,
+    (_RUSSIAN_INTENT, "{verb} {object}", 3.6),
+)
+
+
+_GERMAN = Grammar(
+    links=words_of(
+        "in im an am auf aus bei mit nach von vom zu zum zur für über unter vor gegen ohne durch um"
+        " zwischen und oder bis seit pro als wie ob dass wenn weil bevor damit"
+    ),
+    weak=words_of(
+        "der die das den dem des ein eine einen einem einer eines kein keine keinen nur sehr nicht"
+        " diese dieser diesen mein meine seine ihre zwei vorher"
+    ),
+    ends=words_of(
+        "es ich du er sie wir ihr ihn ihm ihnen mich mir dich dir uns euch sich man dies dieses"
+        " dessen seine seinen seiner ihre ihren ihrer dazu damit davon daran darauf nicht kein"
+        " keine keinen ob dass wie warum was ist sind war hat haben wird"
+    ),
+    fillers=words_of(
+        "auch also einfach zuerst noch nun jetzt erst einmal jedoch nur dann hier mal zunächst"
+        " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau mindestens vorher"
+    ),
+    vague=words_of(
+        "der die das den ein eine antwort antworten frage nutzer benutzer problem fall fälle ding"
+        " dinge weise beispiel rest ende anfang tag tage satz punkt teil text wort lösung"
+    ),
+)
+
+_GERMAN_VERB = (
+    r"(?P<verb>(?!(?:werden|sein|haben|können|müssen|sollen|wollen|machen|sagen|wissen|denken|gehen"
+    r"|sehen|tun|antworten|geben|lassen|sicherstellen|achten|schreiben|erwähnen|brauchen)\b)"
+    r"[a-zäöüß]+(?:en|ern|eln))(?=[.,;:!]|$| und )"
+)
+
+_GERMAN_TOPIC = (
+    r"^(?:(?:also|aber|und|damit|dann|so),? )?(?P<object>(?:der|die|das|ein|eine) (?:[a-zäöüß]+ )?"
+    r"(?-i:[A-ZÄÖÜ])[\wäöüß-]+)(?= (?:ist|sind|war|hat|wird|kann|muss|fällt|kostet|braucht)\b)"
+)
+
+GERMAN_PATTERNS = _patterns(
+    _GERMAN,
+    (
+        (r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
+        r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)"
+        r"|(?:der (?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"
+        rf"|lass(?:t|en)? (?:mich|uns|sie uns)) (?P<object>[^.;:!?()\n,]{{4,80}}?) {_GERMAN_VERB}"),
+        "{object} {verb}",
+        3.6,
+    ),
+    (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ", "Frage nach {object}", 3.4),
+    (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
+     "Wunsch: {object}", 3.3),
+    (_GERMAN_TOPIC, "Zum Thema: {object}", 2.0),
+)  # fmt: skip
+
+
+_CHINESE_VERBS = (
+    "转化为|转换为|转换成|找出|找到|查找|搜索|检索|查询|求解|求出|计算|算出|推导|推断|证明|验证|检验|检查|核对|核实|确认|确定|判断|分析"
+    "|理解|考虑|比较|对比|选择|设计|实现|编写|撰写|写出|生成|创建|构建|绘制|画出|修改|修复|优化|处理|整理|列出"
+    "|总结|归纳|解释|说明|讨论|评估|估算|测试|转换|翻译|拆分|简化|提取|回顾|查看|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
+)
+
+_CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,40})"
+
+CHINESE_PATTERNS = _patterns(
+    None,
+    (
+        (r"(?:需要|应该|应当|必须|可以|想要|希望|打算|让我们?|用户要求?|要|会|先|得|来|将|我)"
+        rf"[^，。；：、？！,;:?!]{{0,28}}?(?P<verb>{_CHINESE_VERBS}){_CHINESE_OBJECT}"),
+        "{verb}{object}",
+        3.6,
+    ),
+    (rf"(?:^|[，；：、。\s]|去|并|如何)(?P<verb>{_CHINESE_VERBS}){_CHINESE_OBJECT}",
+     "{verb}{object}", 2.6),
+    ((r"^(?P<object>(?!这|那|因此|所以|如果)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
+     r"|是|为|有|可以|需要|应该)"), "分析{object}", 1.8),
+)  # fmt: skip
+
+_JAPANESE_NOUNS = {
+    noun: noun
+    for noun in words_of(
+        "計算 検算 確認 検討 調査 比較 作成 説明 証明 検証 修正 選択 決定 整理 特定 分析 理解"
+        " 追加 変更 削除 実装 設計 推定 評価 測定 導出 定義 適用 解釈 推測"
+    )
+} | {
+    "調べ": "調査", "求め": "算出", "解": "解法", "比べ": "比較", "考え": "検討", "作": "作成",
+    "書": "作成", "直": "修正", "選": "選択", "決め": "決定", "まとめ": "整理", "探": "検索",
+    "見つけ": "特定", "導": "導出", "見直": "見直し", "使": "利用", "測": "測定", "思い出": "整理",
+}  # fmt: skip
+"""Verbs as they begin, and the noun for each."""
+
+_JAPANESE_NOUN = r"[\u4e00-\u9fff々ァ-ヶーA-Za-z0-9の・]{2,16}"
+
+_JAPANESE_VERB = "|".join(sorted(_JAPANESE_NOUNS, key=len, reverse=True))
+
+JAPANESE_PATTERNS = (
+    Pattern(
+        re.compile(
+            rf"(?P<object>{_JAPANESE_NOUN})を(?:もう一度|まず|先に|正確に|再)?(?P<verb>{_JAPANESE_VERB})"
+        ),
+        "{object}の{verb}",
+        3.6,
+        verbs=_JAPANESE_NOUNS,
+    ),
+    *_patterns(
+        None,
+        (rf"(?P<object>{_JAPANESE_NOUN})について", "{object}の検討", 3.0),
+        (rf"^(?P<object>{_JAPANESE_NOUN})(?=は)", "{object}の検討", 1.8),
+    ),
+)
+
+_KOREAN_VERBS = {
+    noun: noun
+    for noun in words_of(
+        "계산 확인 검토 분석 비교 증명 설명 정리 작성 결정 선택 검증 수정 조사 측정 설계 구현 추가"
+    )
+} | {"구하": "계산", "구해": "계산", "찾": "찾기", "풀": "풀이", "살펴": "검토", "고려": "검토"}
+"""Verbs as they begin, and the noun for each."""
+
+_KOREAN_NOUN = r"(?P<object>(?:[가-힣A-Za-z0-9]+(?:의|과|와)? ){0,2}[가-힣A-Za-z0-9]+?)"
+
+KOREAN_PATTERNS = (
+    Pattern(
+        re.compile(rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})"),
+        "{object} {verb}",
+        3.6,
+        verbs=_KOREAN_VERBS,
+    ),
+    *_patterns(None, (rf"^{_KOREAN_NOUN}(?=[은는이가] )", "{object} 검토", 1.8)),
+)
