@@ -54,6 +54,7 @@ from abridge.apis.openai import mint_id
 from abridge.core.answer import STRAY_ARGUMENTS, Part
 from abridge.core.conversation import ItemKey, Json, RecordedTurn
 from abridge.core.events import (
+    ContentDelta,
     ErrorDetail,
     ErrorReported,
     Event,
@@ -265,6 +266,8 @@ class MessagesReader:
         """Learn the pattern of a frame if it says nothing but the next text of a block."""
         block, delta = events[0].part if len(events) == 1 else None, event.get("delta")
         if not isinstance(block, Block) or event.get("type") != "content_block_delta":
+            return
+        if isinstance(events[0], ContentDelta) and events[0].says_more:
             return
         field = block.text_field
         if isinstance(delta, dict) and delta.keys() == {"type", field} and string(delta[field]):
