@@ -260,8 +260,10 @@ fine-grained tool streaming)."""
 
 
 def wrap_invalid(arguments: str) -> Json:
-    """Return an input for arguments that are no JSON object."""
-    return {INVALID_ARGUMENTS: arguments}
+    """Return an input for arguments that are no JSON object. Half a character becomes U+FFFD:
+    Anthropic's own client cannot read the escape of one."""
+    whole = arguments.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+    return {INVALID_ARGUMENTS: whole}
 
 
 def unwrap_invalid(call_input: Json) -> str | None:
