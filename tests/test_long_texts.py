@@ -17,6 +17,7 @@ import pytest
 
 from abridge.providers.profile import TAGS, Tag
 from abridge.stages.tags import TagSplitter
+from abridge.summarizers.extractive.titles import patterns as title_patterns
 from tests.support.growth import Text, grows_too_much
 from tests.support.matrix import share_of
 from tests.support.package import TextFunction, UsedPattern, find_functions, find_patterns
@@ -25,7 +26,6 @@ from tests.support.pattern_texts import texts_for
 _LINES = "lines of at most MAX_LINE_CHARS"
 _SENTENCES = "sentences of at most MAX_SENTENCE_CHARS"
 _TITLES = "titles, and words of the MAX_READ_CHARS of a sentence that are read"
-_CLASSES = "the classes of at most MAX_READ_WORDS words"
 _OWN = "what the package itself has written"
 _SETTINGS = "what the settings say, once at the start"
 _EXTRACTIVE = "abridge.summarizers.extractive"
@@ -50,15 +50,11 @@ BOUNDED = {
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
     f"{_EXTRACTIVE}.titles.drafts._SECRET": _TITLES,
     f"{_EXTRACTIVE}.titles.drafts.hides_secret": _TITLES,
-    f"{_EXTRACTIVE}.titles.english._OBJECT": _CLASSES,
-    f"{_EXTRACTIVE}.titles.english._PREDICATE": _CLASSES,
-    f"{_EXTRACTIVE}.titles.english._TOPIC": _CLASSES,
-    f"{_EXTRACTIVE}.titles.english._question_of": _CLASSES,
-    f"{_EXTRACTIVE}.titles.european.draft_by_infinitive": _OWN,
-    f"{_EXTRACTIVE}.titles.phrases._FORMULA": _TITLES,
-    f"{_EXTRACTIVE}.titles.phrases._classify": _TITLES,
-    f"{_EXTRACTIVE}.titles.phrases._classify_sign": _TITLES,
-    f"{_EXTRACTIVE}.titles.wide._KOREAN_INTENT": _TITLES,
+    **{
+        f"{_EXTRACTIVE}.titles.languages.{each}": _TITLES
+        for each in vars(title_patterns)
+        if each.endswith("_PATTERNS")
+    },
     "abridge.summarizers.form._BOLD": "a text that grows by characters until it is decided",
 }
 """What is given nothing longer than this."""
