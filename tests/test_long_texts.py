@@ -77,9 +77,9 @@ def _no_garbage_is_collected() -> Iterator[None]:
     gc.enable()
 
 
-PATTERNS = [each for each in find_patterns() if each.name not in BOUNDED]
-
-FUNCTIONS = [each for each in find_functions() if each.name not in BOUNDED]
+FOUND_PATTERNS, FOUND_FUNCTIONS = find_patterns(), find_functions()
+PATTERNS = [each for each in FOUND_PATTERNS if each.name not in BOUNDED]
+FUNCTIONS = [each for each in FOUND_FUNCTIONS if each.name not in BOUNDED]
 
 
 @pytest.mark.parametrize("used", PATTERNS, ids=lambda used: used.name)
@@ -121,7 +121,7 @@ def test_nor_does_a_text_of_many_blocks_once_it_is_long(tag: Tag) -> None:
 
 
 def test_nothing_is_left_out_that_is_not_there() -> None:
-    names = {each.name for each in (*find_patterns(), *find_functions())}
+    names = {each.name for each in (*FOUND_PATTERNS, *FOUND_FUNCTIONS)}
     assert names >= BOUNDED.keys()
 
 

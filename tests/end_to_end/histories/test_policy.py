@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.end_to_end.histories.assertions import assert_due, assert_safe, demanded, everything
+from tests.end_to_end.histories.assertions import Due, assert_due, assert_safe, demanded, everything
 from tests.end_to_end.histories.clients import Client, Refused
 from tests.end_to_end.histories.providers import PROVIDERS
 from tests.end_to_end.histories.stage import stage
@@ -32,32 +32,19 @@ async def two_questions(api: str, name: str, keeps: str, expose: str, keep: str)
 @SHOWN
 @EACH
 @KEEPS
-async def test_only_required_reasoning_is_sent(
-    api: str, name: str, keeps: str, expose: str
+@pytest.mark.parametrize("keep", ["none", "tool_rounds", "all"])
+async def test_what_is_kept_is_sent_and_what_is_required(
+    api: str, name: str, keeps: str, expose: str, keep: str
 ) -> None:
-    client = await two_questions(api, name, keeps, expose, "none")
-    assert_due(client, demanded(PROVIDERS[name]))
-
-
-@pytest.mark.matrix(1)
-@SHOWN
-@EACH
-@KEEPS
-async def test_finished_rounds_get_no_reasoning_back(
-    api: str, name: str, keeps: str, expose: str
-) -> None:
-    client = await two_questions(api, name, keeps, expose, "tool_rounds")
+    """Of `tool_rounds` that is the reasoning of those that are not finished."""
+    client = await two_questions(api, name, keeps, expose, keep)
     insists = demanded(PROVIDERS[name])
-    assert_due(client, lambda entry, current: current or insists(entry, current))
-
-
-@pytest.mark.matrix(1)
-@SHOWN
-@EACH
-@KEEPS
-async def test_with_all_everything_is_sent(api: str, name: str, keeps: str, expose: str) -> None:
-    client = await two_questions(api, name, keeps, expose, "all")
-    assert_due(client, everything)
+    due: dict[str, Due] = {
+        "none": insists,
+        "tool_rounds": lambda entry, current: current or insists(entry, current),
+        "all": everything,
+    }
+    assert_due(client, due[keep])
 
 
 @pytest.mark.matrix(1)

@@ -18,25 +18,8 @@ def for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("abridge.http.connections.KEEP_ALIVE", 1000.0)
 
 
-async def test_with_a_lifespan_it_closes_what_it_opened() -> None:
-    closed = asyncio.Event()
-
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.answer()
-        await peer.left()
-        closed.set()
-
-    async with listen(script) as upstream:
-        async with serve(Proxy(settings(upstream.url)), lifespan="on") as url:
-            async with connect(url) as client:
-                await client.send(GET)
-                await soon(client.response())
-            assert not closed.is_set()
-        await soon(closed.wait())
-
-
-async def test_without_one_it_opens_what_it_needs_and_is_closed_by_hand() -> None:
+@pytest.mark.parametrize("lifespan", ["on", "off"])
+async def test_what_it_opened_is_closed_by_its_lifespan_or_by_hand(lifespan: str) -> None:
     closed = asyncio.Event()
 
     async def script(peer: Peer) -> None:
@@ -47,13 +30,15 @@ async def test_without_one_it_opens_what_it_needs_and_is_closed_by_hand() -> Non
 
     async with listen(script) as upstream:
         proxy = Proxy(settings(upstream.url))
-        async with serve(proxy, lifespan="off") as url, connect(url) as client:
-            await client.send(GET)
-            assert (await soon(client.response())).body == b"ok"
-        assert not closed.is_set()
-        await proxy.aclose()
+        async with serve(proxy, lifespan=lifespan) as url:
+            async with connect(url) as client:
+                await client.send(GET)
+                assert (await soon(client.response())).body == b"ok"
+            assert not closed.is_set()
+        if lifespan == "off":
+            assert not closed.is_set()
+            await proxy.aclose()
         await soon(closed.wait())
-        assert closed.is_set()
 
 
 async def test_a_slow_client_slows_its_own_upstream_and_nobody_else() -> None:
