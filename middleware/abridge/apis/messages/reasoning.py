@@ -67,7 +67,7 @@ def read_thinking(body: Json, request: ModelRequest) -> None:
     if read_wish(body) == "summarized":
         request.native_style = request.native_style or "auto"
     kind, budget = read_string(thinking, "type", "thinking."), thinking.get("budget_tokens")
-    if kind == "disabled":
+    if kind in ("disabled", "between_tools"):
         request.declines_reasoning, request.effort = True, None
     elif kind == "enabled" and budget is not None:
         check_value(budget, _BUDGET, "thinking.budget_tokens")
