@@ -6,7 +6,7 @@ are in `apis/<name>/api.py`, and `apis/registry.py` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
@@ -113,6 +113,8 @@ class RequestEcho:
     """The tools offered, by the names that upstream uses."""
     now: Callable[[], float] = float  # returns seconds since the epoch
     stored: bool = False  # the answer can be retrieved later
+    foreign_reasoning: Sequence[str] = ()
+    """Names of the reasoning that was left out of the request (see `ModelRequest`)."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -922,6 +922,8 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         model = event.model if isinstance(event, ResponseStarted) else ""
         message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
         message = complete_start({"id": message_id, "model": model})
+        if self._echo.foreign_reasoning:
+            message["input_transformations"] = list(map(_dropped, self._echo.foreign_reasoning))
         yield "message_start", {"message": message}
         yield "ping", {}
 
@@ -965,6 +967,12 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         elif finished.reason == "stop" and is_known:
             reason, sequence = "stop_sequence", finished.stop_sequence
         return {"stop_reason": reason, "stop_sequence": sequence}
+
+
+def _dropped(path: str) -> Json:
+    """Tell of thinking that did not go upstream (anthropic-sdk-python,
+    `BetaThinkingDroppedInputTransformation`)."""
+    return {"type": "thinking_dropped", "path": path, "reason": "model_binding_mismatch"}
 
 
 class MessageAccumulator:
