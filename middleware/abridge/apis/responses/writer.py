@@ -85,6 +85,7 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import SIGNATURE_PREFIX, Tool
+from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
 from abridge.stages.order import CallOrder
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
@@ -878,7 +879,7 @@ class WrittenReasoning(WrittenItem):
         self._summary: list[str] = []
         self._native_part: tuple[int, list[str]] | None = None
         self._part_frame: DeltaFrame | None = None  # for the text of the part that is open
-        self._envelope = ResponsesEnvelopeBuilder() if display.seal is not None else None
+        self._pieces = None if display.seal is None else ReasoningPieces(MAX_BLOB_CHARS)
 
     def build_added(self) -> Json:
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
@@ -889,8 +890,8 @@ class WrittenReasoning(WrittenItem):
             is_shown = self._display.show_raw and event.text
             if is_shown and not self._raw.tell():
                 return None
-            if self._envelope is not None:
-                self._envelope.add_text(event.text)
+            if self._pieces is not None:
+                self._pieces.add(event)
             if not is_shown:
                 return NOTHING
             self._raw.write(event.text)
@@ -908,6 +909,8 @@ class WrittenReasoning(WrittenItem):
 
     def write(self, event: Event) -> _Written:
         """Write any event between the beginning and the end of the item."""
+        if self._pieces is not None and isinstance(event, ReasoningDelta | ProviderState):
+            self._pieces.add(event)
         match event:
             case ReasoningDelta():
                 return self._write_raw(event.text)
@@ -922,18 +925,13 @@ class WrittenReasoning(WrittenItem):
         return []
 
     def _add_state(self, event: ProviderState) -> None:
-        """Add opaque state; mark a signature as one."""
-        state = SIGNATURE_PREFIX + event.data if event.signs else event.data
-        if self._envelope is not None:
-            self._envelope.add_state(state)
+        state = _write_state(event.data, signs=event.signs)
         if self._state is None:
             self._state = state
         else:
             self.extra_states.append(state)
 
     def _write_raw(self, text: str) -> _Written:
-        if self._envelope is not None:
-            self._envelope.add_text(text)
         if not (self._display.show_raw and text):
             return []
         begun = _Written()
@@ -1016,9 +1014,11 @@ class WrittenReasoning(WrittenItem):
         return item
 
     def _seal_envelope(self) -> str:
-        if self._display.seal is None or self._envelope is None or not self._envelope.has_text:
+        pieces = None if self._pieces is None else self._pieces.build()
+        if not pieces or self._display.seal is None or not have_text(pieces):
             return ""
-        items = self._envelope.build_items(self.id)
+        first, *others = map(_write_piece, pieces)
+        items = [{"id": self.id, **first}, *others]
         return self._display.seal(Envelope(items, self.id, self._place))
 
     @property
@@ -1031,36 +1031,17 @@ class WrittenReasoning(WrittenItem):
         return {**self.address, "summary_index": index if self._has_frames else len(self._summary)}
 
 
-class ResponsesEnvelopeBuilder:
-    """Collect one stretch of reasoning.
+def _write_state(state: str, *, signs: bool) -> str:
+    """Write opaque state; mark a signature as one."""
+    return SIGNATURE_PREFIX + state if signs else state
 
-    Make an item of each piece of text that opaque state belongs to, since each signature is for its
-    own text, and one of the text after the last.
-    """
 
-    def __init__(self) -> None:
-        self._items: list[Json] = []
-        self._buffer = StringIO()
-        self.has_text = False  # there is text that can be read
-
-    def add_text(self, text: str) -> None:
-        self._buffer.write(text)
-        self.has_text = self.has_text or bool(text.strip())
-
-    def add_state(self, state: str) -> None:
-        """Add opaque state, which belongs to the text since the last one."""
-        self._items.append({**self._build_item(), "encrypted_content": state})
-        self._buffer = StringIO()
-
-    def build_items(self, item_id: str) -> list[Json]:
-        """Return all items. The first gets this id, which the client knows."""
-        rest = [self._build_item()] if self._buffer.tell() else []
-        first, *following = self._items + rest
-        return [{"id": item_id, **first}, *following]
-
-    def _build_item(self) -> Json:
-        texts = filter(None, [self._buffer.getvalue()])
-        return {"type": "reasoning", "summary": [], "content": raw_parts(texts)}
+def _write_piece(piece: Piece) -> Json:
+    """Write a piece as an item, since each signature is for its own text."""
+    content = raw_parts([piece.text] if piece.text else [])
+    state = _write_state(piece.state, signs=piece.signs)
+    item: Json = {"type": "reasoning", "summary": [], "content": content}
+    return {**item, "encrypted_content": state} if state else item
 
 
 def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:
