@@ -44,10 +44,10 @@ from abridge.apis.chat.reasoning import (
     find_reasoning,
     get_index,
     replace_reasoning,
-    split_inline,
     trusts_summaries,
     without_reasoning,
 )
+from abridge.apis.chat.texts import split_inline
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
