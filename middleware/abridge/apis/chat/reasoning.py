@@ -31,6 +31,9 @@ from abridge.providers.profile import Profile, ReasoningPlace
 from abridge.stages.hidden_thinking import ThinkingFilter
 from abridge.stages.tags import TagPiece, TagSplitter, may_have_tags
 
+PART_SEPARATOR = "\n\n"
+"""Stands between the parts of a summary, and wherever else one text follows another."""
+
 REASONING_ITEM = 0
 """The number of a choice's only reasoning item."""
 
