@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
+from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display, Envelope, SealEnvelope
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
@@ -39,7 +40,7 @@ from abridge.apis.openai import MintId, mint_id
 from abridge.apis.places import place_after_call
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
-from abridge.core.answer import Part
+from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     NO_SUMMARY,
@@ -338,7 +339,7 @@ class MessageContent:
         is_text = event.part is not None and event.part.kind == "text"
         self._text = (ContentDelta, 0) if is_text else None
         if event.frame is not None:
-            yield from self._blocks.start_in(event.frame, event)
+            yield from self._blocks.start_in(attribute_frame(event.frame, event), event)
         elif is_text:
             yield from self._blocks.start({"type": "text", "text": ""})
 
@@ -379,7 +380,7 @@ class MessageContent:
             self.has_calls = True
             self._call = CallContent(event, self._tools.get(event.name), self._mint_id)
             self.sealer.note_call(self._call.id)
-            yield from self._blocks.start(self._call.build_start())
+            yield from self._blocks.start(attribute_block(self._call.build_start(), event.extra))
         yield from self._blocks.add(
             "input_json_delta", escape_halves(self._call.write(event.arguments))
         )
@@ -391,7 +392,7 @@ class MessageContent:
         if event.id:
             self.sealer.note_call(event.id)
         yield from self._stop_block()
-        yield from self._blocks.start_in(frame, event)
+        yield from self._blocks.start_in(attribute_frame(frame, event), event)
 
     def _stop_block(self, frame: bytes | None = None) -> WireEvents:
         call, self._call, self._text = self._call, None, None
@@ -416,6 +417,25 @@ class MessageContent:
         thinking, self._thinking = self._thinking, None
         if thinking is not None:
             yield from thinking.end(None)
+
+
+def attribute_block(block: Json, attribution: Attribution | None) -> Json:
+    """Return a block, of a call with its attribution."""
+    if attribution is None:
+        return block
+    return attribute_call(block, attribution, string(block.get("id")))
+
+
+def attribute_frame(frame: bytes, event: Event) -> bytes:
+    """Return the frame that starts a block, of a call with its attribution."""
+    if event.extra is None:
+        return frame
+    start = parse_frame(frame)
+    block = as_object(start.get("content_block"))
+    attributed = attribute_block(block, event.extra)
+    if attributed == block:
+        return frame
+    return encode_event("content_block_start", {**start, "content_block": attributed})
 
 
 class CallContent:
@@ -704,6 +724,7 @@ class MessagesWriter:
         self._first_usage: Json = {}
         self._has_failed = False
         self._parts: list[Part] = []  # of a whole message
+        self._attributions: dict[Part, Attribution] = {}
 
     def write(self, event: Event) -> bytes:
         frame = event.frame
@@ -729,6 +750,8 @@ class MessagesWriter:
         part = event.part
         if part is not None and (not self._parts or self._parts[-1] is not part):
             self._parts.append(part)
+        if part is not None and event.extra is not None:
+            self._attributions[part] = event.extra
 
     def write_whole(self, end: ResponseEnded) -> bytes:
         message = None
@@ -785,16 +808,22 @@ class MessagesWriter:
     def _is_unchanged(self, end: ResponseEnded) -> bool:
         has_summaries = any(one.parts or one.error for one in end.summaries.values())
         is_shown = self._display.show_raw and not self._display.hides_raw
-        is_same = all(isinstance(part, Block) and not _is_changed(part) for part in self._parts)
+        is_same = all(map(self._is_as_given, self._parts))
         keeps_end = end.share is None and end.error is None
         return is_shown and is_same and keeps_end and not has_summaries
+
+    def _is_as_given(self, part: Part) -> bool:
+        if not isinstance(part, Block) or _is_changed(part):
+            return False
+        given = part.content_block
+        return attribute_block(given, self._attributions.get(part)) == given
 
     def _show(self, part: Part, end: ResponseEnded) -> Iterator[Json]:
         """Show a block as a stream would add up."""
         if isinstance(part, Block):
             if part.type == "tool_use":
                 self._content.sealer.note_call(string(part.content_block.get("id")))
-            block = _shown_block(part)
+            block = attribute_block(_shown_block(part), self._attributions.get(part))
         else:
             field = "text" if part.kind == "text" else "thinking"
             block = {"type": field, field: part.shown_text}

@@ -30,6 +30,7 @@ from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_obje
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.places import place_after_call
+from abridge.apis.responses.attribution import ItemAttributor, attribute_response
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
@@ -111,6 +112,8 @@ _PART_INDEX_KEY = b'"summary_index"'
 _PART_INDEX_PATTERN = re.compile(_PART_INDEX_KEY + rb"(\s*:\s*)\d+")
 
 _CALL_NEEDLE = b'"call_id"'
+
+_CALL_SUFFIX = b'_call"'
 
 MAX_BLOB_CHARS = 1 << 22
 """Characters of blobs that are stored until a response's end. Items after that get no blob."""
@@ -270,7 +273,18 @@ class ResponsesWriter(TranslatedAnswer):
         if not isinstance(item, dict):
             return b""
         shown = as_shown(item, event.summary, self._display, self._seal_item(event.item, item))
+        self._output.attribute(shown)
         return self._renumber(frame) if shown == item else self._rewrite({**done, "item": shown})
+
+    def _write_part_end(self, event: PartEnded, frame: bytes) -> bytes:
+        """Write the end of an item of the answer, of a call with its attribution."""
+        if self._display.attribution_limit is not None and _CALL_SUFFIX in frame:
+            done = parse_frame(frame)
+            attributed = {**done, "item": self._output.attribute(done.get("item"))}
+            if attributed != done:
+                self._output.note_call(done.get("item"))
+                return self._rewrite(attributed)
+        return self._write_other(event, frame)
 
     def _write_end(self, event: ResponseEnded, frame: bytes) -> bytes:
         ended = parse_frame(frame)
@@ -290,7 +304,8 @@ class ResponsesWriter(TranslatedAnswer):
         ReasoningDelta: _write_raw,
         NativeSummary: _write_native,
         ReasoningEnded: _write_item_end,
-        **dict.fromkeys((Passthrough, PartStarted, PartEnded), _write_other),
+        **dict.fromkeys((Passthrough, PartStarted), _write_other),
+        PartEnded: _write_part_end,
         ResponseStarted: _write_start,
         ResponseEnded: _write_end,
     }
@@ -374,6 +389,8 @@ class ResponsesWriter(TranslatedAnswer):
             )
 
         shown = _show_response(response, self._display, show_item)
+        if self._display.attribution_limit is not None:
+            shown = attribute_response(shown, self._display.attribution_limit)
         RESPONSES_USAGE.add_share(shown, end.share, merged=self._display.merge_usage)
         self.final_response = shown
         return shown
@@ -526,6 +543,8 @@ class WrittenOutput:
         self._text_end = 0  # characters of the answer's text in messages that are done
         self._status: ItemStatus = "completed"  # of the items that end now
         self._reported_errors: set[ItemKey] = set()
+        limit = display.attribution_limit
+        self._attributor = None if limit is None else ItemAttributor(limit)
 
     @property
     def failure(self) -> ErrorDetail | None:
@@ -544,6 +563,10 @@ class WrittenOutput:
         self._status = status
         rest = [said for piece in self._order.rest() for said in self._write_piece(piece)]
         return rest + self._finish_item()
+
+    def attribute(self, item: Any) -> Any:
+        """Take an item that is done; return it, with its attribution if it is a call."""
+        return item if self._attributor is None else self._attributor.attribute(item)
 
     def note_call(self, item: Any) -> None:
         """Take a call of the response, to which the reasoning after it is bound."""
@@ -631,7 +654,7 @@ class WrittenOutput:
         if item.is_added_late:
             ended.append((ITEM_ADDED, {**address, "item": item.build_added()}))
         ended += item.end()
-        done = item.build_done(self._status)
+        done = self.attribute(item.build_done(self._status))
         self.items.append(done)
         if isinstance(item, WrittenMessage):
             self._text_end = item.text_end
