@@ -83,6 +83,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.logprobs import ShownLogprobs
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
@@ -171,7 +172,7 @@ class ChatReader:
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
-        self._rebuilder = CompletionRebuilder() if display.hides_raw else None
+        self._rebuilder = CompletionRebuilder(display.echoed) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
         self._last_chunk: Json = {}  # the last that had choices
@@ -441,7 +442,9 @@ class ChatReader:
         reader, message = self._get_choice(get_index(choice)), choice.get("message")
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
-            message = choice["message"] = reader.split_message(message)
+            message = choice["message"] = reader.split_message(said := message)
+            if message != said and choice.get("logprobs"):
+                choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
         if not choice.get("finish_reason"):
@@ -625,6 +628,7 @@ class ChoiceReader:
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
         self._texts: ChoiceTexts | None = None
+        self._logprobs = ShownLogprobs()
         if display.hides_raw:
             self._texts = ChoiceTexts(profile, limit, drops_inline=display.drops_inline)
         tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
@@ -721,7 +725,7 @@ class ChoiceReader:
         tags, texts = self._tags, self._texts
         if not self.announced or self.finished or self._held or tags.has_held_text:
             return False
-        if self._details is not None and choice.get("logprobs"):
+        if choice.get("logprobs") and (texts is not None or self._details is not None):
             return False
         if texts is not None and not texts.passes(found):
             return False
@@ -756,10 +760,24 @@ class ChoiceReader:
         *first, last = self._texts.split(delta, is_last=is_last)
         head = {"index": choice.get("index"), "finish_reason": None}
         choices = [{**head, "delta": each} for each in first]
-        if last is delta:
-            return [*choices, choice]
-        is_empty = not (is_last or any(last.values()))
-        return choices if is_empty else [*choices, {**choice, "delta": last}]
+        is_empty = last is not delta and not (is_last or any(last.values()))
+        if not is_empty:
+            choices.append(choice if last is delta else {**choice, "delta": last})
+        if choice.get("logprobs") or self._logprobs.waiting:
+            return self._with_logprobs(choices, choice)
+        return choices
+
+    def _with_logprobs(self, choices: list[Json], said: Json) -> list[Json]:
+        """Return choices with the log probabilities of their texts alone, of what upstream said."""
+        deltas = list(map(get_delta, choices))
+        if any(find_reasoning(delta) for delta in deltas):
+            self._logprobs.waiting.clear()
+        self._logprobs.waiting += map(dict, _read_logprobs(said, "content"))
+        shown = self._logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
+        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
+        refusal = [*_read_logprobs(said, "refusal")] if is_same else []
+        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
+        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     def split_message(self, message: Json) -> Json:
         """Return a whole message without thinking in its texts, where that is hidden."""
