@@ -81,6 +81,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.logprobs import ShownLogprobs
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
@@ -165,7 +166,7 @@ class ChatReader:
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
-        self._rebuilder = CompletionRebuilder() if display.hides_raw else None
+        self._rebuilder = CompletionRebuilder(display.echoed) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
         self._last_chunk: Json = {}  # the last that had choices
@@ -385,7 +386,7 @@ class ChatReader:
             reader = self._get_choice(get_index(choice))
             pieces += self._announce_before(reader.lane)
             reader.message.add(get_delta(original))
-            for part in reader.texts.split(choice):
+            for part in reader.without_thinking(choice):
                 pieces += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
             pieces = _attach_usage(pieces, usage)
@@ -436,7 +437,9 @@ class ChatReader:
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
             if self._rebuilder is not None:
-                message = choice["message"] = reader.texts.split_message(message)
+                message = choice["message"] = reader.texts.split_message(said := message)
+                if message != said and choice.get("logprobs"):
+                    choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
         if not choice.get("finish_reason"):
@@ -620,6 +623,7 @@ class ChoiceReader:
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
         self.texts = ChoiceTexts(lane, profile, display, limit)
+        self._logprobs = ShownLogprobs() if display.hides_raw else None
         self._details: AnswerDetails | None = None
         if listed is not None:
             self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
@@ -698,7 +702,7 @@ class ChoiceReader:
         """
         if not self.announced or self.finished or not self.texts.passes(found):
             return False
-        if self._details is not None and choice.get("logprobs"):
+        if choice.get("logprobs") and (self._logprobs is not None or self._details is not None):
             return False
         if found.field in ("content", "tool_calls"):
             return not self.reasoning_open
@@ -718,6 +722,29 @@ class ChoiceReader:
         return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
 
     # Any chunk
+
+    def without_thinking(self, choice: Json) -> list[Json]:
+        """Return a choice as one or several without thinking in their texts; where raw reasoning is
+        hidden, with the log probabilities of what is shown alone."""
+        choices = self.texts.split(choice)
+        logprobs = self._logprobs
+        if logprobs is not None and (choice.get("logprobs") or logprobs.waiting):
+            return self._with_logprobs(choices, choice, logprobs)
+        return choices
+
+    def _with_logprobs(
+        self, choices: list[Json], said: Json, logprobs: ShownLogprobs
+    ) -> list[Json]:
+        """Return choices with the log probabilities of their texts, of what upstream said."""
+        deltas = list(map(get_delta, choices))
+        if any(find_reasoning(delta) for delta in deltas):
+            logprobs.waiting.clear()
+        logprobs.waiting += map(dict, _read_logprobs(said, "content"))
+        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
+        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
+        refusal = [*_read_logprobs(said, "refusal")] if is_same else []
+        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
+        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
         """Release what was held back, when the stream ends without a finish reason."""

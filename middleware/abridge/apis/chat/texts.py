@@ -143,7 +143,8 @@ class ChoiceTexts:
         if not changed and _is_unchanged(parts, list(filter(None, contents))):
             return [*held, choice]
         rests = [rest for one in held for rest in _list_rest(one, None, {})]
-        goes_along = "content" in (parts[-1] if parts else {}) and not choice.get("logprobs")
+        lists_tokens = not self._hides_raw and choice.get("logprobs")
+        goes_along = "content" in (parts[-1] if parts else {}) and not lists_tokens
         last = parts.pop()["content"] if goes_along else None
         return [*rests, *map(self._wrap, parts), *_list_rest(choice, last, changed)]
 

@@ -20,7 +20,7 @@ from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
+from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque, rebuild
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -95,7 +95,7 @@ class AnswerParts:
         self._hides_raw = display.hides_raw
         self._carries_text_state = display.carries_text_state
         self._text_signature = ""  # the last of the answer's texts
-        self._drops = DropCount()
+        self._drops = DropCount(display.echoed)
         self._left_out = 0  # parts that no other API has
         self._limit = self._room_left = limit
         self._hosted_calls: list[dict[str, str]] = []
@@ -263,7 +263,7 @@ class AnswerParts:
             None,
             call_index=part.number,
             id=identity,
-            name=self.check(call.get("name"), name),
+            name=self.check(call.get("name"), call_name),
             arguments=arguments.rstrip('"]}') if is_cut else arguments,
             part=part,
         )
