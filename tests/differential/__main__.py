@@ -23,6 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 MEANT = {
     "messages-ec6c02df": "thinking in a text of Messages is reasoning over bridges, too",
+    r"speech (4[3-7]|63|7[5-8]|8[5-8]|10[2-9]|110) of gemini -> .*, (hidden|none)": (
+        "what breaks off before it is certain to be text is reasoning, also of Gemini's; "
+        "and after calls and blanks text is still held until it is certain"
+    ),
 }
 """By a pattern of cases' names, why they differ."""
 
