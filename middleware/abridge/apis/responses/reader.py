@@ -84,7 +84,6 @@ from abridge.apis.responses.reasoning import (
     LANE,
     REASONING_PREFIX,
     SUMMARY_PART_ADDED,
-    SUMMARY_TEXT_DELTA,
     is_opaque,
     is_raw_summary,
     is_reasoning,
@@ -213,12 +212,9 @@ class ResponsesReader:
         if self._inline is not None:
             framed = self._inline.read(event, carried)
         events, proceed = self._read_events(framed)
-        is_same = len(framed) == 1 and framed[0][0] is event
-        if proceed is None or not is_same:
+        if proceed is None or len(framed) != 1 or framed[0][0] is not event:
             self._patterns.clear()
-            is_summary = self._inline is None and event.get("type") == SUMMARY_TEXT_DELTA
-            proceed = self._items.find_summary(events) if is_summary else None
-        if proceed is not None and len(events) == 1 and dropped == self.dropped:
+        elif dropped == self.dropped:
             self._learn(frame, event, events[0].frame, proceed)
         return events
 
@@ -526,20 +522,11 @@ class ItemReader:
             item = self._output.open_reasoning or self._output.find(event)
         else:
             item = None if part is None else self._output.get(part.number)
-        if item is None or not (item.is_open and item.is_continued_by(event)):
+        proceed = item.find_continuation(event) if item is not None and item.is_open else None
+        if item is None or proceed is None:
             return None
-        if told is not None and not (item.is_reasoning or told.may_proceed(item, event)):
-            return None
-        return item.contents.find_proceed()
-
-    def find_summary(self, events: list[Event]) -> Proceed | None:
-        """Return what reads more of the summary that upstream makes, if these events are a piece of
-        it and nothing else goes on beside it."""
-        event = events[0] if len(events) == 1 and self._order.passes(events[0]) else None
-        if not isinstance(event, NativeSummary) or event.stage != "delta":
-            return None
-        item = self._output.get(event.item)
-        return None if item is None else item.native.find_proceed()
+        is_told = told is None or item.is_reasoning or told.may_proceed(item, event)
+        return proceed if is_told else None
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
@@ -625,7 +612,7 @@ class ItemReader:
         return self._begin(item, item.correct_address(event, frame))
 
     def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
-        self._output.note_begun(item, is_kept_open=self._told is None)
+        self._output.note_begun(item, is_ordered=self._told is None)
         if item.is_reasoning:
             return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
         if self._told is not None:
@@ -642,6 +629,7 @@ class ItemReader:
         Where no frames are carried, an item of the answer needs no beginning.
         """
         if not item.is_reasoning and self._told is not None:
+            self._output.note_begun(item, is_ordered=False)
             return []
         fields = {"output_index": item.output_index, "item": item.snapshot("in_progress")}
         return self._begin(item, self._make_frame(ITEM_ADDED, fields))
@@ -729,7 +717,7 @@ class ItemReader:
         if item is None or not item.is_open:
             return self._output.count_fault()
         frame = item.correct_address(event, frame)
-        if event["type"] == SUMMARY_PART_ADDED or item.native.texts:
+        if event["type"] == SUMMARY_PART_ADDED or item.native.has_begun:
             return [*self._release_held(item), *self._read_native(item, event, frame)]
         if not self._output.reserve(self._output.frame_size):
             return self._output.count_fault()
@@ -737,7 +725,7 @@ class ItemReader:
         return []
 
     def _end_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        item.summary_is_raw = not item.native.texts and is_raw_summary(event["item"])
+        item.summary_is_raw = not item.native.has_begun and is_raw_summary(event["item"])
         events = self._release_held(item)
         done, frame = item.reconcile_done(event, frame)
         self._output.store_done(item, done)
@@ -773,13 +761,13 @@ class ItemReader:
     def _read_answer(
         self, named: OutputItem | None, event: Json, frame: bytes | None
     ) -> list[Event]:
-        answer = self if self._told is None else self._told
-        item = answer.find_target(named, event)
+        item = self._find_target(named, event)
         opening = self._announce(item) if item is not None and item is not named else []
+        answer = self if self._told is None else self._told
         events = answer.read_item(item, event, frame)
         return self._output.count_fault() if events is None else [*opening, *events]
 
-    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
+    def _find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
         """Find the item that takes an event.
 
         Text of an unknown item becomes a message. A delta of an item that was closed for others
@@ -928,7 +916,6 @@ class ToldAnswer:
         self._output = output
         self._tellings: dict[int, _Telling | None] = {}
         self._call_count = 0
-        self._last_message: OutputItem | None = None
         self._citations = MessageCitations()
         self._hosted_calls: list[dict[str, str]] = []
         self._speaker: OutputItem | None = None  # the message whose text was emitted last
@@ -937,24 +924,8 @@ class ToldAnswer:
         self._failure: ErrorDetail | None = None
 
     def begin(self, item: OutputItem) -> list[Event]:
-        if item.type == "message":
-            self._last_message = item
         telling = self._find_telling(item)
         return [] if telling is None else self._call_start(item, telling, item.added)
-
-    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
-        """Find the item that takes an event: text of an unknown item is of the open message, else
-        of a new one."""
-        kind = content_kind_of(event, "message") if item is None else None
-        if kind is None:
-            return item
-        item, index = self._last_message, event.get("output_index")
-        if event_text(event, kind) and (item is None or not item.is_open):
-            item = self._output.add({"type": "message", "id": event.get("item_id")}, index)
-            self._last_message = item
-        if item is not None:
-            self._output.register_id(item, event.get("item_id"))
-        return item
 
     def may_proceed(self, item: OutputItem, event: Json) -> bool:
         """Return whether the next delta of an item may be told unread."""
