@@ -30,6 +30,7 @@ from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_obje
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.places import place_after_call
+from abridge.apis.responses.attribution import ItemAttributor, attribute_response
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
@@ -85,6 +86,7 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import SIGNATURE_PREFIX, Tool
+from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
 from abridge.stages.order import CallOrder
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
@@ -110,6 +112,8 @@ _PART_INDEX_KEY = b'"summary_index"'
 _PART_INDEX_PATTERN = re.compile(_PART_INDEX_KEY + rb"(\s*:\s*)\d+")
 
 _CALL_NEEDLE = b'"call_id"'
+
+_CALL_SUFFIX = b'_call"'
 
 MAX_BLOB_CHARS = 1 << 22
 """Characters of blobs that are stored until a response's end. Items after that get no blob."""
@@ -269,7 +273,18 @@ class ResponsesWriter(TranslatedAnswer):
         if not isinstance(item, dict):
             return b""
         shown = as_shown(item, event.summary, self._display, self._seal_item(event.item, item))
+        self._output.attribute(shown)
         return self._renumber(frame) if shown == item else self._rewrite({**done, "item": shown})
+
+    def _write_part_end(self, event: PartEnded, frame: bytes) -> bytes:
+        """Write the end of an item of the answer, of a call with its attribution."""
+        if self._display.attribution_limit is not None and _CALL_SUFFIX in frame:
+            done = parse_frame(frame)
+            attributed = {**done, "item": self._output.attribute(done.get("item"))}
+            if attributed != done:
+                self._output.note_call(done.get("item"))
+                return self._rewrite(attributed)
+        return self._write_other(event, frame)
 
     def _write_end(self, event: ResponseEnded, frame: bytes) -> bytes:
         ended = parse_frame(frame)
@@ -289,7 +304,8 @@ class ResponsesWriter(TranslatedAnswer):
         ReasoningDelta: _write_raw,
         NativeSummary: _write_native,
         ReasoningEnded: _write_item_end,
-        **dict.fromkeys((Passthrough, PartStarted, PartEnded), _write_other),
+        **dict.fromkeys((Passthrough, PartStarted), _write_other),
+        PartEnded: _write_part_end,
         ResponseStarted: _write_start,
         ResponseEnded: _write_end,
     }
@@ -373,6 +389,8 @@ class ResponsesWriter(TranslatedAnswer):
             )
 
         shown = _show_response(response, self._display, show_item)
+        if self._display.attribution_limit is not None:
+            shown = attribute_response(shown, self._display.attribution_limit)
         RESPONSES_USAGE.add_share(shown, end.share, merged=self._display.merge_usage)
         self.final_response = shown
         return shown
@@ -525,6 +543,8 @@ class WrittenOutput:
         self._text_end = 0  # characters of the answer's text in messages that are done
         self._status: ItemStatus = "completed"  # of the items that end now
         self._reported_errors: set[ItemKey] = set()
+        limit = display.attribution_limit
+        self._attributor = None if limit is None else ItemAttributor(limit)
 
     @property
     def failure(self) -> ErrorDetail | None:
@@ -543,6 +563,10 @@ class WrittenOutput:
         self._status = status
         rest = [said for piece in self._order.rest() for said in self._write_piece(piece)]
         return rest + self._finish_item()
+
+    def attribute(self, item: Any) -> Any:
+        """Take an item that is done; return it, with its attribution if it is a call."""
+        return item if self._attributor is None else self._attributor.attribute(item)
 
     def note_call(self, item: Any) -> None:
         """Take a call of the response, to which the reasoning after it is bound."""
@@ -630,7 +654,7 @@ class WrittenOutput:
         if item.is_added_late:
             ended.append((ITEM_ADDED, {**address, "item": item.build_added()}))
         ended += item.end()
-        done = item.build_done(self._status)
+        done = self.attribute(item.build_done(self._status))
         self.items.append(done)
         if isinstance(item, WrittenMessage):
             self._text_end = item.text_end
@@ -868,7 +892,7 @@ class WrittenReasoning(WrittenItem):
         self._summary: list[str] = []
         self._native_part: tuple[int, list[str]] | None = None
         self._part_frame: DeltaFrame | None = None  # for the text of the part that is open
-        self._envelope = ResponsesEnvelopeBuilder() if display.seal is not None else None
+        self._pieces = None if display.seal is None else ReasoningPieces(MAX_BLOB_CHARS)
 
     def build_added(self) -> Json:
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
@@ -879,8 +903,8 @@ class WrittenReasoning(WrittenItem):
             is_shown = self._display.show_raw and event.text
             if is_shown and not self._raw.tell():
                 return None
-            if self._envelope is not None:
-                self._envelope.add_text(event.text)
+            if self._pieces is not None:
+                self._pieces.add(event)
             if not is_shown:
                 return NOTHING
             self._raw.write(event.text)
@@ -897,6 +921,8 @@ class WrittenReasoning(WrittenItem):
 
     def write(self, event: Event) -> _Written:
         """Write any event between the beginning and the end of the item."""
+        if self._pieces is not None and isinstance(event, ReasoningDelta | ProviderState):
+            self._pieces.add(event)
         match event:
             case ReasoningDelta():
                 return self._write_raw(event.text)
@@ -911,18 +937,13 @@ class WrittenReasoning(WrittenItem):
         return []
 
     def _add_state(self, event: ProviderState) -> None:
-        """Add opaque state; mark a signature as one."""
-        state = SIGNATURE_PREFIX + event.data if event.signs else event.data
-        if self._envelope is not None:
-            self._envelope.add_state(state)
+        state = _write_state(event.data, signs=event.signs)
         if self._state is None:
             self._state = state
         else:
             self.extra_states.append(state)
 
     def _write_raw(self, text: str) -> _Written:
-        if self._envelope is not None:
-            self._envelope.add_text(text)
         if not (self._display.show_raw and text):
             return []
         begun = [] if self._raw.tell() else [say(REASONING, "added", self._raw_address)]
@@ -998,9 +1019,11 @@ class WrittenReasoning(WrittenItem):
         return item
 
     def _seal_envelope(self) -> str:
-        if self._display.seal is None or self._envelope is None or not self._envelope.has_text:
+        pieces = None if self._pieces is None else self._pieces.build()
+        if not pieces or self._display.seal is None or not have_text(pieces):
             return ""
-        items = self._envelope.build_items(self.id)
+        first, *others = map(_write_piece, pieces)
+        items = [{"id": self.id, **first}, *others]
         return self._display.seal(Envelope(items, self.id, self._place))
 
     @property
@@ -1013,36 +1036,17 @@ class WrittenReasoning(WrittenItem):
         return {**self.address, "summary_index": index if self._has_frames else len(self._summary)}
 
 
-class ResponsesEnvelopeBuilder:
-    """Collect one stretch of reasoning.
+def _write_state(state: str, *, signs: bool) -> str:
+    """Write opaque state; mark a signature as one."""
+    return SIGNATURE_PREFIX + state if signs else state
 
-    Make an item of each piece of text that opaque state belongs to, since each signature is for its
-    own text, and one of the text after the last.
-    """
 
-    def __init__(self) -> None:
-        self._items: list[Json] = []
-        self._buffer = StringIO()
-        self.has_text = False  # there is text that can be read
-
-    def add_text(self, text: str) -> None:
-        self._buffer.write(text)
-        self.has_text = self.has_text or bool(text.strip())
-
-    def add_state(self, state: str) -> None:
-        """Add opaque state, which belongs to the text since the last one."""
-        self._items.append({**self._build_item(), "encrypted_content": state})
-        self._buffer = StringIO()
-
-    def build_items(self, item_id: str) -> list[Json]:
-        """Return all items. The first gets this id, which the client knows."""
-        rest = [self._build_item()] if self._buffer.tell() else []
-        first, *following = self._items + rest
-        return [{"id": item_id, **first}, *following]
-
-    def _build_item(self) -> Json:
-        texts = filter(None, [self._buffer.getvalue()])
-        return {"type": "reasoning", "summary": [], "content": raw_parts(texts)}
+def _write_piece(piece: Piece) -> Json:
+    """Write a piece as an item, since each signature is for its own text."""
+    content = raw_parts([piece.text] if piece.text else [])
+    state = _write_state(piece.state, signs=piece.signs)
+    item: Json = {"type": "reasoning", "summary": [], "content": content}
+    return {**item, "encrypted_content": state} if state else item
 
 
 def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:
