@@ -800,6 +800,18 @@ def _unlimited(_size: int) -> bool:
     return True
 
 
+@dataclass(slots=True)
+class Telling:
+    """How much of an item a client of another API was told."""
+
+    has_place: bool = False  # the API has such items
+    is_named: bool = False  # it is a message, or a call whose name is known
+    has_arguments: bool = False  # arguments of the call were emitted
+    withheld: str = ""  # `{}`, which may only hold the place of other arguments
+    written: str = ""  # all the arguments, where they were emitted at the end of the call
+    turn: int = 0  # of a message: which of them it was to begin its text, from 1
+
+
 class OutputItem:
     """Hold one output item: its beginning, its end, and what was streamed between them."""
 
@@ -823,6 +835,7 @@ class OutputItem:
         address = {"item_id": self.id, "output_index": output_index}
         self.contents = ItemContents(self.part, address, added, reserve, make_frame)
         self.native = ItemContents(self.part, address, added, reserve, make_frame, kinds=(SUMMARY,))
+        self.telling = Telling()
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held_events: list[tuple[Json, bytes | None]] = []
         self.summary_is_raw = False  # its native summary is the raw reasoning
