@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
@@ -81,19 +81,7 @@ CLIENT_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 FramedEvent: TypeAlias = tuple[Json, bytes | None]
 
 
-class Splitter(Protocol):
-    """Separate thinking from one text that arrives in pieces."""
-
-    def passes(self, text: str) -> bool:
-        """Return whether `feed` would return just this text."""
-
-    def feed(self, text: str) -> list[TagPiece]: ...
-
-    def end(self) -> list[TagPiece]:
-        """End the text; return what was held back."""
-
-    def abort(self) -> list[TagPiece]:
-        """End a text that breaks off; return what was held back."""
+Splitter: TypeAlias = TagSplitter | ThinkingFilter
 
 
 @dataclass(slots=True, frozen=True)

@@ -381,8 +381,6 @@ class ItemContents:
         *,
         kinds: tuple[ContentKind, ...] | None = None,
     ) -> None:
-        self.delta_type = ""  # type of the events that continue the current part, if it can go on
-        self.content_index: int | None = None  # the `content_index` of that part
         self.takes_rest: RestPlace = "open part"
         self.contradicted: str | None = None  # what was streamed of a part whose final text differs
         self.number = 0  # of a message among the messages, or of a call among the calls
@@ -395,6 +393,7 @@ class ItemContents:
         self._make_frame = make_frame
         self._parts: list[StreamedPart] = []  # in the order in which they began
         self._current: StreamedPart | None = None  # the part of the last event
+        self._next: StreamedPart | None = None  # that part, if deltas may continue it unread
         self._indexes = PartIndexes()
         self._by_index: dict[int, StreamedPart] = {}  # by upstream's `content_index`
         self._is_share = False  # one of several items that share upstream's content
@@ -413,6 +412,10 @@ class ItemContents:
         return "".join(part.text for part in self._parts)
 
     @property
+    def has_begun(self) -> bool:
+        return bool(self._parts)
+
+    @property
     def texts(self) -> list[str]:
         """Return the texts of the parts, in the order that upstream has them in."""
         return [part.text for part in sorted(self._parts, key=lambda part: part.index)]
@@ -423,9 +426,14 @@ class ItemContents:
         is_streamed = any(part.deltas for part in self._parts)
         return is_streamed and not any(part.truncated for part in self._parts)
 
-    def find_proceed(self) -> Proceed | None:
-        """Return what reads more text of the current part, after a delta of it."""
-        return None if self._current is None else partial(self._proceed, self._current)
+    def find_continuation(self, event: Json) -> Proceed | None:
+        """Return what reads an event that is nothing but the next delta of the current part, as
+        nearly every event of a stream is, and more text of that; None for any other."""
+        part, text = self._next, event.get("delta")
+        if part is None or event.get("type") != part.kind.delta_type:
+            return None
+        is_next = part.address.items() <= event.items() and isinstance(text, str) and bool(text)
+        return partial(self._proceed, part) if is_next else None
 
     def _proceed(self, part: StreamedPart, text: str, frame: bytes | None) -> Event:
         self._append(part, text)
@@ -590,12 +598,12 @@ class ItemContents:
 
     def _note_current(self, part: StreamedPart | None) -> None:
         """Note the part of the last event, and whether deltas may continue it unread."""
-        self._current, self.delta_type = part, ""
+        self._current, self._next = part, None
         if part is None or not part.is_open or part.stage != "added":
             return
-        self.content_index = part.address.get("content_index")
-        if self.content_index is None or self._by_index.get(self.content_index) is part:
-            self.delta_type = part.kind.delta_type
+        index = part.address.get(part.kind.index_field)
+        if index is None or self._by_index.get(index) is part:
+            self._next = part
 
     def _continue_part(
         self, part: StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
@@ -792,6 +800,18 @@ def _unlimited(_size: int) -> bool:
     return True
 
 
+@dataclass(slots=True)
+class Telling:
+    """How much of an item a client of another API was told."""
+
+    has_place: bool = False  # the API has such items
+    is_named: bool = False  # it is a message, or a call whose name is known
+    has_arguments: bool = False  # arguments of the call were emitted
+    withheld: str = ""  # `{}`, which may only hold the place of other arguments
+    written: str = ""  # all the arguments, where they were emitted at the end of the call
+    turn: int = 0  # of a message: which of them it was to begin its text, from 1
+
+
 class OutputItem:
     """Hold one output item: its beginning, its end, and what was streamed between them."""
 
@@ -815,6 +835,7 @@ class OutputItem:
         address = {"item_id": self.id, "output_index": output_index}
         self.contents = ItemContents(self.part, address, added, reserve, make_frame)
         self.native = ItemContents(self.part, address, added, reserve, make_frame, kinds=(SUMMARY,))
+        self.telling = Telling()
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held_events: list[tuple[Json, bytes | None]] = []
         self.summary_is_raw = False  # its native summary is the raw reasoning
@@ -823,26 +844,17 @@ class OutputItem:
         self.done: Json | None = None  # the item at its end
         self.added = added  # the item at its beginning
 
-    def is_continued_by(self, event: Json) -> bool:
-        """Return whether an event is nothing but the next delta of the open content part, as nearly
-        every event of a stream is."""
-        contents, text = self.contents, event.get("delta")
-        return (
-            bool(contents.delta_type)
-            and event.get("type") == contents.delta_type
-            and event.get("output_index") == self.output_index
-            and event.get("content_index") == contents.content_index
-            and event.get("item_id") == self.id
-            and isinstance(text, str)
-            and bool(text)
-        )
+    def find_continuation(self, event: Json) -> Proceed | None:
+        """Return what reads the next delta of what is open in the item; see `ItemContents`."""
+        is_summary = event.get("type") == SUMMARY.delta_type
+        return (self.native if is_summary else self.contents).find_continuation(event)
 
     def reconcile(self, item: Json) -> Json:
         """Return upstream's `item` with the first id, and what it leaves out filled in."""
         reconciled = rename_raw_summary(item) if self.summary_is_raw else item
         reconciled = {**reconciled, "id": self.id} if self.id else dict(reconciled)
         reconciled = self.contents.fill_in(reconciled)
-        if self.native.texts and not summary_text(item):
+        if self.native.has_begun and not summary_text(item):
             reconciled["summary"] = summary_parts(self.native.texts)
         return reconciled
 
@@ -936,7 +948,7 @@ class OutputItems:
 
     def __init__(self, limit: int, make_frame: MakeFrame = encode_event) -> None:
         self._last_reasoning: OutputItem | None = None  # the reasoning item that began last
-        self._last_answer: OutputItem | None = None  # the item of the answer that did, if kept open
+        self._last_answer: OutputItem | None = None  # the item of the answer that did
         self.frame_size = 0  # bytes of the frame that is being read
         self.faults = 0  # events that upstream sent out of order
         self.misplaced = 0  # texts of the final response that no stream can have in their place
@@ -960,7 +972,7 @@ class OutputItems:
 
     @property
     def open_answer(self) -> OutputItem | None:
-        """Return the item of the answer that began last, if it is kept open, and is open."""
+        """Return the item of the answer that began last, if it is open."""
         item = self._last_answer
         return item if item is not None and item.is_open else None
 
@@ -979,11 +991,12 @@ class OutputItems:
         if self.reserve(self.frame_size):
             item.done = done
 
-    def note_begun(self, item: OutputItem, *, is_kept_open: bool) -> None:
-        """Note that an item has begun: what names no known item may be about this one."""
+    def note_begun(self, item: OutputItem, *, is_ordered: bool) -> None:
+        """Note that an item has begun: what names no known item may be about this one. Where items
+        need no order, only a message goes on so."""
         if item.is_reasoning:
             self._last_reasoning = item
-        elif is_kept_open:
+        elif is_ordered or item.type == "message":
             self._last_answer = item
 
     def count_fault(self) -> list[Event]:
