@@ -60,6 +60,7 @@ RESPONSES = Api(
     translating_writer=_make_translating_writer,
     write_error=error_body,
     echoed_fields=tuple(ECHOED),
+    carries_images=True,
     upstream=UpstreamApi(
         name="responses",
         path="/responses",
