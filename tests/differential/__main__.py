@@ -36,9 +36,11 @@ def main() -> int:
     parser.add_argument("--against", type=Path, required=True, help="another checkout")
     parser.add_argument("--examples", type=int, default=60, help="of each kind and API")
     parser.add_argument("--show", type=int, default=5, help="differences to print whole")
+    parser.add_argument("--only", default="", help="a pattern of what to compare")
     given = parser.parse_args()
     same, different, meant = 0, 0, 0
-    pairs = zip_longest(record(given.against, given.examples), record(ROOT, given.examples))
+    checkouts = given.against, ROOT
+    pairs = zip_longest(*(record(one, given.examples, given.only) for one in checkouts))
     for before, after in pairs:
         if before == after:
             same += 1
@@ -51,10 +53,10 @@ def main() -> int:
     return 1 if different else 0
 
 
-def record(checkout: Path, examples: int) -> Iterator[tuple[str, str]]:
+def record(checkout: Path, examples: int, only: str) -> Iterator[tuple[str, str]]:
     """Run the cases of this checkout over the code of another."""
     path = os.pathsep.join([str(checkout.resolve() / "middleware"), str(ROOT)])
-    command = [sys.executable, "-m", "tests.differential.record", str(examples)]
+    command = [sys.executable, "-m", "tests.differential.record", str(examples), only]
     environment = {**os.environ, "PYTHONPATH": path}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True

@@ -57,6 +57,9 @@ class Display:
     """A chunk with nothing but usage is left out on Chat Completions: the client did not ask for
     one, and many take it that each has a choice."""
     obfuscate: bool = False  # fill up the streamed deltas that Abridge writes
+    attribution_limit: int | None = None
+    """The characters of reasoning that are kept to say of each call what led to it; None if that is
+    not said."""
 
     @property
     def is_plain(self) -> bool:

@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abridge.core.answer import Part
+    from abridge.core.answer import Attribution, Part
     from abridge.core.conversation import ItemKey, RecordedTurn
     from abridge.core.usage import SummaryShare, Tokens
 
@@ -102,6 +102,8 @@ class Event:
     part: Part | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The part of the answer that it is about; None if that is all of it, or the reader names no
     parts."""
+    extra: Attribution | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Of an event that begins a call, what led to it, if the client is to know."""
 
 
 @dataclass(slots=True)

@@ -69,7 +69,7 @@ class Thinking:
     def passes(self, event: Event) -> bool:
         """Return whether a delta would go out as it is, and nothing had to be noted of it."""
         part = event.part
-        if part is None or part.kind in ("reasoning", "other"):
+        if part is None or part.kind in ("reasoning", "redacted", "other"):
             return True
         if part.kind == "text":
             text = self._texts.get(part)

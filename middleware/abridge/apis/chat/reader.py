@@ -48,11 +48,9 @@ from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
-    DEFAULT_FIELD,
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
-    InlineSplit,
     StateEntry,
     extract_native_summary,
     extract_reasoning,
@@ -64,12 +62,12 @@ from abridge.apis.chat.reasoning import (
     observe,
     read_answer_text,
     read_state,
-    split_delta,
     trusts_summaries,
     without_thinking_chunks,
 )
-from abridge.apis.chat.shapes import ChoiceTexts, CompletionRebuilder
-from abridge.apis.delta_patterns import Accepts, DeltaPatterns
+from abridge.apis.chat.shapes import CompletionRebuilder
+from abridge.apis.chat.texts import ChoiceTexts
+from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
@@ -111,16 +109,12 @@ from abridge.core.events import (
 from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
-from abridge.stages.tags import MAX_LEADING_BLANKS, TagSplitter
+from abridge.stages.tags import MAX_LEADING_BLANKS
 
 FIRST_CHOICE = 0
 """The choice that the sources are of which are listed beside all choices."""
 
 REQUIRED_HEADER = frozenset({"id", "created", "model"})
-
-MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
-"""Deltas held back with text that may yet become a block. A tag and the blank before it have no
-more characters: deltas beyond that hold no text."""
 
 LEGACY_CALL = -1
 """The index of the only call that `function_call` has, which `tool_calls` replaced."""
@@ -189,7 +183,7 @@ class ChatReader:
     def dropped(self) -> int:
         if self._rebuilder is None:
             return 0
-        texts = sum(choice.dropped for choice in self._choices.values())
+        texts = sum(choice.texts.dropped for choice in self._choices.values())
         return self._unread_count + self._rebuilder.drops.count + texts
 
     def read(self, frame: bytes) -> list[Event]:
@@ -310,7 +304,7 @@ class ChatReader:
         reader = self._choices[found.lane]
         if found.field == "tool_calls" and reader.counts_calls:
             return
-        accepts = reader.accepts(found)
+        accepts = reader.texts.accepts(found)
         proceed = partial(reader.proceed, found)
         self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
 
@@ -391,7 +385,7 @@ class ChatReader:
             reader = self._get_choice(get_index(choice))
             pieces += self._announce_before(reader.lane)
             reader.message.add(get_delta(original))
-            for part in reader.without_thinking(choice):
+            for part in reader.texts.split(choice):
                 pieces += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
             pieces = _attach_usage(pieces, usage)
@@ -441,7 +435,8 @@ class ChatReader:
         reader, message = self._get_choice(get_index(choice)), choice.get("message")
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
-            message = choice["message"] = reader.split_message(message)
+            if self._rebuilder is not None:
+                message = choice["message"] = reader.texts.split_message(message)
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
         if not choice.get("finish_reason"):
@@ -449,8 +444,10 @@ class ChatReader:
             is_cut = has_cut_call(self._messages.get(reader.lane, {}))
             events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
         finish = choice.get("finish_reason") or "stop"
-        delta_choice = reader.complete({**others, "delta": message, "finish_reason": finish})
-        return [*events, *(piece.event for piece in self._read_choice(reader, delta_choice))]
+        given = reader.complete({**others, "delta": message, "finish_reason": finish})
+        for part in [given] if self._rebuilder is not None else reader.texts.split(given):
+            events += [piece.event for piece in self._read_choice(reader, part)]
+        return events
 
     def _make_events(
         self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None
@@ -597,9 +594,7 @@ class ChoiceReader:
     """Read the deltas of one choice into pieces.
 
     A delta that holds one kind of thing keeps its shape. One that holds several becomes several
-    pieces: the role first, then reasoning, then the answer; unknown fields go with the last. Text
-    that may yet turn out to be an inline tag is held back, and so are the unknown fields that came
-    with it. Once it is known to be text, each piece of it goes out as it came.
+    pieces: the role first, then reasoning, then the answer; unknown fields go with the last.
 
     For a client of another API, as `listed` tells, which are the sources that no choice names, the
     pieces are events in detail.
@@ -624,27 +619,10 @@ class ChoiceReader:
         self._shows_raw = display.show_raw
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
-        self._texts: ChoiceTexts | None = None
-        if display.hides_raw:
-            self._texts = ChoiceTexts(profile, limit, drops_inline=display.drops_inline)
-        tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
-        self._tags = TagSplitter(tags, prefilled=profile.prefilled and bool(tags))
-        self._held: list[tuple[Any, OtherFields]] = []
-        """Contents that may yet become a block, as they came, or None if some of one is not held
-        back, and the fields beside each."""
+        self.texts = ChoiceTexts(lane, profile, display, limit)
         self._details: AnswerDetails | None = None
         if listed is not None:
             self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
-
-    @property
-    def dropped(self) -> int:
-        """The number of texts of thinking that were left out."""
-        return 0 if self._texts is None else self._texts.dropped
-
-    def accepts(self, found: Continuation) -> Accepts | None:
-        """Return what tells whether a text like this goes on as it is, where texts are looked
-        at."""
-        return None if self._texts is None else self._texts.accepts(found)
 
     def infer_reason(self) -> FinishReason | None:
         """Return why the choice stops, where upstream does not say so; None if it fails."""
@@ -718,17 +696,12 @@ class ChoiceReader:
         If it is all that the chunk says, `proceed` gives the result of `read` in a fraction of the
         time, and so it does with the text of any chunk like it that follows.
         """
-        tags, texts = self._tags, self._texts
-        if not self.announced or self.finished or self._held or tags.has_held_text:
+        if not self.announced or self.finished or not self.texts.passes(found):
             return False
         if self._details is not None and choice.get("logprobs"):
             return False
-        if texts is not None and not texts.passes(found):
-            return False
-        if found.field == "tool_calls":
-            return not (self.reasoning_open or tags.is_inside)
-        if found.field == "content":
-            return tags.is_answering and not self.reasoning_open
+        if found.field in ("content", "tool_calls"):
+            return not self.reasoning_open
         return found.is_reasoning and self.reasoning_open
 
     def proceed(self, found: Continuation, text: str, frame: bytes | None) -> Event:
@@ -742,41 +715,14 @@ class ChoiceReader:
         self.message.append_text(found.field, text)
         if found.field == "content":
             return ContentDelta(self.lane, frame, text)
-        self._tags.ignore_tags()
         return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
 
     # Any chunk
 
-    def without_thinking(self, choice: Json) -> list[Json]:
-        """Return a choice as one or several without thinking in their texts, where that is hidden;
-        nothing if all of it is held back."""
-        if self._texts is None:
-            return [choice]
-        delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
-        *first, last = self._texts.split(delta, is_last=is_last)
-        head = {"index": choice.get("index"), "finish_reason": None}
-        choices = [{**head, "delta": each} for each in first]
-        if last is delta:
-            return [*choices, choice]
-        is_empty = not (is_last or any(last.values()))
-        return choices if is_empty else [*choices, {**choice, "delta": last}]
-
-    def split_message(self, message: Json) -> Json:
-        """Return a whole message without thinking in its texts, where that is hidden."""
-        return message if self._texts is None else self._texts.split_message(message)
-
     def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
         """Release what was held back, when the stream ends without a finish reason."""
-        deltas = [] if self._texts is None else self._texts.flush(is_cut=is_cut)
-        choices = [choice for delta in deltas for choice in self._wrap_delta(delta)]
-        pieces = [piece for choice in choices for piece in self.read(choice, separate_finish=False)]
-        inline = split_delta({}, self._tags, is_last=True)
-        if inline is None:
-            return pieces
-        held = self._split_delta({}, {}, None, inline, separate_finish=False)
-        if self._details is not None:
-            held = list(map(ChunkPiece, self._details.list_events(held, {})))
-        return pieces + held
+        choices = self.texts.flush(is_cut=is_cut)
+        return [piece for choice in choices for piece in self.read(choice, separate_finish=False)]
 
     def read(self, choice: Json, *, separate_finish: bool) -> list[ChunkPiece]:
         """Read a chunk's choice. With `separate_finish` the finish comes as a separate piece.
@@ -799,35 +745,18 @@ class ChoiceReader:
         return list(map(ChunkPiece, details.cite(events, named)))
 
     def _read_delta(self, choice: Json, delta: Json, *, separate_finish: bool) -> list[ChunkPiece]:
-        if "message" in choice:
-            choice = self._without_message(choice, delta)
         finish = bool(choice.get("finish_reason"))
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
-        if found is not None and found.text:
-            self._tags.ignore_tags()
-        gives_up = len(self._held) >= MAX_HELD_DELTAS
-        inline = split_delta(delta, self._tags, is_last=finish, gives_up=gives_up)
-        repeated = self.announced and bool(delta.get("role"))
-        follows = bool(self._held) and (found is None or not self._tags.has_held_text)
-        plain = not (inline is not None or repeated or follows or (finish and separate_finish))
+        plain = not (self.announced and delta.get("role")) and not (finish and separate_finish)
         if plain and found is None:
             pieces = self._read_answer(choice, delta, finish=finish)
         elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
             pieces = self._make_reasoning(found, [choice])
         else:
-            pieces = self._split_delta(
-                choice, delta, found, inline, separate_finish=separate_finish
-            )
+            pieces = self._split_delta(choice, delta, found, separate_finish=separate_finish)
         self.finished = self.finished or finish
         self.announced = True
         return pieces
-
-    def _without_message(self, choice: Json, delta: Json) -> Json:
-        """Make a delta of a message that takes its place; one that repeats all deltas stays."""
-        if choice.get("delta") is delta:
-            return choice
-        others = {key: value for key, value in choice.items() if key != "message"}
-        return {**others, "delta": delta}
 
     def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
         """Return whether the choice holds reasoning alone, and all of that is shown."""
@@ -872,61 +801,21 @@ class ChoiceReader:
         return [*opened, ChunkPiece(event, choices)]
 
     def _split_delta(
-        self,
-        choice: Json,
-        delta: Json,
-        found: FoundReasoning | None,
-        inline: InlineSplit | None,
-        *,
-        separate_finish: bool,
+        self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
     ) -> list[ChunkPiece]:
         pieces = [] if self.announced else [self.announce()]
         if found is not None:
             pieces += self._read_reasoning(found, delta)
-        others, in_block = OtherFields.from_choice(choice, delta), bool(inline and inline.in_block)
-        if self._tags.has_held_text and found is None and not in_block:
-            is_whole = inline is not None and not inline.content
-            self._held.append((delta.get("content") if is_whole else None, others))
-            return [*pieces, *self._split_answer(delta, inline)]
-        if self._held and (in_block or not self._tags.has_held_text):
-            released, inline = self._release_held(delta, inline)
-            before, pieces = [*pieces, *released], []
-        else:
-            before = []
-        pieces += self._read_inline(inline)
-        answer = self._split_answer(delta, inline)
+        answer = self._split_answer(delta)
         pieces += answer
         if choice.get("finish_reason"):
             pieces += self.close_reasoning()
             pieces += [self.empty_piece()] if separate_finish or not answer else []
-        return [*before, *self._attach_fields(pieces, choice, others)]
+        return self._attach_fields(pieces, choice, OtherFields.from_choice(choice, delta))
 
-    def _read_inline(self, inline: InlineSplit | None) -> list[ChunkPiece]:
-        """Read inline reasoning; where that is not shown, even tags have an event."""
-        if inline is None or not (inline.raw or (inline.in_block and not self._shows_raw)):
-            return []
-        return self._make_reasoning(FoundReasoning(inline.raw, DEFAULT_FIELD), None)
-
-    def _release_held(
-        self, delta: Json, inline: InlineSplit | None
-    ) -> tuple[list[ChunkPiece], InlineSplit | None]:
-        """Release what was held back. If all of it is text, it goes out as it came, and so does
-        the delta that follows it; else only the other fields are left of it."""
-        held, self._held = self._held, []
-        contents = [*(content for content, _ in held), delta.get("content")]
-        is_text = inline is not None and inline.is_text_of(contents)
-        pieces = self.close_reasoning() if is_text else []
-        for content, others in held:
-            answer = {"content": content} if is_text and content else {}
-            if answer or others:
-                piece = self._make_answer(answer)
-                pieces += self._attach_fields([piece], {}, others)
-        return pieces, None if is_text else inline
-
-    def _split_answer(self, delta: Json, inline: InlineSplit | None) -> list[ChunkPiece]:
+    def _split_answer(self, delta: Json) -> list[ChunkPiece]:
         """Make the piece with the delta's part of the answer, if it holds any."""
-        content = delta.get("content") if inline is None else inline.content
-        answer = {"content": without_thinking_chunks(content)}
+        answer = {"content": without_thinking_chunks(delta.get("content"))}
         answer |= {key: delta.get(key) for key in ANSWER_FIELDS[1:]}
         answer = {key: value for key, value in answer.items() if value}
         return [*self.close_reasoning(), self._make_answer(answer)] if answer else []

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
+from abridge.apis.attribution_fields import attribute_call
+from abridge.apis.chat.attribution import attribute_message
 from abridge.apis.chat.chunks import (
     ARGUMENTS_FIELDS,
     CHUNK_OBJECT,
@@ -37,6 +39,7 @@ from abridge.apis.chat.envelopes import (
 from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
+    PART_SEPARATOR,
     RAW_FIELD,
     REASONING_ITEM,
     FoundReasoning,
@@ -44,10 +47,10 @@ from abridge.apis.chat.reasoning import (
     find_reasoning,
     get_index,
     replace_reasoning,
-    split_inline,
     trusts_summaries,
     without_reasoning,
 )
+from abridge.apis.chat.texts import split_inline
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
@@ -89,8 +92,6 @@ from abridge.providers.profile import Profile
 
 MAX_FRAMES = 64
 """Frames of deltas that are kept of one response."""
-
-PART_SEPARATOR = "\n\n"
 
 IMAGES = "images"
 """The field of a message with the images of the answer (openrouter.ai: docs, image generation)."""
@@ -354,10 +355,19 @@ class ChatWriter:
             lane = get_index(choice)
             summary = end.summaries.get((lane, REASONING_ITEM), NO_SUMMARY)
             rewrite_choice(choice, summary, self._profile, self._display)
+            self._attribute_calls(choice, summary)
             if lane in self._recorded_turns:
                 self._add_envelope(choice["message"], self._recorded_turns[lane])
         CHAT_USAGE.add_share(completion, end.share, merged=self._display.merge_usage)
         return completion
+
+    def _attribute_calls(self, choice: Json, summary: ItemSummary) -> None:
+        limit, message = self._display.attribution_limit, choice.get("message")
+        if limit is not None and isinstance(message, dict):
+            fields = ReasoningFields(self._display).names
+            choice["message"] = attribute_message(
+                message, self._display, fields, summary.parts, limit
+            )
 
     def _add_envelope(self, message: Json, turn: RecordedTurn) -> None:
         name, seal = self._display.envelope_field, self._display.seal
@@ -616,12 +626,13 @@ class ChoiceWriter:
             call.custom_tool, text = tool, ""
             self._hold_arguments(call, event.arguments)
         name = tool.client_name if tool is not None and tool.client_name else event.name
-        return {
+        begun: Json = {
             "index": event.call_index,
             "id": event.id or self._mint_id("call_"),
             "type": call.kind,
             call.kind: {"name": name, ARGUMENTS_FIELDS[call.kind]: text},
         }
+        return begun if event.extra is None else attribute_call(begun, event.extra, begun["id"])
 
     def _hold_arguments(self, call: _WrittenCall, arguments: str) -> None:
         self.remaining -= len(arguments)
@@ -718,6 +729,11 @@ class ReasoningFields:
         self.summary_field = summary_field if chosen == "auto" else chosen
         self.keeps_raw = self.raw_field == upstream and not display.add_details
         """Raw reasoning is shown as upstream writes it."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The fields of raw reasoning and of a summary beside it."""
+        return self.raw_field, self.summary_field
 
     def count_entries(self, name: ListField) -> int:
         """Return how many entries of a list Abridge has written, after reasoning."""

@@ -59,6 +59,7 @@ RESPONSES = Api(
     wants_state=wants_state,
     translating_writer=_make_translating_writer,
     write_error=error_body,
+    attribution=None,
     echoed_fields=tuple(ECHOED),
     carries_images=True,
     upstream=UpstreamApi(

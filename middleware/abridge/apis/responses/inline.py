@@ -420,7 +420,7 @@ class InlineItem:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         part = self.part
         is_fresh = part is not None and not (part.is_fed or part.is_ended)
-        index = self._indexes.read(event, stage, is_fresh=is_fresh)
+        index = self._indexes.read(event.get("content_index"), stage, is_fresh=is_fresh)
         if index is None:
             return None, part
         return index, next((each for each in reversed(self._parts) if each.index == index), None)

@@ -66,8 +66,9 @@ from abridge.apis.responses.items import (
     EVENT_STAGES,
     ITEM_ADDED,
     ITEM_DONE,
-    NATIVE_STAGES,
     REASONING,
+    SUMMARY,
+    SUMMARY_STAGES,
     TEXT,
     TEXT_DELTA,
     TEXT_TYPE_ALIASES,
@@ -538,7 +539,7 @@ class ItemReader:
         if not isinstance(event, NativeSummary) or event.stage != "delta":
             return None
         item = self._output.get(event.item)
-        return None if item is None else item.native.proceed
+        return None if item is None else item.native.find_proceed()
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
@@ -764,7 +765,7 @@ class ItemReader:
         return events
 
     def _read_native(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        events = item.native.read(event, frame)
+        events = item.native.read(item.with_address(event), SUMMARY, frame)
         return self._output.count_fault() if events is None else events
 
     # The answer
@@ -844,7 +845,7 @@ class ItemReader:
         ITEM_DONE: _on_done,
         **dict.fromkeys((CONTENT_PART_ADDED, CONTENT_PART_DONE), _on_content),
         **dict.fromkeys((REASONING.delta_type, REASONING.done_type), _on_content),
-        **dict.fromkeys(NATIVE_STAGES, _on_summary),
+        **dict.fromkeys(SUMMARY_STAGES, _on_summary),
     }
 
 
