@@ -6,7 +6,7 @@ are in `apis/<name>/api.py`, and `apis/registry.py` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
@@ -114,6 +114,8 @@ class RequestEcho:
     """The tools offered, by the names that upstream uses."""
     now: Callable[[], float] = float  # returns seconds since the epoch
     stored: bool = False  # the answer can be retrieved later
+    foreign_reasoning: Sequence[str] = ()
+    """Names of the reasoning that was left out of the request (see `ModelRequest`)."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -223,6 +225,8 @@ class Api:
     ask_for_usage: Callable[[Json], bool] = lambda _: False
     """Changes a request so that its answer has usage, where that has to be asked for. Returns True
     if that changed anything."""
+    carries_images: bool = False
+    """Its answers have a form for images, so that those of other APIs reach its clients."""
     ends_with_text: bool = False
     """Clients expect nothing after the text of an answer without calls, reasoning included."""
     returns_signatures: bool = False

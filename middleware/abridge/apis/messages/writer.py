@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import StringIO
 from types import MappingProxyType
@@ -69,6 +69,7 @@ from abridge.core.events import (
     UsageReported,
 )
 from abridge.core.model_request import Tool
+from abridge.core.reasoning_pieces import Piece, ReasoningPieces
 from abridge.stages.order import CallOrder
 
 PART_SEPARATOR = "\n\n"
@@ -502,9 +503,9 @@ class ThinkingContent:
         self._blocks = blocks
         self._sealer = sealer
         self._is_given = is_given
-        self._builder: EnvelopeBuilder | None = None
+        self._pieces: ReasoningPieces | None = None
         if sealer.is_sealing and not (is_given and display.show_raw):
-            self._builder = EnvelopeBuilder(MAX_SEALED_CHARS if is_given else limit)
+            self._pieces = ReasoningPieces(MAX_SEALED_CHARS if is_given else limit)
         self._kind: Literal["raw", "summary"] | None = None  # of the text in the last block
         self._last_part: int | None = None
         self._held_summary = StringIO()
@@ -514,8 +515,8 @@ class ThinkingContent:
         self._given: tuple[ProviderState, bytes] | None = None  # upstream's last signature
 
     def write(self, event: Event) -> WireEvents:
-        if self._builder is not None and not self._is_given:
-            self._builder.add(event)
+        if self._pieces is not None and not self._is_given:
+            self._pieces.add(event)
         match event:
             case ReasoningDelta():
                 yield from self._write_raw(event)
@@ -537,8 +538,8 @@ class ThinkingContent:
         is_shown = self._display.show_raw and event.text
         if is_shown and not (self._kind == "raw" and self._blocks.is_open):
             return None
-        if self._builder is not None and not self._is_given:
-            self._builder.add(event)
+        if self._pieces is not None and not self._is_given:
+            self._pieces.add(event)
         elif self._is_given:
             self._note_raw(event)
         return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
@@ -566,8 +567,8 @@ class ThinkingContent:
 
     def _note_raw(self, event: ReasoningDelta) -> None:
         self._has_text = self._has_text or bool(event.text)
-        if self._builder is not None:
-            self._builder.add(event)
+        if self._pieces is not None:
+            self._pieces.add(event)
         if self._display.show_raw:
             self._kind = "raw"
 
@@ -635,9 +636,10 @@ class ThinkingContent:
 
     def _seal(self) -> str:
         """Return the envelope of the stretch; "" if there is nothing in it."""
-        if self._builder is not None and self._given is not None:
-            self._builder.add(self._given[0])
-        blocks = None if self._builder is None else self._builder.build()
+        if self._pieces is not None and self._given is not None:
+            self._pieces.add(self._given[0])
+        pieces = None if self._pieces is None else self._pieces.build()
+        blocks = None if pieces is None else list(write_pieces(pieces))
         if not (blocks or self._is_given) and self._kind is None:
             return ""
         signature = self._sealer.seal(blocks)
@@ -687,51 +689,15 @@ class EnvelopeSealer:
         return self._seal(Envelope(blocks, place=self._place))
 
 
-class EnvelopeBuilder:
-    """Collect one stretch of translated reasoning, as the blocks that Anthropic would send.
-
-    Each signature is for its own text, and opaque state is a block of its own, unless it repeats
-    the text, as Ollama's does. Text that nothing signs has an empty signature. Past `limit`
-    characters give up.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._room_left = limit
-        self._blocks: list[Json] = []
-        self._text = StringIO()
-
-    def add(self, event: Event) -> None:
-        """Take an event of the stretch."""
-        match event:
-            case ReasoningDelta():
-                self._room_left -= len(event.text)
-                if self._room_left >= 0:
-                    self._text.write(event.text)
-            case ProviderState():
-                self._room_left -= len(event.data)
-                if self._room_left >= 0:
-                    self._add_state(event)
-
-    def build(self) -> list[Json] | None:
-        """Return the blocks; None if there was too much to keep."""
-        if self._room_left < 0:
-            return None
-        return [*self._blocks, *self._unsigned_block()]
-
-    def _add_state(self, event: ProviderState) -> None:
-        text = self._text.getvalue()
-        if event.signs:
-            self._blocks.append({"type": "thinking", "thinking": text, "signature": event.data})
-        elif event.data.strip() == text.strip():
-            return
-        else:
-            self._blocks += self._unsigned_block()
-            self._blocks.append({"type": "redacted_thinking", "data": event.data})
-        self._text = StringIO()
-
-    def _unsigned_block(self) -> list[Json]:
-        text = self._text.getvalue()
-        return [{"type": "thinking", "thinking": text, "signature": ""}] if text.strip() else []
+def write_pieces(pieces: Iterable[Piece]) -> Iterator[Json]:
+    """Write reasoning as the blocks that Anthropic would send: opaque state is a block of its own,
+    and text that nothing signs has an empty signature."""
+    for piece in pieces:
+        if piece.text.strip() or piece.signs:
+            signature = piece.state if piece.signs else ""
+            yield {"type": "thinking", "thinking": piece.text, "signature": signature}
+        if piece.state and not piece.signs:
+            yield {"type": "redacted_thinking", "data": piece.state}
 
 
 PING = encode_event("ping", {})
@@ -951,6 +917,8 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         model = event.model if isinstance(event, ResponseStarted) else ""
         message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
         message = complete_start({"id": message_id, "model": model})
+        if self._echo.foreign_reasoning:
+            message["input_transformations"] = list(map(_dropped, self._echo.foreign_reasoning))
         yield "message_start", {"message": message}
         yield "ping", {}
 
@@ -994,6 +962,12 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         elif finished.reason == "stop" and is_known:
             reason, sequence = "stop_sequence", finished.stop_sequence
         return {"stop_reason": reason, "stop_sequence": sequence}
+
+
+def _dropped(path: str) -> Json:
+    """Tell of thinking that did not go upstream (anthropic-sdk-python,
+    `BetaThinkingDroppedInputTransformation`)."""
+    return {"type": "thinking_dropped", "path": path, "reason": "model_binding_mismatch"}
 
 
 class MessageAccumulator:
