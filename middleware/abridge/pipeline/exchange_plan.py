@@ -205,6 +205,7 @@ class ExchangePlanner:
         extracts = (free or summary.on_failure == "extract") and not reviewed
         return SummaryPlan(
             style=style,
+            hidden=hides_raw(route),
             live=summary.live,
             part_chars=summary.part_chars,
             first_share=FIRST_SHARE,

@@ -122,13 +122,13 @@ class AnswerDetails:
 
     def _read_answer(self, text: str, choice: Json, *, is_whole: bool) -> Iterator[Event]:
         delta = get_delta(choice)
-        logprobs = _read_logprobs(choice, "content")
+        logprobs = read_logprobs(choice, "content")
         if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
             logprobs = ()  # they cover reasoning, too
         if text:
             yield ContentDelta(self._lane, None, text, logprobs)
         if refusal := string(delta.get("refusal")):
-            logprobs = _read_logprobs(choice, "refusal")
+            logprobs = read_logprobs(choice, "refusal")
             yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
         yield from self.calls.read(delta)
 
@@ -164,7 +164,7 @@ class AnswerDetails:
 _THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
 
 
-def _read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
+def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
     logprobs = choice.get("logprobs")
     return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
 

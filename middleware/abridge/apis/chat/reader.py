@@ -41,7 +41,7 @@ from abridge.apis.chat.chunks import (
     read_annotations,
     read_listed,
 )
-from abridge.apis.chat.details import AnswerDetails, ChunkPiece
+from abridge.apis.chat.details import AnswerDetails, ChunkPiece, read_logprobs
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
@@ -718,10 +718,10 @@ class ChoiceReader:
         deltas = list(map(get_delta, choices))
         if any(find_reasoning(delta) for delta in deltas):
             logprobs.waiting.clear()
-        logprobs.waiting += map(dict, _read_logprobs(said, "content"))
+        logprobs.waiting += map(dict, read_logprobs(said, "content"))
         shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
         is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
-        refusal = [*_read_logprobs(said, "refusal")] if is_same else []
+        refusal = [*read_logprobs(said, "refusal")] if is_same else []
         kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
         return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
