@@ -367,6 +367,9 @@ TAGS = (
     ("<|start|>assistant<|channel|>analysis<|message|>", "<|start|>assistant<|message|>"),
 )
 
+TAGS_OF_DOCUMENTS = ("<thought>", "<reasoning>", "<reflection>")
+"""Names that documents use, too: they are thinking's where a text begins with them."""
+
 TEXTS: Mapping[str, Make] = {
     **{
         f"{opening} {place}": lambda s, tags=(opening, closing), before=before: message(
@@ -374,6 +377,7 @@ TEXTS: Mapping[str, Make] = {
         )
         for opening, closing in TAGS
         for place, before in (("at the beginning", ""), ("in the middle", "First "))
+        if not (before and opening in TAGS_OF_DOCUMENTS)
     },
     **{
         f"{opening} in arguments": lambda s, tags=(opening, closing): arguments(
