@@ -342,6 +342,20 @@ class BlockFilter(ThinkingFilter):
     def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
         return [*super()._end(kind), *self._take_block(kind)]
 
+    def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
+        """Find the next tag. One between two backticks, which a text names, closes nothing."""
+        tag = super()._next_tag(buffer, position, at_end=at_end)
+        while self.open_form is not None and tag is not None and self._is_quoted(buffer, tag):
+            if tag.end == len(buffer) and not at_end:
+                return tag._replace(is_certain=False)
+            tag = super()._next_tag(buffer, tag.end, at_end=at_end)
+        return tag
+
+    def _is_quoted(self, buffer: str, tag: _FoundTag) -> bool:
+        """Return whether a tag stands between backticks, or may do so at the buffer's end."""
+        before = buffer[tag.start - 1] if tag.start else "".join(self._held[-1:])[-1:]
+        return before == "`" and buffer.startswith("`", tag.end) | (tag.end == len(buffer))
+
     def _take_text(self, text: str) -> Iterator[TagPiece]:
         if self.open_form is None:
             yield TagPiece("text", text)

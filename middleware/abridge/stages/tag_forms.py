@@ -20,6 +20,12 @@ as well; at a line's start, and within a line where it opens something; anywhere
 
 _PREFIX = "(?:[a-z]{1,16}:)?"  # <seed:think>, <budget:thinking>, <mm:think>
 
+_VALUE = r"(?:\"[^\"<>]{0,60}\"|'[^'<>]{0,60}'|[^\s<>\"']{0,60}?[^\s<>\"'/])"
+
+_ATTRIBUTES = (
+    rf"(?=\s[^<>]{{0,60}}?[^<>/]>)(?:\s{{1,8}}[\w:-]{{1,24}}(?:\s?=\s?{_VALUE})?){{1,4}}\s{{0,8}}"
+)
+
 _THINK = (
     "(?:(?:ant|longcat_|internal_)?think(?:ing)?"  # R1, Qwen; what prompts have Claude write
     "(?:_fast(?:er)?|_process"  # K2-V2
@@ -79,7 +85,7 @@ def _form(opening: str, closing: str, *examples: str, place: Place = "any", lone
 
 def _element(name: str, *examples: str, place: Place = "start") -> Form:
     """Return the form of a tag of XML. One that closes itself, as those of JSX, is none."""
-    opening = rf"<{_PREFIX}{name}(?:\s{{0,8}}|\s[^<>]{{0,60}}?[^<>/])>"
+    opening = rf"<{_PREFIX}{name}(?:\s{{0,8}}|{_ATTRIBUTES})>"
     return _form(opening, rf"<//?{_PREFIX}{name}\s{{0,60}}>", *examples, place=place)
 
 
@@ -113,6 +119,12 @@ FORMS = (
         place="start",
     ),
     _form("◁think▷", "◁/think▷", "◁think▷", "◁/think▷"),  # Kimi-VL
+    _form(  # Solar Open
+        r"<\|think\|>",
+        r"<\|(?:/|end_?)think\|>|<\|end\|>(?:<\|begin\|>assistant(?:<\|content\|>)?)?",
+        *("<|think|>", "<|/think|>"),
+        lone="think",
+    ),
     _form(  # control tokens by their kind: Command R, Sky-T1, OpenThinker, MiniCPM
         rf"<[|｜](?!{_ENDS}|no_?th)[a-z0-9_▁]{{0,24}}?{_KINDS}[a-z0-9_▁]{{0,24}}[|｜]>",
         rf"<[|｜](?={_ENDS})[/a-z0-9_▁]{{0,24}}?{_KINDS}[a-z0-9_▁]{{0,24}}[|｜]>",
@@ -181,7 +193,7 @@ _ESCAPE = "|".join(
 )
 
 _HARMONY_PIECE = (
-    r"(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,71})?(?:<\|constrain\|>[^<]{0,20})?"
+    r"(?:<\|(?:start|begin)\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,71})?(?:<\|constrain\|>[^<]{0,20})?"
     r"(?:<\|?[a-z]{0,10}\|?)?"
 )
 
