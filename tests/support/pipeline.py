@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
@@ -97,6 +98,7 @@ class Pipeline:
     seal: SealEnvelope | None = None
     envelope: ListField = "reasoning_details"
     hides_usage: bool = False
+    echoed: dict[str, Any] = field(default_factory=dict)
     spent: Tokens = SPENT
 
     def __post_init__(self) -> None:
@@ -105,6 +107,7 @@ class Pipeline:
         self.display = Display(
             show_raw=raw,
             hides_raw=self.expose in ("summary", "none"),
+            echoed=self.echoed,
             show_summary=summary,
             style=style,
             merge_usage=self.merge_usage,

@@ -225,6 +225,8 @@ class Api:
     ask_for_usage: Callable[[Json], bool] = lambda _: False
     """Changes a request so that its answer has usage, where that has to be asked for. Returns True
     if that changed anything."""
+    carries_images: bool = False
+    """Its answers have a form for images, so that those of other APIs reach its clients."""
     ends_with_text: bool = False
     """Clients expect nothing after the text of an answer without calls, reasoning included."""
     returns_signatures: bool = False

@@ -47,6 +47,7 @@ class Display:
     add_details: bool = False  # adds `reasoning_details` on Chat Completions
     carries_text_state: bool = False
     """Opaque state that comes with a text goes to the client, in reasoning that follows it."""
+    carries_images: bool = False  # the client's API has a form for images of an answer
     seal: SealEnvelope | None = None
     """Seals what is not shown, if that is to travel with the client."""
     envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions

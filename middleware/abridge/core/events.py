@@ -14,7 +14,8 @@ summary's own events, and a Writer turns them into wire events again.
     ├── ContentDelta       a piece of the answer: of its text
     │   ├── RefusalDelta       of a refusal
     │   ├── ToolCallDelta      of a tool call
-    │   └── CitationDelta      a source of what it says
+    │   ├── CitationDelta      a source of what it says
+    │   └── ImageDelta         an image
     ├── TurnRecorded       the lane's whole turn, if there was reasoning in it
     ├── Finished           the finish reason of the lane
     ├── ProviderState      opaque state that stands for reasoning, or signs it
@@ -195,6 +196,15 @@ class CitationDelta(ContentDelta):
 
 
 @dataclass(slots=True)
+class ImageDelta(ContentDelta):
+    """An image, whole. Only translating readers report it, to clients whose API has a form for it
+    (`Display.carries_images`)."""
+
+    media_type: str = ""
+    data: str = ""  # base64
+
+
+@dataclass(slots=True)
 class TurnRecorded(Event):
     """The lane's whole turn.
 
@@ -304,7 +314,7 @@ class SummaryPartDone(Event):
 
 CONTINUING_EVENTS: frozenset[type[Event]] = frozenset(
     {
-        *(ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta),
+        *(ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta, ImageDelta),
         *(PartStarted, PartEnded, Beside, Passthrough),
     }
 )
@@ -318,6 +328,7 @@ TEXT_ATTRIBUTES: dict[type[Event], tuple[str, ...]] = {
     RefusalDelta: ("text", "refusal"),
     ToolCallDelta: ("text", "arguments"),
     CitationDelta: ("url", "file_id", "title", "quote"),
+    ImageDelta: ("media_type", "data"),
     ReasoningDelta: ("text",),
     NativeSummary: ("text",),
     ProviderState: ("data",),

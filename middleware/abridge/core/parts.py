@@ -239,6 +239,7 @@ class ReasoningItem:
             before=part.before,
             told=tuple(text for one in self.parts if one.ended and (text := one.text)),
             language=plan.language,
+            hidden=plan.hidden,
         )
 
     def take_index(self) -> int:

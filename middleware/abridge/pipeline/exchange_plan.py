@@ -91,9 +91,13 @@ class ExchangePlanner:
         ):  # upstream's answer is left as it is
             display = replace(display, show_raw=True, show_summary=True)
         seal = self._envelope_sealer(prepared, display)
-        ends_with_text = prepared.request.api.ends_with_text
-        carries_text_state = seal is not None and not ends_with_text
-        display = replace(display, seal=seal, carries_text_state=carries_text_state)
+        api = prepared.request.api
+        display = replace(
+            display,
+            seal=seal,
+            carries_text_state=seal is not None and not api.ends_with_text,
+            carries_images=api.carries_images,
+        )
         reader, writer = self._reader_and_writer(prepared, display)
         plan = self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews)
         return ExchangePlan(
@@ -201,6 +205,7 @@ class ExchangePlanner:
         extracts = (free or summary.on_failure == "extract") and not reviewed
         return SummaryPlan(
             style=style,
+            hidden=hides_raw(route),
             live=summary.live,
             part_chars=summary.part_chars,
             first_share=FIRST_SHARE,

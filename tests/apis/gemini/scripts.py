@@ -35,6 +35,10 @@ def text(words: str) -> Json:
     return {"text": words}
 
 
+def inline_data(media_type: str, data: str) -> Json:
+    return {"inlineData": {"mimeType": media_type, "data": data}}
+
+
 def function_call(identity: str = "", name: str = "look", **args: Any) -> Json:
     named = {"id": identity} if identity else {}
     return {"functionCall": {**named, "name": name, "args": args}}

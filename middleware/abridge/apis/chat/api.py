@@ -36,6 +36,7 @@ CHAT = Api(
     verbosity_field="verbosity",
     echoed_fields=(),
     ask_for_usage=ask_for_usage,
+    carries_images=True,
     upstream=UpstreamApi(
         name="chat",
         path="/chat/completions",

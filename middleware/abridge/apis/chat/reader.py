@@ -20,15 +20,12 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
-from operator import is_not
-from typing import Any
+from operator import is_not, itemgetter
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
-    ARGUMENTS_FIELDS,
     CHUNK_OBJECT,
     DONE_FRAME,
     MAX_CHOICES,
@@ -44,6 +41,7 @@ from abridge.apis.chat.chunks import (
     read_annotations,
     read_listed,
 )
+from abridge.apis.chat.details import AnswerDetails, ChunkPiece, read_logprobs
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
@@ -51,7 +49,6 @@ from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
-    StateEntry,
     extract_native_summary,
     extract_reasoning,
     extract_state,
@@ -69,7 +66,7 @@ from abridge.apis.chat.shapes import CompletionRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
 from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
-from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
+from abridge.apis.endings import UNFINISHED, infer_reason
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
     as_object,
@@ -81,6 +78,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.logprobs import ShownLogprobs
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
@@ -90,18 +88,14 @@ from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
-    Finished,
     FinishReason,
     NativeSummary,
     Passthrough,
-    ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
-    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
-    ToolCallDelta,
     TurnRecorded,
     UsageReported,
     text_size,
@@ -109,40 +103,14 @@ from abridge.core.events import (
 from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
-from abridge.stages.tags import MAX_LEADING_BLANKS
 
 FIRST_CHOICE = 0
 """The choice that the sources are of which are listed beside all choices."""
 
 REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
-LEGACY_CALL = -1
-"""The index of the only call that `function_call` has, which `tool_calls` replaced."""
-
-MAX_NAMELESS = 1 << 16
-"""Characters of arguments for which a call waits for its name."""
-
-EXPLICIT_REASONS: Mapping[str, FinishReason] = {
-    "length": "length",
-    "content_filter": "content_filter",
-}
-"""Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
-
 LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
 """Fields beside the choices that list sources."""
-
-STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
-"""Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
-number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
-entrypoints/openai/protocol.py)."""
-
-
-@dataclass(slots=True)
-class ChunkPiece:
-    """An event, and the choices that go into its frame."""
-
-    event: Event
-    choices: list[Json] | None = None  # None: the event has no frame
 
 
 class ChatReader:
@@ -165,7 +133,7 @@ class ChatReader:
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
-        self._rebuilder = CompletionRebuilder() if display.hides_raw else None
+        self._rebuilder = CompletionRebuilder(display.echoed) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
         self._last_chunk: Json = {}  # the last that had choices
@@ -313,8 +281,9 @@ class ChatReader:
         nothing."""
         if chunk.get("error"):
             return chunk, frame
-        given = objects(chunk.get("choices"))
-        choices = [self._get_choice(get_index(choice)).complete(choice) for choice in given]
+        given, choices = objects(chunk.get("choices")), list[Json]()
+        for choice in given:
+            choices.append(self._get_choice(get_index(choice)).complete(choice))
         lacks_header = frame is not None and _is_header_missing(chunk, given)
         if not (lacks_header or any(map(is_not, choices, given))):
             return chunk, frame
@@ -339,7 +308,7 @@ class ChatReader:
             events += self._release_usage()  # that came earlier
         if chunk.get("error"):
             return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk, carried)]
-        if self._is_early_usage(chunk):
+        if chunk.get("usage") and self._is_early_usage(chunk):
             self._early_usage = chunk, carried
             return events
         events += self._read_choices(chunk, carried, originals)
@@ -376,16 +345,16 @@ class ChatReader:
         self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         choices = objects(chunk.get("choices"))
-        pairs = zip(choices, originals or choices, strict=True)
-        usage = CHAT_USAGE.read(chunk.get("usage"))
+        usage = CHAT_USAGE.read(chunk["usage"]) if chunk.get("usage") else None
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
         pieces: list[ChunkPiece] = []
-        for choice, original in sorted(pairs, key=lambda pair: get_index(pair[0])):
-            reader = self._get_choice(get_index(choice))
-            pieces += self._announce_before(reader.lane)
+        for lane, choice, original in _by_index(choices, originals or choices):
+            reader = self._get_choice(lane)
+            if self._announced_count < lane:
+                pieces += self._announce_before(lane)
             reader.message.add(get_delta(original))
-            for part in reader.texts.split(choice):
+            for part in reader.without_thinking(choice):
                 pieces += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
             pieces = _attach_usage(pieces, usage)
@@ -420,8 +389,9 @@ class ChatReader:
     ) -> list[ChunkPiece]:
         """Read a choice. Report the first error with which one finishes; if envelopes are made,
         record its turn before the piece that ends it."""
-        error = None if self._failed else read_finish_error(choice)
-        ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not reader.finished
+        finishes = bool(choice.get("finish_reason"))
+        error = read_finish_error(choice) if finishes and not self._failed else None
+        ends = self._makes_envelopes and finishes and not reader.finished
         has_frame = error is not None and self._carries_frames
         pieces = reader.read(choice, separate_finish=separate_finish or has_frame)
         if error is not None:
@@ -436,7 +406,9 @@ class ChatReader:
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
             if self._rebuilder is not None:
-                message = choice["message"] = reader.texts.split_message(message)
+                message = choice["message"] = reader.texts.split_message(said := message)
+                if message != said and choice.get("logprobs"):
+                    choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
         if not choice.get("finish_reason"):
@@ -456,6 +428,9 @@ class ChatReader:
         The chunk's other fields go with the last."""
         if not self._carries_frames:
             return [piece.event for piece in pieces if not isinstance(piece.event, Passthrough)]
+        if frame is not None and len(pieces) == 1 and _is_whole_chunk(pieces[0], chunk):
+            pieces[0].event.frame = frame
+            return [pieces[0].event]
         framed = [piece for piece in pieces if piece.choices is not None]
         if frame is not None and len(framed) == 1 and _is_whole_chunk(framed[0], chunk):
             framed[0].event.frame = frame
@@ -549,6 +524,12 @@ class ChatReader:
         return self._make_events(pieces, get_header(self._last_chunk), None)
 
 
+def _by_index(choices: list[Json], originals: list[Json]) -> list[tuple[int, Json, Json]]:
+    """Return the choices, and how each came, in the order of their index."""
+    found = list(zip(map(get_index, choices), choices, originals, strict=True))
+    return found if len(found) == 1 else sorted(found, key=itemgetter(0))
+
+
 def _make_header() -> Json:
     return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
 
@@ -570,7 +551,7 @@ def _has_content(chunk: Json, choices: list[Json]) -> bool:
 
 def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
     choices = objects(chunk.get("choices"))
-    return list(map(id, piece.choices or ())) == list(map(id, choices))
+    return piece.choices is not None and list(map(id, piece.choices)) == list(map(id, choices))
 
 
 def _attach_usage(pieces: list[ChunkPiece], usage: Tokens) -> list[ChunkPiece]:
@@ -620,6 +601,7 @@ class ChoiceReader:
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
         self.texts = ChoiceTexts(lane, profile, display, limit)
+        self._logprobs = ShownLogprobs() if display.hides_raw else None
         self._details: AnswerDetails | None = None
         if listed is not None:
             self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
@@ -679,7 +661,8 @@ class ChoiceReader:
     def _complete_call(self, call: Json) -> Json:
         """Add the type to the fragment that begins a call, and to any its index."""
         kind, index, identity = kind_of_call(call), call.get("index"), string(call.get("id"))
-        name = string(as_object(call.get(kind)).get("name"))
+        payload = call.get(kind)
+        name = string(payload.get("name")) if isinstance(payload, dict) else ""
         if (identity or name) and not call.get("type"):
             call = {**call, "type": kind}
         number = self._call_numbers.find(index, identity, name)
@@ -698,7 +681,7 @@ class ChoiceReader:
         """
         if not self.announced or self.finished or not self.texts.passes(found):
             return False
-        if self._details is not None and choice.get("logprobs"):
+        if choice.get("logprobs") and (self._logprobs is not None or self._details is not None):
             return False
         if found.field in ("content", "tool_calls"):
             return not self.reasoning_open
@@ -718,6 +701,29 @@ class ChoiceReader:
         return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
 
     # Any chunk
+
+    def without_thinking(self, choice: Json) -> list[Json]:
+        """Return a choice as one or several without thinking in their texts; where raw reasoning is
+        hidden, with the log probabilities of what is shown alone."""
+        choices = self.texts.split(choice)
+        logprobs = self._logprobs
+        if logprobs is not None and (choice.get("logprobs") or logprobs.waiting):
+            return self._with_logprobs(choices, choice, logprobs)
+        return choices
+
+    def _with_logprobs(
+        self, choices: list[Json], said: Json, logprobs: ShownLogprobs
+    ) -> list[Json]:
+        """Return choices with the log probabilities of their texts, of what upstream said."""
+        deltas = list(map(get_delta, choices))
+        if any(find_reasoning(delta) for delta in deltas):
+            logprobs.waiting.clear()
+        logprobs.waiting += map(dict, read_logprobs(said, "content"))
+        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
+        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
+        refusal = [*read_logprobs(said, "refusal")] if is_same else []
+        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
+        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
         """Release what was held back, when the stream ends without a finish reason."""
@@ -769,9 +775,9 @@ class ChoiceReader:
         return not (answers or fresh or choice.get("finish_reason"))
 
     def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[ChunkPiece]:
-        answers = any(map(delta.get, ANSWER_FIELDS))
-        closing = self.close_reasoning() if answers or finish else []
-        text = read_answer_text(delta.get("content"))
+        answers, content = any(map(delta.get, ANSWER_FIELDS)), delta.get("content")
+        closing = self.close_reasoning() if self.reasoning_open and (answers or finish) else []
+        text = read_answer_text(content) if content else ""
         event = ContentDelta(self.lane, None, text) if answers else Passthrough(self.lane, None)
         return [*closing, ChunkPiece(event, [choice])]
 
@@ -881,245 +887,3 @@ def loses_fields(choice: Json) -> bool:
 
 def _other_fields(fields: Json, known: frozenset[str]) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
-
-
-# What a choice says, in detail
-
-
-class AnswerDetails:
-    """Say in detail, in events without frames, what the pieces of one choice hold: its text with
-    log probabilities, its refusal, each fragment of a call as a piece of its call, opaque state
-    after the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that
-    no choice names."""
-
-    def __init__(self, lane: int, listed: list[CitationDelta]) -> None:
-        self._lane = lane
-        self.calls = ToolCallFragments(lane)
-        self._listed = listed
-        self._finish_reported = False
-        self._held_blank = ""
-        self._citations: list[CitationDelta] = []  # held until the text ends
-        self._has_cited = False
-        self._has_reasoned = False
-
-    def read(
-        self, pieces: list[ChunkPiece], choice: Json, state: list[StateEntry], *, was_open: bool
-    ) -> list[Event]:
-        """Read the pieces that were made of a choice, with opaque state for the open stretch."""
-        events = self.list_events(pieces, choice)
-        kinds = set(map(type, events))
-        opens = ReasoningStarted in kinds
-        if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
-            events = self._hold_blank(events)
-        if state and was_open:
-            events = insert_state(events, state, self._lane)
-        if opens:
-            self._release_blank(events)
-        return [*events, *self._read_finish(choice)]
-
-    def cite(self, events: list[Event], named: list[CitationDelta]) -> list[Event]:
-        """Add the sources at the end of the text: before the first call, or the finish.
-
-        Those that are listed beside the choices are more of the same where some are annotated.
-        Reasoning may have stood in the text, and moved all passages.
-        """
-        kinds = list(map(type, events))
-        self._citations += named
-        self._has_reasoned |= ReasoningStarted in kinds
-        ends = [kinds.index(kind) for kind in (ToolCallDelta, Finished) if kind in kinds]
-        if not ends:
-            return events
-        place, citations, self._citations = min(ends), self._citations, []
-        if isinstance(events[-1], Finished) and not (citations or self._has_cited):
-            citations = self._listed
-        self._has_cited = self._has_cited or bool(citations)
-        if self._has_reasoned:
-            citations = [replace(citation, passage=None) for citation in citations]
-        return [*events[:place], *citations, *events[place:]]
-
-    def list_events(self, pieces: list[ChunkPiece], choice: Json) -> list[Event]:
-        """List the events of pieces. One of the answer says all that is in its piece; one that only
-        carries a frame is left out."""
-        events: list[Event] = []
-        for piece in pieces:
-            event, piece_choice = piece.event, (piece.choices or [{}])[0]
-            if isinstance(event, ContentDelta):
-                is_whole = piece_choice is choice
-                events += self._read_answer(event.text, piece_choice, is_whole=is_whole)
-            elif isinstance(event, ReasoningDelta):
-                events += [event] if event.text else []
-            elif not isinstance(event, Passthrough):
-                events.append(event)
-        return events
-
-    def _read_answer(self, text: str, choice: Json, *, is_whole: bool) -> Iterator[Event]:
-        delta = get_delta(choice)
-        logprobs = _read_logprobs(choice, "content")
-        if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
-            logprobs = ()  # they cover reasoning, too
-        if text:
-            yield ContentDelta(self._lane, None, text, logprobs)
-        if refusal := string(delta.get("refusal")):
-            logprobs = _read_logprobs(choice, "refusal")
-            yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
-        yield from self.calls.read(delta)
-
-    def _read_finish(self, choice: Json) -> list[Event]:
-        """End the choice at its first finish reason."""
-        reason = choice.get("finish_reason")
-        if not reason or self._finish_reported:
-            return []
-        self._finish_reported = True
-        if read_finish_error(choice) is not None:
-            return []  # the error is reported instead
-        nameless = list(self.calls.report_nameless())
-        if explicit := EXPLICIT_REASONS.get(string(reason)):
-            return [*nameless, Finished(self._lane, None, explicit)]
-        default = reason_of_parts(has_calls=self.calls.count > 0)
-        finished = Finished(self._lane, None, default, _stop_sequence(choice))
-        return [*nameless, *self.calls.finish(), finished]
-
-    # Blank reasoning opens no stretch
-
-    def _hold_blank(self, events: list[Event]) -> list[Event]:
-        """Hold back blank reasoning for the stretch that comes next."""
-        blank = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-        self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
-        return [event for event in events if type(event) not in _THOUGHTS]
-
-    def _release_blank(self, events: list[Event]) -> None:
-        first = next((event for event in events if isinstance(event, ReasoningDelta)), None)
-        if first is not None:
-            first.text, self._held_blank = self._held_blank + first.text, ""
-
-
-_THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
-
-
-def _read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
-    logprobs = choice.get("logprobs")
-    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
-
-
-def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
-    """Insert opaque state into a choice's events, each after the reasoning it belongs to: that is
-    split by entry, if it has the text of all of them."""
-    thoughts = (
-        (place, event)
-        for place, event in enumerate(events)
-        if isinstance(event, ReasoningDelta | NativeSummary)
-    )
-    place, thought = next(thoughts, (-1, None))
-    text = "".join(entry.text for entry in entries)
-    is_split = thought is not None and thought.text == text
-    inserted: list[Event] = []
-    for entry in entries:
-        if thought is not None and is_split and entry.text:
-            inserted.append(replace(thought, text=entry.text))
-        if entry.data:
-            inserted.append(ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs))
-    return [*events[: place + (not is_split)], *inserted, *events[place + 1 :]]
-
-
-@dataclass(slots=True)
-class _ReadCall:
-    id: str
-    number: int | None = None  # counts the calls reported; None until its name has come
-    custom: bool = False
-    waiting: list[str] = field(default_factory=list)  # arguments that came before the name
-    room_left: int = MAX_NAMELESS
-    lacks_arguments: bool = True  # a function that has had no arguments so far
-
-
-class ToolCallFragments:
-    """Read the calls of one choice. An index that comes again with another id and a name begins
-    another call."""
-
-    def __init__(self, lane: int) -> None:
-        self._lane = lane
-        self._by_index: dict[int, _ReadCall] = {}
-        self._calls: list[_ReadCall] = []
-        self._reported: list[_ReadCall] = []
-
-    @property
-    def count(self) -> int:
-        """The number of calls reported so far."""
-        return len(self._reported)
-
-    def report_nameless(self) -> Iterator[ToolCallDelta]:
-        """Report the calls that wait for their name, now that none will come."""
-        for call in self._calls:
-            if call.number is None and (call.id or "".join(call.waiting).strip()):
-                yield self._report(call, "")
-
-    def finish(self) -> Iterator[ToolCallDelta]:
-        """End the calls: give `{}` to those without arguments, which some servers leave out."""
-        for number, call in enumerate(self._reported):
-            if call.lacks_arguments:
-                yield ToolCallDelta(self._lane, None, call_index=number, arguments="{}")
-
-    def read(self, delta: Json) -> Iterator[ToolCallDelta]:
-        """Read the calls in a delta or a message."""
-        for fragment in objects(delta.get("tool_calls")):
-            yield from self._read_fragment(fragment)
-        legacy = delta.get("function_call")
-        if isinstance(legacy, dict):
-            yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
-
-    def proceed(self, index: int, text: str, *, custom: bool) -> ToolCallDelta:
-        """Read more arguments of a call that was reported."""
-        call = self._by_index[index]
-        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
-        number = call.number or 0
-        return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
-
-    def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
-        kind = kind_of_call(fragment)
-        custom, payload = kind == "custom", as_object(fragment.get(kind))
-        name = string(payload.get("name"))
-        text = _format_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
-        call = self._find_call(fragment["index"], string(fragment.get("id")), name)
-        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
-        if call.number is not None:
-            if text:
-                yield ToolCallDelta(
-                    self._lane, None, call_index=call.number, arguments=text, custom=custom
-                )
-            return
-        call.custom = call.custom or custom
-        call.waiting.append(text)
-        call.room_left -= len(text)
-        if name or call.room_left < 0:
-            yield self._report(call, name)
-
-    def _report(self, call: _ReadCall, name: str) -> ToolCallDelta:
-        call.number = self.count
-        self._reported.append(call)
-        arguments, call.waiting = "".join(call.waiting), []
-        return ToolCallDelta(
-            self._lane,
-            None,
-            call_index=call.number,
-            id=call.id,
-            name=name,
-            arguments=arguments,
-            custom=call.custom,
-        )
-
-    def _find_call(self, index: int, identity: str, name: str) -> _ReadCall:
-        known = self._by_index.get(index)
-        begins = known is None or (name and identity and known.id not in ("", identity))
-        if known is None or begins:
-            known = self._by_index[index] = _ReadCall(identity)
-            self._calls.append(known)
-        known.id = known.id or identity
-        return known
-
-
-def _stop_sequence(choice: Json) -> str:
-    return next(filter(None, (string(choice.get(name)) for name in STOP_SEQUENCE_FIELDS)), "")
-
-
-def _format_arguments(arguments: Any) -> str:
-    """Return arguments as JSON text; some servers give them as an object."""
-    return dumps(arguments).decode() if isinstance(arguments, dict) else string(arguments)

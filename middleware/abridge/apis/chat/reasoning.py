@@ -44,6 +44,8 @@ LIST_FIELDS = ("reasoning_details", "thinking_blocks")
 
 REASONING_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS)
 
+_REASONING_NAMES = frozenset(REASONING_FIELDS)
+
 LITELLM_COPIES = "provider_specific_fields"
 """The field in which LiteLLM's client keeps, and sends back, a copy of fields unknown to it."""
 
@@ -83,11 +85,13 @@ def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReas
 
     It counts as a native summary if nothing but summaries holds text, and summaries are trusted.
     """
+    if _REASONING_NAMES.isdisjoint(message) and not isinstance(message.get("content"), list):
+        return None  # the usual case of an answer
     names = find_reasoning_fields(message)
     chunks = find_thinking_chunks(message.get("content"))
     if not (names or chunks):
         return None
-    if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # the usual case
+    if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # that of reasoning
         return FoundReasoning(message[names[0]], names[0])
     found = _classify_reasoning(message, names, chunks)
     return found if trusts_summaries else found._replace(native=False)

@@ -99,6 +99,7 @@ REQUEST_SHAPE = fields(
         # the answer's form and length
         **allow("n", "max_tokens", "max_completion_tokens", "response_format", "verbosity"),
         **allow("modalities", "audio", "prediction", "temperature", "top_p", "stream"),
+        **allow("logprobs", "top_logprobs"),
         "stream_options": fields(
             allow("include_usage", "include_obfuscation", "continuous_usage_stats")
         ),
@@ -108,8 +109,8 @@ REQUEST_SHAPE = fields(
         **EXTENSION_FIELDS,
     }
 )
-"""What goes upstream where reasoning is hidden: OpenAI's own but for `logprobs`,
-`top_logprobs` and `logit_bias`, and those of other servers."""
+"""What goes upstream where reasoning is hidden: OpenAI's own but for `logit_bias`, and those of
+other servers."""
 
 
 def read_request(body: Json) -> ModelRequest:

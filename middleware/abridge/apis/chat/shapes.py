@@ -3,41 +3,51 @@
 What leaves this module is understood: a chunk or a completion is arranged as OpenAI does, a message
 in the place of a delta becoming one, and holds the fields of `COMPLETION` only. Those are
 openai-openapi's `CreateChatCompletionStreamResponse` and `CreateChatCompletionResponse`, and the
-fields of providers that are named here. Log probabilities are known, but left out. Thinking in its
-texts is still there (`texts.py`).
+fields of providers that are named here. Log probabilities stay where their tokens are the text that
+is shown. Thinking in its texts is still there (`texts.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from abridge.apis import shapes
 from abridge.apis.chat.chunks import HEADER_FIELDS, MAX_CHOICES
 from abridge.apis.chat.errors import respell_error
-from abridge.apis.chat.reasoning import get_index
+from abridge.apis.chat.reasoning import get_index, read_answer_text
 from abridge.apis.errors import whole_error
-from abridge.apis.json import as_object, objects
+from abridge.apis.json import as_object, objects, string
+from abridge.apis.logprobs import LOGPROBS, spells
 from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 
-_URL_CITATION = {
-    "url": shapes.address,
-    "title": shapes.text,
-    "start_index": shapes.number,
-    "end_index": shapes.number,
-}
-
-_ANNOTATION = shapes.by_type(
-    {
-        "url_citation": shapes.fields(
-            {"type": shapes.name, "url_citation": shapes.fields(_URL_CITATION)}
+_FILE = {
+    **shapes.under("hash name", shapes.text),
+    "content": shapes.each(
+        shapes.by_type(
+            {
+                "text": shapes.fields({"type": shapes.name, "text": shapes.text}),
+                "image_url": shapes.fields(
+                    {"type": shapes.name, "image_url": shapes.fields({"url": shapes.address})}
+                ),
+            }
         )
-    }
-)
+    ),
+}
+"""A file of the client's that OpenRouter has read (openrouter.ai: guides, PDF inputs)."""
+
+
+def _annotation(value: Any, drops: shapes.DropCount) -> Any:
+    is_file = as_object(value).get("type") == "file"
+    file = shapes.fields({"type": shapes.name, "file": shapes.fields(_FILE)})
+    return (file if is_file else shapes.ANNOTATION)(value, drops)
+
 
 _TEXT_PART = shapes.fields(
-    {"type": shapes.name, "text": shapes.streamed_text, "annotations": shapes.each(_ANNOTATION)}
+    {"type": shapes.name, "text": shapes.streamed_text, "annotations": shapes.each(_annotation)}
 )
 
 _IMAGE = shapes.fields(
@@ -128,6 +138,47 @@ _THINKING_BLOCK = shapes.fields(  # LiteLLM's
     }
 )
 
+_SOURCE = {
+    **shapes.under("title content text date last_updated publish_date snippet", shapes.text),
+    **shapes.under("source site_name media query", shapes.text),
+    **shapes.under("url link icon image_url origin_url", shapes.address),
+    **shapes.under("id index refer", shapes.name_or_number),
+    **shapes.under("score height width", shapes.number),
+}
+"""A page or an image that was found (docs.perplexity.ai; docs.z.ai; Alibaba Model Studio)."""
+
+_SOURCES = shapes.each(shapes.fields(_SOURCE))
+
+_RETRIEVED = {
+    **_SOURCE,
+    "filepath": shapes.text,
+    "chunk_id": shapes.name_or_number,
+    "filter_reason": shapes.name,
+    "search_queries": shapes.each(shapes.text),
+    **shapes.under("rerank_score original_search_score data_source_index", shapes.number),
+}
+
+_CONTEXT = shapes.fields(
+    {
+        "intent": shapes.text,
+        **shapes.under("citations all_retrieved_documents", shapes.each(shapes.fields(_RETRIEVED))),
+    }
+)
+"""Azure's own data (learn.microsoft.com: foundry/openai/references/on-your-data)."""
+
+_EXECUTED_TOOL = shapes.fields(
+    {
+        "index": shapes.number,
+        **shapes.under("type name", shapes.call_name),
+        "arguments": shapes.json_text,
+        "output": shapes.text,
+        "search_results": shapes.fields(
+            {"results": _SOURCES, "images": shapes.each(shapes.address)}
+        ),
+    }
+)
+"""What a tool of the server's did (console.groq.com: docs/compound)."""
+
 _MESSAGE = shapes.fields(
     {
         "role": shapes.name,
@@ -137,7 +188,10 @@ _MESSAGE = shapes.fields(
         "tool_calls": shapes.each(_CALL),
         "function_call": _FUNCTION,
         "audio": _AUDIO,
-        "annotations": shapes.each(_ANNOTATION),
+        "annotations": shapes.each(_annotation),
+        "context": _CONTEXT,
+        "end_turn": shapes.number,  # Azure
+        "executed_tools": shapes.each(_EXECUTED_TOOL),
         "images": shapes.each(_IMAGE),  # OpenRouter, Gemini
         "extra_content": _STATE,
         **dict.fromkeys(TEXT_FIELDS, shapes.streamed_text),
@@ -146,59 +200,78 @@ _MESSAGE = shapes.fields(
     }
 )
 
-_FILTER_RESULT = shapes.fields(
-    {"filtered": shapes.number, "detected": shapes.number, "severity": shapes.name}
-)
-
-_FILTER_RESULTS = shapes.fields(  # learn.microsoft.com: foundry/openai, content filtering
-    dict.fromkeys(
-        (
-            *("hate", "self_harm", "sexual", "violence", "profanity", "jailbreak"),
-            *("protected_material_text", "protected_material_code", "indirect_attack"),
-        ),
-        _FILTER_RESULT,
-    )
-)
-
-_CHOICE = shapes.fields(
+_CHOICE_FIELDS = shapes.fields(
     {
-        "index": shapes.number,
+        **shapes.under("index seed", shapes.number),
         "delta": _MESSAGE,
         "message": _MESSAGE,
         "finish_reason": shapes.name,
         "native_finish_reason": shapes.name,  # OpenRouter
-        "stop_reason": shapes.name_or_number,  # vLLM
-        "matched_stop": shapes.name_or_number,  # SGLang
+        "stop_reason": shapes.stop_sequence,  # vLLM
+        "matched_stop": shapes.stop_sequence,  # SGLang
         "error": whole_error,  # OpenRouter
-        "content_filter_results": _FILTER_RESULTS,  # Azure
+        "content_filter_results": shapes.FILTER_RESULTS,  # Azure
         "content_filter_offsets": shapes.figures,
-        "logprobs": shapes.nothing,
+        "logprobs": shapes.fields(shapes.under("content refusal", LOGPROBS)),
     }
 )
+
+
+def _choice(value: Any, drops: shapes.DropCount) -> Any:
+    """A choice, whose log probabilities are of just the text that it says."""
+    choice = _CHOICE_FIELDS(value, drops)
+    given = as_object(as_object(choice).get("logprobs"))
+    said = as_object(choice.get("delta") or choice.get("message")) if given else {}
+    texts = {"content": read_answer_text(said.get("content")), "refusal": said.get("refusal")}
+    if not given:
+        return choice
+    if any(given.values()):
+        if all(spells(objects(given[key]), string(texts[key])) for key in given):
+            return choice
+        drops.drop(given)
+    return {**choice, "logprobs": None}
+
+
+_MODERATED = shapes.fields(
+    {
+        **shapes.under("type model", shapes.name),
+        "results": shapes.each(shapes.fields(shapes.MODERATION_RESULT)),
+    }
+)
+
+_MODERATION = shapes.fields(shapes.under("input output", _MODERATED))
 
 COMPLETION = shapes.fields(
     {
         "id": shapes.name,
         "object": shapes.name,
         "created": shapes.number,
-        "model": shapes.name,
+        "model": shapes.proper_name,
         "system_fingerprint": shapes.name,
         "service_tier": shapes.name,
-        "provider": shapes.name,  # OpenRouter
-        "choices": shapes.each(_CHOICE),
+        "provider": shapes.proper_name,  # OpenRouter
+        "request_id": shapes.name,
+        "choices": shapes.each(_choice),
         "usage": shapes.figures,
+        **shapes.under("time_info sla_metrics", shapes.figures),  # Cerebras, Z.ai
+        "usage_breakdown": partial(shapes.figures, names=("model",)),  # Groq
+        "metadata": shapes.fields({"weight_version": shapes.name}),  # SGLang
+        "moderation": _MODERATION,
         "error": whole_error,
-        "citations": shapes.each(shapes.address),  # docs.perplexity.ai; xAI
-        "search_results": shapes.each(  # docs.perplexity.ai
-            shapes.fields({"url": shapes.address, "title": shapes.text, "date": shapes.text})
-        ),
+        # docs.perplexity.ai; xAI
+        "citations": shapes.each(shapes.either(shapes.address, shapes.fields(_SOURCE))),
+        **shapes.under("search_results images web_search", _SOURCES),
+        "related_questions": shapes.each(shapes.text),
+        "search_info": shapes.fields({"search_results": _SOURCES}),  # Alibaba
         "prompt_filter_results": shapes.each(  # Azure
             shapes.fields(
-                {"prompt_index": shapes.number, "content_filter_results": _FILTER_RESULTS}
+                {"prompt_index": shapes.number, "content_filter_results": shapes.FILTER_RESULTS}
             )
         ),
         **dict.fromkeys(PADDING_FIELDS, shapes.unused),
-        "x_groq": shapes.fields({"id": shapes.name, "usage": shapes.figures}),
+        "x_groq": shapes.fields(
+            {"id": shapes.name, "usage": shapes.figures, "seed": shapes.number}
+        ),
     }
 )
 """A chunk, or a whole completion."""
@@ -210,8 +283,8 @@ COMPLETION = shapes.fields(
 class CompletionRebuilder:
     """Rebuild one answer, streamed or whole."""
 
-    def __init__(self) -> None:
-        self.drops = shapes.DropCount()
+    def __init__(self, echoed: Json) -> None:
+        self.drops = shapes.DropCount(echoed)
         self._said: set[int] = set()  # choices of which a delta has said something
 
     def rebuild_chunk(self, chunk: Json) -> Json | None:

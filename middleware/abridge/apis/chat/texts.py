@@ -7,9 +7,10 @@ come before the rest of theirs. So whoever reads a message reads reasoning in on
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import compress
-from typing import Any
+from typing import Any, TypeAlias
 
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, Continuation
 from abridge.apis.chat.reasoning import (
@@ -46,6 +47,21 @@ more characters: deltas beyond that hold no text."""
 _INTERRUPTING_FIELDS = ("tool_calls", "function_call", "refusal")
 """Fields of a delta before which text goes out that was held back."""
 
+_Place: TypeAlias = tuple[str, int | None]
+"""Where a text stands: of a call, its kind and its index, which that of `function_call` lacks."""
+
+REFUSAL: _Place = "refusal", None
+
+TRANSCRIPT: _Place = "transcript", None
+
+_FILTERS: Mapping[str, Callable[..., ThinkingFilter]] = {
+    "refusal": partial(ThinkingFilter, may_begin_inside=False),
+    "transcript": partial(ThinkingFilter, may_begin_inside=False),
+    "function": JsonBlockFilter,
+    "custom": BlockFilter,
+}
+"""What looks for thinking in texts in which it has no place."""
+
 
 class ChoiceTexts:
     """Keep thinking out of the texts of one choice.
@@ -65,9 +81,7 @@ class ChoiceTexts:
             self._content = ThinkingFilter.for_answer(profile, limit)
         else:
             self._content = TagSplitter(profile.tags, prefilled=profile.prefilled)
-        self._refusal = ThinkingFilter(may_begin_inside=False, limit=limit)
-        self._transcript = ThinkingFilter(may_begin_inside=False, limit=limit)
-        self._arguments: dict[tuple[int | None, str], BlockFilter] = {}
+        self._others: dict[_Place, ThinkingFilter] = {}  # of texts in which thinking has no place
         self._held: list[Json] = []  # choices
         self._has_field = display.hides_raw and display.drops_inline
         self._is_cut = False  # the answer breaks off
@@ -76,8 +90,7 @@ class ChoiceTexts:
     @property
     def dropped(self) -> int:
         """The number of texts of thinking that repeat the reasoning, or stand where none may."""
-        calls = sum(arguments.blocks for arguments in self._arguments.values())
-        return self._repeated + self._refusal.blocks + self._transcript.blocks + calls
+        return self._repeated + sum(other.blocks for other in self._others.values())
 
     def passes(self, found: Continuation) -> bool:
         """Return whether a text has nothing to split."""
@@ -97,7 +110,7 @@ class ChoiceTexts:
             return None
         if found.field == "content":
             return self._content.passes
-        arguments = self._arguments.get((found.call_index, found.kind))
+        arguments = self._others.get((found.kind, found.call_index))
         return None if arguments is None else arguments.passes
 
     def split(self, choice: Json) -> list[Json]:
@@ -139,11 +152,14 @@ class ChoiceTexts:
             self._held.append(choice)
             return []
         held, self._held = self._held, []
+        if not (parts or changed or held or content):
+            return [choice]
         contents = [get_delta(one).get("content") for one in (*held, choice)]
         if not changed and _is_unchanged(parts, list(filter(None, contents))):
             return [*held, choice]
         rests = [rest for one in held for rest in _list_rest(one, None, {})]
-        goes_along = "content" in (parts[-1] if parts else {}) and not choice.get("logprobs")
+        lists_tokens = not self._hides_raw and choice.get("logprobs")
+        goes_along = "content" in (parts[-1] if parts else {}) and not lists_tokens
         last = parts.pop()["content"] if goes_along else None
         return [*rests, *map(self._wrap, parts), *_list_rest(choice, last, changed)]
 
@@ -169,9 +185,11 @@ class ChoiceTexts:
         pieces: Sequence[tuple[str, Any]]
         if isinstance(content, list):
             pieces = self._split_list(content, released, is_last=is_last, ends=ends)
-        else:
+        elif content or released or not self._content.passes(""):
             released += self._content.feed(string(content))
             pieces = join_alike(released + (self._release(is_last=is_last) if ends else []))
+        else:
+            return []
         if not (self._hides_raw and self._has_field):
             return [{DEFAULT_FIELD if kind == "raw" else "content": text} for kind, text in pieces]
         self._repeated += any(kind == "raw" for kind, _ in pieces)
@@ -194,8 +212,7 @@ class ChoiceTexts:
         """Return a part of a list content; that of a refusal without thinking."""
         if not self._hides_raw or not isinstance(part.get("refusal"), str):
             return part
-        refusal = self._feed_visible(self._refusal, part["refusal"], is_last=is_last)
-        return {**part, "refusal": refusal}
+        return {**part, "refusal": self._show(REFUSAL, part["refusal"], is_last=is_last)}
 
     def _release(self, *, is_last: bool) -> list[TagPiece]:
         return self._end(self._content) if is_last else self._content.interrupt()
@@ -206,24 +223,22 @@ class ChoiceTexts:
         """Return the other fields that are changed: of a refusal, what is spoken, and calls."""
         changed = self._split_calls(delta, is_last=is_last)
         if is_last or "refusal" in delta or "audio" in delta:
-            changed |= self._split_words(delta, is_last=is_last)
+            given, audio = string(delta.get("refusal")), as_object(delta.get("audio"))
+            if (refusal := self._show(REFUSAL, given, is_last=is_last)) != given:
+                changed["refusal"] = refusal
+            given = string(audio.get("transcript"))
+            if (transcript := self._show(TRANSCRIPT, given, is_last=is_last)) != given:
+                changed["audio"] = {**audio, "transcript": transcript}
         return {key: value for key, value in changed.items() if value != delta.get(key)}
 
-    def _split_words(self, delta: Json, *, is_last: bool) -> Json:
-        changed: Json = {}
-        given, audio = string(delta.get("refusal")), as_object(delta.get("audio"))
-        if (refusal := self._feed_visible(self._refusal, given, is_last=is_last)) != given:
-            changed["refusal"] = refusal
-        given = string(audio.get("transcript"))
-        if (transcript := self._feed_visible(self._transcript, given, is_last=is_last)) != given:
-            changed["audio"] = {**audio, "transcript": transcript}
-        return changed
-
-    def _feed_visible(self, thinking: ThinkingFilter, text: str, *, is_last: bool) -> str:
+    def _show(self, place: _Place, text: str, *, is_last: bool = False) -> str:
         """Return what is shown by now of a text in which thinking has no place."""
-        if not (text or is_last):
-            return text
-        return visible_text(thinking.feed(text) + (self._end(thinking) if is_last else []))
+        found = self._others.get(place)
+        if found is None:
+            if not text:
+                return text
+            found = self._others[place] = _FILTERS[place[0]](limit=self._limit)
+        return visible_text(found.feed(text) + (self._end(found) if is_last else []))
 
     def _end(self, thinking: TagSplitter | ThinkingFilter) -> list[TagPiece]:
         return thinking.abort() if self._is_cut else thinking.end()
@@ -247,23 +262,16 @@ class ChoiceTexts:
         for kind, name in ARGUMENTS_FIELDS.items():
             payload = call.get(kind)
             if isinstance(payload, dict) and isinstance(text := payload.get(name), str):
-                pieces = self._filter(index, kind).feed(text)
-                call = {**call, kind: {**payload, name: visible_text(pieces)}}
+                call = {**call, kind: {**payload, name: self._show((kind, index), text)}}
         return call
-
-    def _filter(self, index: int | None, kind: str) -> BlockFilter:
-        key = index, kind
-        if key not in self._arguments:
-            new_filter = JsonBlockFilter if kind == "function" else BlockFilter
-            self._arguments[key] = new_filter(limit=self._limit)
-        return self._arguments[key]
 
     def _release_arguments(self, fields: Json) -> Json:
         """Return the changed fields with the arguments that were held back."""
-        for (index, kind), arguments in self._arguments.items():
-            if not (held := visible_text(self._end(arguments))):
+        for kind, index in [*self._others]:
+            name = ARGUMENTS_FIELDS.get(kind)
+            held = self._show((kind, index), "", is_last=True) if name else ""
+            if not (name and held):
                 continue
-            name = ARGUMENTS_FIELDS[kind]
             if index is None:
                 call = fields.setdefault("function_call", {})
                 call[name] = string(call.get(name)) + held

@@ -56,6 +56,7 @@ from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.media import write_data_url
 from abridge.apis.obfuscation import FIELD, delta_size
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.tools import unwrap_free_text
@@ -69,6 +70,7 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
+    ImageDelta,
     ItemSummary,
     NativeSummary,
     ProviderState,
@@ -90,6 +92,9 @@ from abridge.providers.profile import Profile
 
 MAX_FRAMES = 64
 """Frames of deltas that are kept of one response."""
+
+IMAGES = "images"
+"""The field of a message with the images of the answer (openrouter.ai: docs, image generation)."""
 
 TextPlace: TypeAlias = str | int
 """Where a delta adds text: the field, or the number of the call."""
@@ -449,6 +454,7 @@ class ChoiceWriter:
         self._last_message: int | None = None
         self._separator_count = 0  # between messages of the answer
         self._annotations: list[Json] = []
+        self._images: list[Json] = []
         self._error_written = False
 
     def write(self, event: Event) -> list[Json]:
@@ -552,7 +558,7 @@ class ChoiceWriter:
         return [self._wrap({"summary_error": error.as_dict()})]
 
     def _finish(self, event: Finished) -> list[Json]:
-        choices = [*self._write_held_calls(), *self._write_sources(event)]
+        choices = [*self._write_held_calls(), *self._write_lists(event)]
         if self._envelope_builder is not None:
             choices += self._write_envelope(self._envelope_builder.build())
         return [*choices, {"index": self.lane, "delta": {}, "finish_reason": event.reason}]
@@ -587,9 +593,20 @@ class ChoiceWriter:
         self._annotations.append(write_annotation(event, moved))
         return []
 
-    def _write_sources(self, event: Finished) -> list[Json]:
-        """Write the sources, and what upstream ran itself."""
-        fields = {"annotations": self._annotations, HOSTED_CALLS: list(event.hosted_calls)}
+    def _hold_image(self, event: ImageDelta) -> list[Json]:
+        """Hold an image, in OpenRouter's form, for the same reason."""
+        self.remaining -= text_size(event)
+        url = write_data_url(event.media_type, event.data)
+        self._images.append({"type": "image_url", "image_url": {"url": url}})
+        return []
+
+    def _write_lists(self, event: Finished) -> list[Json]:
+        """Write the sources, the images, and what upstream ran itself."""
+        fields = {
+            "annotations": self._annotations,
+            IMAGES: self._images,
+            HOSTED_CALLS: list(event.hosted_calls),
+        }
         written = {name: entries for name, entries in fields.items() if entries}
         return [self._wrap(written)] if written else []
 
@@ -654,6 +671,7 @@ class ChoiceWriter:
         RefusalDelta: _write_refusal,
         ToolCallDelta: _write_call,
         CitationDelta: _hold_citation,
+        ImageDelta: _hold_image,
         SummaryTextDelta: _write_summary,
         ReasoningStarted: _start_stretch,
         ReasoningDelta: _write_raw,
@@ -817,7 +835,7 @@ def _wrap_block(block: Json) -> Json:
 # A whole completion
 
 
-OTHER_FIELDS = ("summary_error", "annotations", HOSTED_CALLS)
+OTHER_FIELDS = ("summary_error", "annotations", IMAGES, HOSTED_CALLS)
 """Fields of a message that come whole, in one delta."""
 
 

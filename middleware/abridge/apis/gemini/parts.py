@@ -20,7 +20,7 @@ from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
+from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque, rebuild
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -28,6 +28,7 @@ from abridge.core.events import (
     ContentDelta,
     ErrorDetail,
     Event,
+    ImageDelta,
     PartEnded,
     PartStarted,
     ProviderState,
@@ -43,12 +44,15 @@ TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
 HOSTED_CALL_KINDS = frozenset({"toolCall", "executableCode"})
 """Parts with what Google runs itself (ai.google.dev: api/caching, `Part`)."""
 
+MEDIA = {"image": "an image", "audio": "audio", "video": "a video"}
+"""What an answer may hold beside text, by the first half of its media type."""
+
 LANE = 0
 """The only lane: the whole answer waits together."""
 
 
 class SentPart(Part):
-    """A part that is returned to upstream as it sent it: a call, or a signature alone."""
+    """A part that is returned to upstream as it sent it: a call, or an image."""
 
     def __init__(self, kind: PartKind, number: int, sent: Json) -> None:
         super().__init__(kind, number)
@@ -73,11 +77,8 @@ class TextRun(SentPart):
         never joined, unless a stage has changed the text, so that no piece of it is as it was."""
         if self.shown is not None and self.shown_text != self.said_text:
             return [self._write(self.shown, next(reversed(self.signatures.values()), ""))]
-        runs = groupby(enumerate(self.texts), lambda piece: piece[0] in self.signatures and piece)
-        return [
-            self._write([text for _, text in run], self.signatures[key[0]] if key else "")
-            for key, run in runs
-        ]
+        runs = groupby(enumerate(self.texts), lambda piece: self.signatures.get(piece[0], ""))
+        return [self._write([text for _, text in run], signature) for signature, run in runs]
 
     def _write(self, texts: list[str], signature: str) -> Json:
         signed = {"thoughtSignature": signature} if signature else {}
@@ -94,8 +95,10 @@ class AnswerParts:
         self._salt = token_hex(8)  # for ids in an answer that has none itself
         self._hides_raw = display.hides_raw
         self._carries_text_state = display.carries_text_state
+        self._carries_images = display.carries_images
+        self._has_images = False
         self._text_signature = ""  # the last of the answer's texts
-        self._drops = DropCount()
+        self._drops = DropCount(display.echoed)
         self._left_out = 0  # parts that no other API has
         self._limit = self._room_left = limit
         self._hosted_calls: list[dict[str, str]] = []
@@ -133,7 +136,8 @@ class AnswerParts:
     @property
     def only_hosted_calls(self) -> list[dict[str, str]]:
         """The calls that Google ran itself, if there is nothing else."""
-        return [] if self.call_count or self.said_text != "" else self._hosted_calls
+        is_alone = self.said_text == "" and not (self.call_count or self._has_images)
+        return self._hosted_calls if is_alone else []
 
     def check(self, value: object, shape: Shape) -> str:
         """Return a string; "" if it does not have its shape and reasoning is hidden."""
@@ -149,6 +153,8 @@ class AnswerParts:
             signature = self.check(signature_of(part), opaque)
             self._text_signature = signature or self._text_signature
             return self._read_text("text", {}, part)
+        if isinstance(part.get("inlineData"), dict):
+            return self._read_medium(part, part["inlineData"])
         self._left_out += 1
         self._note_hosted_call(part)
         return []
@@ -173,40 +179,58 @@ class AnswerParts:
         unknown key may say that it is none."""
         return not self._hides_raw or part.keys() <= TEXT_KEYS
 
+    def _read_medium(self, sent: Json, medium: Json) -> list[Event]:
+        """Read an image. An answer with what the client's API has no form for fails: without it, it
+        would be another one. An image is kept only where there is room for it."""
+        media_type = self.check(medium.get("mimeType"), name)
+        data = self.check(medium.get("data"), opaque)
+        kind = media_type.partition("/")[0]
+        if kind not in MEDIA or not data:
+            self._left_out += 1
+            return []
+        if kind != "image" or not self._carries_images:
+            words = f"The answer holds {MEDIA[kind]}, which this API cannot carry."
+            self.failure = ErrorDetail("upstream_error", words)
+            return []
+        self._has_images, part = True, SentPart("other", 0, sent)
+        if len(data) <= self._room_left:
+            self._room_left -= len(data)
+            self.all.append(part)
+        image = ImageDelta(LANE, None, media_type=media_type, data=data, part=part)
+        return [*self._end_run(), image]
+
     # Thoughts and texts
 
     def _read_text(self, kind: PartKind, common: Json, part: Json) -> list[Event]:
         """Read a piece of thoughts or of text. One without words signs what is before it, and ends
         nothing."""
         text, signature = string(part.get("text")), signature_of(part)
-        if not text and (self._open is None or self._open.kind != kind):
-            self._room_left -= len(signature)
-            if signature and self.is_complete:
-                sent = {"text": "", **common, "thoughtSignature": signature}
-                self.all.append(SentPart("other", 0, sent))
+        if not (text or signature):
             return []
-        run, events = self._run_of(kind, common)
-        self._keep(run, text, signature)
+        run, events = self._run_of(kind if text or self._is_in(kind) else "other", common)
+        self._room_left -= len(text) + len(signature)
+        if self.is_complete:
+            run.signatures |= {len(run.texts): signature} if signature else {}
+            run.texts.append(text)
         if text and kind == "text":
             events.append(ContentDelta(LANE, None, text, part=run))
         elif text:
             events.append(ReasoningDelta(LANE, None, run.number, text, part=run))
         return events
 
-    def _keep(self, run: TextRun, text: str, signature: str) -> None:
-        self._room_left -= len(text) + len(signature)
-        if self.is_complete and (text or signature):
-            if signature:
-                run.signatures[len(run.texts)] = signature
-            run.texts.append(text)
+    def _is_in(self, kind: PartKind) -> bool:
+        return self._open is not None and self._open.kind == kind
 
     def _run_of(self, kind: PartKind, common: Json) -> tuple[TextRun, list[Event]]:
-        """Return the run that goes on, or a new one, and the events that begin it."""
+        """Return the run that goes on, or a new one, and the events that begin it. A signature
+        alone, which is kind `other`, is a run of its own and leaves the open one open."""
         if self._open is not None and self._open.kind == kind:
             return self._open, []
-        events, run = self._end_run(), TextRun(kind, self._item_count, common)
-        self._open = run
+        run = TextRun(kind, self._item_count, common)
         self.all.append(run)
+        if kind == "other":
+            return run, []
+        events, self._open = self._end_run(), run
         if kind == "text":
             return run, [*events, PartStarted(LANE, None, part=run)]
         self._item_count += 1
@@ -263,7 +287,7 @@ class AnswerParts:
             None,
             call_index=part.number,
             id=identity,
-            name=self.check(call.get("name"), name),
+            name=self.check(call.get("name"), call_name),
             arguments=arguments.rstrip('"]}') if is_cut else arguments,
             part=part,
         )
@@ -308,14 +332,10 @@ class PartialCall:
         self._part: Json = {}  # all of it but for its arguments
         self._arguments: dict[_Step, _Node] = {}
 
-    @property
-    def has_begun(self) -> bool:
-        return bool(self._part)
-
     def add(self, part: Json) -> bool:
         """Add a part of the call. Return False if it cannot be read, or begins another call."""
         call = call_of(part)
-        if not self.has_begun:
+        if not self._part:
             head = {key: value for key, value in call.items() if key not in _PIECES}
             self._part = {**part, "functionCall": head}
         elif call.get("name"):

@@ -28,7 +28,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.shapes import name
+from abridge.apis.shapes import name, proper_name
 from abridge.apis.usage import as_count
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
@@ -172,7 +172,7 @@ class GeminiReader:
             return []
         self._started = True
         self._response_id = self._parts.check(chunk.get("responseId"), name)
-        model = self._parts.check(chunk.get("modelVersion"), name)
+        model = self._parts.check(chunk.get("modelVersion"), proper_name)
         return [ResponseStarted(None, None, self._response_id, model, 0)]
 
     def _report_error(self, chunk: Json) -> list[Event]:

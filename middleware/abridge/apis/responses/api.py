@@ -61,6 +61,7 @@ RESPONSES = Api(
     write_error=error_body,
     attribution=None,
     echoed_fields=tuple(ECHOED),
+    carries_images=True,
     upstream=UpstreamApi(
         name="responses",
         path="/responses",

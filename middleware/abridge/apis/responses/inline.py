@@ -26,6 +26,7 @@ from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
 from abridge.apis.frames import FramedEvent, MakeFrame, repair
 from abridge.apis.json import objects, string
+from abridge.apis.logprobs import without_logprobs
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
@@ -195,12 +196,13 @@ def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> Spli
 
 
 def _without_passages(message: Json) -> Json:
-    """Return a message whose texts were changed without the places that its annotations name."""
+    """Return a message whose texts were changed without the places that its annotations name, and
+    without log probabilities."""
     content = [
         {**part, "annotations": [_without_place(each) for each in objects(part["annotations"])]}
         if isinstance(part.get("annotations"), list)
         else part
-        for part in objects(message.get("content"))
+        for part in map(without_logprobs, objects(message.get("content")))
     ]
     return {**message, "content": content}
 
@@ -418,7 +420,7 @@ class InlineItem:
             self._emitted.add(event, frame)
             return
         self._show(part, pieces)
-        rest = {**event, "delta": ""}
+        rest = without_logprobs({**event, "delta": ""})
         if says_anything(rest) and self.is_held and self.reasoning_id:
             self._tell_thinking(rest)
         elif says_anything(rest):
@@ -698,7 +700,9 @@ def _with_text(
     """Return an event with the visible part of its text."""
     if visible == text:
         return event, frame
-    return repair(event, frame, lambda event: with_event_text(event, kind, visible))
+    return repair(
+        event, frame, lambda event: without_logprobs(with_event_text(event, kind, visible))
+    )
 
 
 # Written back

@@ -93,11 +93,12 @@ SAFE_INCLUDES = (
     "computer_call_output.output.image_url",
     "file_search_call.results",
     "message.input_image.image_url",
+    INCLUDE_LOGPROBS,
     "reasoning.encrypted_content",
     "web_search_call.action.sources",
     "web_search_call.results",
 )
-"""Values of `include` (openai-openapi, `IncludeEnum`) but for the log probabilities."""
+"""Values of `include` (openai-openapi, `IncludeEnum`)."""
 
 REQUEST_SHAPE = fields(
     {
@@ -108,6 +109,7 @@ REQUEST_SHAPE = fields(
         **allow("truncation", "context_management"),
         # the answer's form and length
         **allow("max_output_tokens", "temperature", "top_p", "stream", "background"),
+        **allow("top_logprobs"),
         "text": fields(allow("format", "verbosity")),
         "include": only(*SAFE_INCLUDES),
         "stream_options": fields(allow("include_usage", "include_obfuscation")),
@@ -118,8 +120,7 @@ REQUEST_SHAPE = fields(
         **EXTENSION_FIELDS,
     }
 )
-"""What goes upstream where reasoning is hidden: OpenAI's own but for `top_logprobs`, and
-those of other servers."""
+"""What goes upstream where reasoning is hidden: OpenAI's own, and those of other servers."""
 
 
 def read_request(body: Json) -> ModelRequest:

@@ -46,6 +46,7 @@ from abridge.apis.responses.items import (
     ContentKind,
     Stage,
 )
+from abridge.apis.responses.messages import IMAGE_CALL
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -68,6 +69,7 @@ from abridge.core.events import (
     ErrorDetail,
     Event,
     Finished,
+    ImageDelta,
     NativeSummary,
     PartEnded,
     PartStarted,
@@ -611,6 +613,10 @@ class WrittenOutput:
     def _write_answer(self, event: ContentDelta) -> _Written:
         """Write a piece into the open item it belongs to, or into a new one."""
         item, begun = self._open_item, _Written()
+        if isinstance(event, ImageDelta):
+            begun = self._finish_item()
+            image = WrittenImage(self._mint_id("ig_"), len(self.items), event)
+            return begun + self._add_item(image) + self._finish_item()
         if isinstance(event, ToolCallDelta):
             if not isinstance(item, WrittenCall) or item.number != event.call_index:
                 begun = self._finish_item()
@@ -862,6 +868,28 @@ class WrittenCall(WrittenItem):
     @property
     def _text(self) -> str:
         return self._arguments.getvalue()
+
+
+class WrittenImage(WrittenItem):
+    """Write an image, as that of a call of OpenAI's own tool."""
+
+    def __init__(self, item_id: str, index: int, image: ImageDelta) -> None:
+        super().__init__(item_id, index)
+        self._image = image
+
+    def add_text(self, _event: Event, _order: CallOrder) -> None:
+        """Take nothing: it comes whole."""
+
+    def build_added(self) -> Json:
+        return {"id": self.id, "type": IMAGE_CALL, "status": "in_progress", "result": None}
+
+    def end(self) -> _Written:
+        return [(f"response.{IMAGE_CALL}.completed", self.address)]
+
+    def build_done(self, _status: ItemStatus) -> Json:
+        output_format = self._image.media_type.partition("/")[2]
+        done = {"status": "completed", "result": self._image.data, "output_format": output_format}
+        return {**self.build_added(), **done}
 
 
 class WrittenReasoning(WrittenItem):
