@@ -88,7 +88,7 @@ IMPURE_MODULES = frozenset(
 API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "history", "errors")
 """The modules that each API has; one that clients speak has a `writer` as well."""
 
-BUDGETS = {"abridge.": 59_200, "abridge.apis.": 22_950, "abridge.stages.": 1_320}
+BUDGETS = {"abridge.": 59_300, "abridge.apis.": 23_000, "abridge.stages.": 1_320}
 """Lines of all modules of a folder: a feature pays with lines that it makes unnecessary."""
 
 

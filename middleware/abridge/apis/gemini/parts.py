@@ -20,7 +20,7 @@ from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque, rebuild
+from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque_state, rebuild
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     FRAME_OVERHEAD,
@@ -57,7 +57,7 @@ class PartReader:
         self._hides_raw = display.hides_raw
         self._carries_text_state = display.carries_text_state
         self._text_signature = ""  # the last of the answer's texts
-        self._drops = DropCount(display.echoed)
+        self._drops = DropCount.of(display)
         self._left_out = 0  # parts that no other API has, and blocks of thinking
         self._filter = ThinkingFilter.for_answer(profile, limit) if display.hides_raw else None
         self._limit = self._room_left = limit
@@ -123,7 +123,7 @@ class PartReader:
             return self._read_call_part(part, response_id)
         if isinstance(part.get("text"), str) and self._is_understood(part):
             self._keep_text(part, {})
-            signature = self.check(signature_of(part), opaque)
+            signature = self.check(signature_of(part), opaque_state)
             self._text_signature = signature or self._text_signature
             return self._read_text(part["text"])
         self._left_out += 1
@@ -230,7 +230,7 @@ class PartReader:
         and is not kept."""
         call, number = call_of(part), self.call_count
         arguments = self._visible_arguments(dumps(as_object(call.get("args"))).decode())
-        signature = self.check(part.get("thoughtSignature"), opaque)
+        signature = self.check(part.get("thoughtSignature"), opaque_state)
         self._room_left -= len(dumps(part))
         if self.is_complete and not is_cut:
             self._kept.append((part, []))
