@@ -42,7 +42,8 @@ HEALTH = (
     Panel(
         "Summarizer calls by outcome: ok",
         "Each call is for one part. cancelled: the answer could not wait, or its client "
-        "disconnected.",
+        "disconnected. loop, language, not_a_summary, echo: the model did not write a summary; "
+        "take another one. other: a code of your own summarizer's.",
         "ops",
         [
             Query(

@@ -130,8 +130,9 @@ class UpstreamBroken(AbridgeError):
 class SummarizerError(AbridgeError):
     """A summarizer call gave no summary.
 
-    `code` is `timeout`, `upstream_error`, `empty` or `withheld`. The message may be shown to a
-    client. `spent` and `model` are what the call reported all the same.
+    `code` is `timeout`, `upstream_error`, `empty`, `withheld`, one of `summarizers.checks`, or one
+    of your own, up to 32 small letters and underscores. The message may be shown to a client.
+    `spent` and `model` are what the call reported all the same.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, Exposure
 from abridge.apis.registry import APIS
-from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.support.attribution import (
@@ -95,10 +94,6 @@ def led(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> list[A
 def in_order(pair: ApiPair, *, stream: bool) -> bool:
     """Whether it is known what was thought before which call: a message does not say it."""
     return stream or pair[1] != "chat"
-
-
-def test_each_client_api_has_an_attributing_writer() -> None:
-    assert ATTRIBUTING_WRITERS.keys() == CLIENTS.keys()
 
 
 @BOTH
@@ -293,6 +288,22 @@ def test_parts_of_a_summary_stay_separate(
     assert len(parts) > 1
     assert all(part["text"].startswith("**Part**\n\nSaid of ") for part in parts)
     assert all(part["text"].count("**Part**") == 1 for part in parts)
+
+
+@BOTH
+@pytest.mark.parametrize("attribution_limit", [None, LIMIT])
+@pytest.mark.parametrize("client", ["responses", "messages"])
+def test_what_another_abridge_attributed_is_hidden_too(
+    client: str, attribution_limit: int | None, *, stream: bool
+) -> None:
+    """Its calls repeat raw reasoning."""
+    data = encode_turn(client, [A, CALL, CALL], stream=stream)
+    name = b'"name": "look"'
+    assert name in data
+    leak = b'"reasoning": [{"type": "reasoning_text", "text": "secret"}]'
+    data = data.replace(name, b'%b, %b, "reasoning_ref": "secret"' % (name, leak))
+    run = pipeline(client, client, attribution_limit, expose="summary")
+    assert b"secret" not in (run.stream(data) if stream else run.whole(data))
 
 
 def sealing(_: Envelope) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from abridge.errors import SummarizerError
 from tests.end_to_end.translation.turn import PATHS
 from tests.support.asgi import Call, begin
 from tests.support.broken import CARELESS, REVIEWS, SUMMARIZERS, TEXT, Iterator, Summarizer
@@ -181,6 +182,25 @@ async def test_a_text_that_is_cut_short_stays(asking: Asking) -> None:
     assert b"Adding up" in answer.data
     assert asking.read(answer) == asking.read(plain)
     assert asking.error_code(answer) == "upstream_error"
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "counted"),
+    [
+        ("quota_used_up", "quota_used_up", "other"),
+        ("loop", "loop", "loop"),
+        ("Quota 1", "upstream_error", "upstream_error"),
+        ("a" * 33, "upstream_error", "upstream_error"),
+    ],
+)
+async def test_a_code_of_a_users_own_is_told_and_counted_as_other(
+    asking: Asking, code: str, told: str, counted: str
+) -> None:
+    broken = Summarizer(lambda _: Iterator(TEXT, SummarizerError(code, "No.")))
+    answer = await asking.answer(broken)
+    assert b"Adding up" in answer.data
+    assert asking.error_code(answer) == told
+    assert total(asking.registry, "summarizer_seconds_count", outcome=counted) == 1
 
 
 async def test_without_a_name_it_has_its_classs(

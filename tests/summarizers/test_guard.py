@@ -540,6 +540,14 @@ async def test_failures_in_a_row_open_the_breaker() -> None:
     assert made.in_flight == 0
 
 
+async def test_what_a_model_writes_opens_no_breaker() -> None:
+    made = guard(breaker_failures=2)
+    for _ in range(3):
+        caught = await error(made, SummarizerError("loop", "Again."))
+        assert caught.code == "loop"
+    assert not made.is_open
+
+
 async def test_a_success_between_them_starts_the_count_anew() -> None:
     made = guard(breaker_failures=2)
     await error(made, FAIL)

@@ -22,7 +22,6 @@ from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
-from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.conversation import RecordedTurn
 from abridge.core.effects import CancelPart, Effect, RequestPart
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
@@ -118,16 +117,14 @@ class Pipeline:
             seal=self.seal,
             envelope_field=self.envelope,
             hides_usage=self.hides_usage,
+            attribution_limit=self.attribution_limit,
         )
         self.passages: list[Passage] = []
         upstream = self.upstream
         reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
         self.reader = reader(self.profile, self.display, LIMIT)
         self.writer = self._writer()
-        if self.attribution_limit is not None:
-            self.writer = ATTRIBUTING_WRITERS[self.api.name](
-                self.writer, self.display, self.attribution_limit
-            )
+        self.attribution = self.api.follow_calls(self.display)
         self._streams = True
         plan = self.plan if summary else SummaryPlan(style=None)
         self.sequencer = Sequencer(plan)
@@ -193,6 +190,8 @@ class Pipeline:
     def emit(self, event: Event) -> None:
         if isinstance(event, ResponseEnded):
             self.end = event
+        if self.attribution is not None:
+            self.attribution.take([event])
         if self._streams:
             self.out += self.writer.write(event)
         elif not isinstance(event, ResponseEnded):

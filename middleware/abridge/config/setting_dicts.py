@@ -105,7 +105,7 @@ class SummarizerSettingsDict(TypedDict, total=False):
     profile: str
     api_key_env: str | None
     temperature: float | None
-    max_tokens: int
+    max_tokens: int | None
     timeout: float
     max_input_chars: int
     max_in_flight: int

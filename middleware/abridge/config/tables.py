@@ -177,8 +177,9 @@ class SummarizerSettings(Table):
     """The environment variable that holds the API key. Not set: none is sent."""
     temperature: NonNegativeFloat | None = 0.3
     """The sampling temperature. None, which only code can set: none is sent."""
-    max_tokens: Tokens = 600
-    """The most that a part may take; a detailed one in Chinese or Japanese takes some 450."""
+    max_tokens: Tokens | None = None
+    """The most that a part may take, thinking included. Not set: twice the length that its style
+    allows, which is 300 for `auto`, 200 for `concise`, 550 for `detailed` and 40 for `title`."""
     timeout: PositiveSeconds = 15.0
     """How long the call for a part may take."""
     max_input_chars: Characters = 12000

@@ -116,6 +116,16 @@ def detect_language(text: str) -> str | None:
     return language if agree else None
 
 
+def is_another_language(found: str, wanted: str) -> bool:
+    """Return whether a text whose language was found is surely in another than a tag says: not if
+    no text is found to be in that one, or if the two are easily taken for each other."""
+    one, other = (
+        _ALIKE.get(base, base)
+        for base in (found.split("-", maxsplit=1)[0], wanted.split("-", maxsplit=1)[0])
+    )
+    return one != other and other in _FOUND
+
+
 def _prose_of(text: str) -> str:
     """Return the prose at the beginning and at the end of a text."""
     if len(text) <= 2 * EDGE_CHARS:
@@ -263,3 +273,22 @@ _LETTER_WEIGHTS = _weigh(LETTERS)
 _FIRST_CODES = [first for first, _, _ in SCRIPTS]
 
 _NONE = frozenset[str]()
+
+_ALIKE = {
+    **dict.fromkeys(("nb", "nn", "no", "da"), "da"),
+    **dict.fromkeys(("sr", "hr", "bs"), "hr"),
+    **dict.fromkeys(("id", "ms"), "id"),
+    "fil": "tl",
+}
+"""Languages that are told apart by few words, or have several tags: one stands for all of them."""
+
+_FOUND = frozenset(
+    _ALIKE.get(base, base)
+    for base in (
+        "zh",
+        "ja",
+        *(language.split("-")[0] for rows in WORDS.values() for language in rows),
+        *(script for _, _, script in SCRIPTS if script.islower()),
+    )
+)
+"""Languages that a text may be found to be in."""

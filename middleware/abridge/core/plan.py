@@ -25,6 +25,8 @@ class Passage:
     """Earlier parts, with their titles, as far as they were written when this one was requested."""
     language: str | None = None
     """The language to write in, a tag such as `de` or `pt-BR`; None: the reasoning's own."""
+    hidden: bool = False
+    """The client must not see the reasoning, so no sentence of it may be repeated."""
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -47,6 +49,7 @@ class SummaryPlan:
     native: NativeReasoning | None = None  # None: the reasoning is raw, and summarized
     live: bool = True  # summarize while the model still reasons
     language: str | None = None  # see Passage
+    hidden: bool = False  # see Passage
     part_chars: int = 1500  # size of a part; a wide character counts `WIDE_CHAR_SIZE`
     first_share: float = 1.0  # of that size, at which the first part is cut
     max_parts: int = 40  # number of parts after which they grow

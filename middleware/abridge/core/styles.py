@@ -40,9 +40,16 @@ class Style:
     form: str  # what to write, as a model is told; sent with every part, so it is short
     short_form: str  # the same for a short passage
     example: str  # one to show a model, until it has been told parts of its own
+    size: int  # of the longest part: characters, of which a wide one counts 2.5
     extract: ExtractRules  # of the text below the title, or of what a title alone is made of
     title_only: bool = False  # there is no text below the title
     lists: bool = False  # text may be a list; otherwise bullets are taken out of what a model wrote
+
+    @property
+    def max_tokens(self) -> int:
+        """The most that a part may cost: twice the tokens of the longest, of which one is a size
+        of four."""
+        return self.size // 2
 
 
 _TITLE_FORM = "bold title (3 to 7 words, what you are doing)"
@@ -61,6 +68,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         form=f"{_TITLE_FORM}, blank line, about five sentences (60 to 90 words)",
         short_form=f"{_TITLE_FORM}, blank line, two or three short sentences",
         example=_EXAMPLE,
+        size=600,
         extract=ExtractRules(
             chars_per_sentence=140,
             min_sentences=3,
@@ -77,6 +85,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         form="one or two sentences, no title",
         short_form="one sentence, no title",
         example="I weigh the coast road against the motorway and settle on the motorway.",
+        size=400,
         extract=ExtractRules(
             chars_per_sentence=800,
             min_sentences=1,
@@ -93,6 +102,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         form=f"{_TITLE_FORM}, blank line, six to nine sentences, the steps in order",
         short_form=f"{_TITLE_FORM}, blank line, three or four sentences",
         example=_EXAMPLE,
+        size=1100,
         extract=ExtractRules(
             chars_per_sentence=120,
             min_sentences=3,
@@ -109,6 +119,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         form=f"only {_TITLE_FORM}",
         short_form=f"only {_TITLE_FORM}",
         example="**Comparing the two routes**",
+        size=80,
         extract=ExtractRules(
             chars_per_sentence=1500,
             min_sentences=1,

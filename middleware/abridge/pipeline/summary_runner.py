@@ -7,6 +7,7 @@ while it handles another.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from abridge.core.sequencer import Sequencer
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SummarizerError, SummaryWithheld
 from abridge.pipeline.client import Clock
+from abridge.summarizers.checks import FAILURES
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer, closing_iterator
 from abridge.waiting import Flag
@@ -25,9 +27,11 @@ from abridge.waiting import Flag
 UNKNOWN_USAGE = SummarizerUsage()
 """Usage of a call that was cancelled."""
 
-PUBLIC_CODES = frozenset({"timeout", "upstream_error", "empty", "withheld"})
-"""Error codes a client may see of a failed call; any other is a user's own, and becomes
-`upstream_error`."""
+KNOWN_CODES = frozenset({"timeout", "upstream_error", "empty", "withheld", *FAILURES})
+"""Error codes of a failed call. Any other is a user's own, and counted as `other`."""
+
+OWN_CODE = re.compile("[a-z_]{1,32}")
+"""A user's code that a client may see; what is none becomes `upstream_error`."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -151,6 +155,8 @@ class SummaryRunner:
 
     def set_timer(self) -> None:
         """Set the timer to the Sequencer's deadline; none while the clock is paused."""
+        if self._timer_due is None and not self.sequencer.holding:
+            return
         idle = self._clock.paused or self._stopped
         due = None if idle else self.sequencer.deadline
         if due == self._timer_due:
@@ -184,8 +190,7 @@ class SummaryRunner:
                 effects = self._effects
         finally:
             self._effects = None
-        if self._timer_due is not None or self.sequencer.holding:
-            self.set_timer()
+        self.set_timer()
         if self.sequencer.held_bytes != self._held_bytes:
             self._note_held()
 
@@ -266,8 +271,10 @@ class SummaryRunner:
                             self.sequencer.summary_delta(request.part_id, piece, self._clock.now())
                         )
         except SummarizerError as error:
-            code = error.code if error.code in PUBLIC_CODES else "upstream_error"
-            now = self._end_call(request.part_id, code, SummarizerUsage(error.spent, error.model))
+            code = error.code if OWN_CODE.fullmatch(error.code) else "upstream_error"
+            counted = code if code in KNOWN_CODES else "other"
+            usage = SummarizerUsage(error.spent, error.model)
+            now = self._end_call(request.part_id, counted, usage)
             detail = ErrorDetail(code, str(error))
             stop = isinstance(error, SummaryWithheld) and error.stops
             self._perform(

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
+from abridge.summarizers.checks import Checks
 from abridge.summarizers.cleaning import Cleaner
 from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.review import Reviewer
@@ -79,7 +80,7 @@ class GuardedCall:
         self.close_error: BaseException | None = None
         self._passage = passage
         self._reviewer = reviewer
-        self._cleaner = Cleaner(passage.style if isinstance(summarizer, ModelSummarizer) else None)
+        self._cleaner = _cleaner_for(summarizer, passage)
         self._plain_text = PlainText()
         self._remaining_chars = MAX_PART_CHARS
         self._unreviewed: list[str] = []
@@ -147,7 +148,7 @@ class GuardedCall:
         self.output.put_nowait(outcome)
 
     async def _read(self, pieces: AsyncIterator[Any]) -> None:
-        while self._remaining_chars > 0 and (piece := await anext(pieces, _END)) is not _END:
+        while not self._is_over and (piece := await anext(pieces, _END)) is not _END:
             if isinstance(piece, SummarizerUsage):
                 self.usage = checked_usage(piece)
             elif isinstance(piece, str):
@@ -155,7 +156,7 @@ class GuardedCall:
             else:
                 raise TypeError(f"summarize yielded {_type_name(piece)}, which is no text")
             await asyncio.sleep(0)  # for a summarizer that never waits for anything
-        self._put(self._cleaner.feed(self._plain_text.feed("", last=True), last=True))
+        self._clean(self._plain_text.feed("", last=True), last=True)
         if not self._has_text:
             raise SummarizerError("empty", "The summarizer returned no text.")
 
@@ -163,8 +164,19 @@ class GuardedCall:
         self._remaining_chars -= len(piece)
         piece = self._plain_text.feed(piece)
         for start in range(0, len(piece), SLICE_CHARS):
-            self._put(self._cleaner.feed(piece[start : start + SLICE_CHARS]))
+            self._clean(piece[start : start + SLICE_CHARS])
             await asyncio.sleep(0)
+
+    @property
+    def _is_over(self) -> bool:
+        """Nothing more needs to be written."""
+        checked = isinstance(self._cleaner, Checks) and self._cleaner.is_over
+        return checked or self._remaining_chars <= 0
+
+    def _clean(self, text: str, *, last: bool = False) -> None:
+        self._put(self._cleaner.feed(text, last=last))
+        if isinstance(self._cleaner, Checks) and self._cleaner.failure is not None:
+            raise self._cleaner.failure
 
     def _put(self, text: str) -> None:
         """Pass text on, without whitespace before the first word of the part."""
@@ -199,6 +211,15 @@ class GuardedCall:
         except BaseException as error:  # noqa: BLE001 -- as above
             self.close_error = error
             let_pass(error)
+
+
+def _cleaner_for(summarizer: Summarizer, passage: Passage) -> Cleaner | Checks:
+    """Return what cleans a summarizer's text, and checks it if a model writes it."""
+    if not isinstance(summarizer, ModelSummarizer):
+        return Cleaner()
+    instructions = summarizer.instructions(passage)
+    hidden = "\n".join(summarizer.material(passage)) if passage.hidden else ""
+    return Checks(passage, instructions=instructions, hidden=hidden)
 
 
 class PlainText:

@@ -44,6 +44,17 @@ BULLET = construct(
 )
 """What a line of a list begins with."""
 
+_SECTIONS = "told|before|titles|reasoning|end"
+
+MARK = construct(
+    r"[\[<]",
+    rf"\[[0-9a-f]{{6}} (?:{_SECTIONS})\]|\[(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{{6}}\]"
+    r"|<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]",
+    r"\[[0-9a-f]{0,6}(?: [a-z]{0,9})?|<\|?(?:[\w ]{0,40}\|?)?|</?s?|\[/?[INST]{0,4}",
+    "",
+)
+"""A line between which the prompt's material stands, and tokens of chat templates."""
+
 HEADING = construct(
     r"[ \t#]",
     rf"{_HEADING}(?:\*\*)?([^*\n]{{1,{MAX_TITLE}}}?)(?:\*\*)?[ \t#]{{0,8}}(?=\n|\Z)",
@@ -261,5 +272,5 @@ def _may_be_title(line: str) -> bool:
 def form_stages(style: SummaryStyle) -> list[Stage]:
     """Return the stages for a part in a style. Its first line is a line like the others."""
     form = STYLES[style]
-    rows = (FENCE, *(() if form.lists else (BULLET,)), HEADING, *FIRST_PERSON)
+    rows = (MARK, FENCE, *(() if form.lists else (BULLET,)), HEADING, *FIRST_PERSON)
     return [*(ConstructStage(row, context="\n") for row in rows), OpeningStage(form)]

@@ -38,6 +38,7 @@ from abridge.summarizers.call import (
     plain,
     runs_in_process,
 )
+from abridge.summarizers.checks import FAILURES
 from abridge.summarizers.cleaning import clean
 from abridge.summarizers.review import Reviewer
 from abridge.summarizers.summarizer import Summarizer, UserSummarizer
@@ -215,8 +216,8 @@ class Guard:
         elif outcome is not None:
             failure, cause = _explain(call, summarizer, outcome)
             if not self._shows_unreviewed(call):
-                # The breaker limits the number of these log lines.
-                self._update_breaker(self._breaker.note_failure)
+                # The breaker limits the number of most of these log lines.
+                self._update_breaker(self._note_for(failure))
                 _log_failure(call, summarizer, cause, outcome)
                 return failure
             failure = None
@@ -225,6 +226,12 @@ class Guard:
             self._review_fails = True
         self._update_breaker(self._breaker.note_success)
         return failure
+
+    def _note_for(self, failure: SummarizerError) -> Callable[[], None]:
+        """Return what the breaker is told of a failure: nothing bad of a server that answers. What
+        its model writes depends on the reasoning, and nobody's may stop the others' summaries."""
+        wrote = failure.code in FAILURES
+        return self._breaker.note_success if wrote else self._breaker.note_failure
 
     def _shows_unreviewed(self, call: GuardedCall) -> bool:
         return call.reviewing and self._reviewer is not None and self._reviewer.shows_on_failure

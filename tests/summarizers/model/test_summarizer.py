@@ -139,7 +139,7 @@ async def test_a_request_on_chat_completions() -> None:
         "stream": True,
         "stream_options": {"include_usage": True},
         "temperature": 0.3,
-        "max_tokens": 600,
+        "max_tokens": 300,
     }
 
 
@@ -156,7 +156,7 @@ async def test_a_request_on_responses() -> None:
         "stream": True,
         "store": False,
         "temperature": 0.3,
-        "max_output_tokens": 600,
+        "max_output_tokens": 300,
     }
 
 
@@ -173,7 +173,7 @@ async def test_a_request_on_messages() -> None:
     assert "why" in body.pop("messages")[0]["content"]
     assert body.pop("system")
     thinking = {"type": "disabled"}
-    assert body == {"model": "small-1", "stream": True, "max_tokens": 600, "thinking": thinking}
+    assert body == {"model": "small-1", "stream": True, "max_tokens": 300, "thinking": thinking}
 
 
 async def test_usage_that_was_reported_before_the_connection_broke_is_billed() -> None:

@@ -99,7 +99,7 @@ async def test_on_chat_completions_the_call_resembles_the_clients_request() -> N
     assert headers[b"accept-encoding"] == b"identity"
     body = seen["body"]
     assert (body["model"], body["reasoning_effort"]) == ("thinker-1", "none")
-    assert body["max_completion_tokens"] == 600
+    assert body["max_completion_tokens"] == 300
     assert not {"max_tokens", "store", "tools"} & body.keys()
 
 
@@ -110,7 +110,7 @@ async def test_on_responses_nothing_is_stored_and_thinking_is_off() -> None:
     body = seen["body"]
     assert body["store"] is False
     assert body["reasoning"] == {"effort": "none"}
-    assert body["max_output_tokens"] == 600
+    assert body["max_output_tokens"] == 300
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ async def test_on_messages_thinking_is_off_where_the_model_allows_it(
     (asked,) = body["messages"]
     assert asked["role"] == "user"
     assert isinstance(body["system"], str)
-    assert body["max_tokens"] == 600
+    assert body["max_tokens"] == 300
     known = ("model", "stream", "messages", "system", "max_tokens")
     assert {key: value for key, value in body.items() if key not in known} == fields
     headers = dict(seen["scope"]["headers"])

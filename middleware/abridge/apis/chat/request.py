@@ -11,6 +11,7 @@ from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, wr
 from abridge.apis.json import as_object
 from abridge.apis.openai import nested, read_output_format, write_output_format
 from abridge.apis.params import (
+    CANNOT_DECLINE,
     model_body,
     read_extra,
     read_flag,
@@ -190,6 +191,8 @@ def _write_effort(request: ModelRequest, profile: Profile, translated: Translate
     effort."""
     if request.declines_reasoning:
         translated.body.update(profile.thinking_off)
+        if not profile.thinking_off:
+            translated.leave_out(request.param("thinking"), CANNOT_DECLINE)
         return
     fields = {} if request.budget is None else profile.budget_fields(request.budget)
     if not fields and request.effort is not None:

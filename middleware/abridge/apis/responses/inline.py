@@ -20,11 +20,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
-from abridge.apis.frames import MakeFrame, change_frame
+from abridge.apis.frames import FramedEvent, MakeFrame, repair
 from abridge.apis.json import objects, string
 from abridge.apis.logprobs import without_logprobs
 from abridge.apis.openai import mint_id
@@ -78,22 +78,7 @@ CLIENT_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 """Types of items with which a client begins another response."""
 
 
-FramedEvent: TypeAlias = tuple[Json, bytes | None]
-
-
-class Splitter(Protocol):
-    """Separate thinking from one text that arrives in pieces."""
-
-    def passes(self, text: str) -> bool:
-        """Return whether `feed` would return just this text."""
-
-    def feed(self, text: str) -> list[TagPiece]: ...
-
-    def end(self) -> list[TagPiece]:
-        """End the text; return what was held back."""
-
-    def abort(self) -> list[TagPiece]:
-        """End a text that breaks off; return what was held back."""
+Splitter: TypeAlias = TagSplitter | ThinkingFilter
 
 
 @dataclass(slots=True, frozen=True)
@@ -422,7 +407,7 @@ class InlineItem:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         part = self.part
         is_fresh = part is not None and not (part.is_fed or part.is_ended)
-        index = self._indexes.read(event, stage, is_fresh=is_fresh)
+        index = self._indexes.read(event.get("content_index"), stage, is_fresh=is_fresh)
         if index is None:
             return None, part
         return index, next((each for each in reversed(self._parts) if each.index == index), None)
@@ -628,7 +613,7 @@ class ResponsesInlineThinking:
             output = self.split_output(output) if is_end else [*map(self._cleaned, output)]
             return {**event, "response": {**response, "output": output}}
 
-        self._emitted.add(*_changed(event, frame, change))
+        self._emitted.add(*repair(event, frame, change))
 
     def _read_item(
         self, item: InlineItem, event: Json, frame: bytes | None, *, is_done: bool
@@ -639,7 +624,7 @@ class ResponsesInlineThinking:
             self._current = None
         item.is_added = True
         item.hand_on(
-            *_changed(event, frame, lambda event: {**event, "item": item.split(event["item"]).item})
+            *repair(event, frame, lambda event: {**event, "item": item.split(event["item"]).item})
         )
 
     # Items
@@ -709,18 +694,13 @@ class ResponsesInlineThinking:
             self._has_reasoning = any(map(str.strip, texts))
 
 
-def _changed(event: Json, frame: bytes | None, change: Callable[[Json], Json]) -> FramedEvent:
-    changed = change(event)
-    return (event, frame) if changed == event else (changed, change_frame(frame, change))
-
-
 def _with_text(
     event: Json, frame: bytes | None, kind: ContentKind, text: str, visible: str
 ) -> FramedEvent:
     """Return an event with the visible part of its text."""
     if visible == text:
         return event, frame
-    return _changed(
+    return repair(
         event, frame, lambda event: without_logprobs(with_event_text(event, kind, visible))
     )
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.openai import flat, read_output_format, write_output_format
 from abridge.apis.params import (
+    CANNOT_DECLINE,
     model_body,
     read_extra,
     read_flag,
@@ -189,8 +190,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     write_tools(request, profile, translated, write_tool, write_tool_choice)
     if request.output_format is not None:
         set_nested(body, "text.format", write_output_format(request.output_format, flat))
-    if request.effort is not None:
-        set_nested(body, "reasoning.effort", request.effort)
+    _write_effort(request, profile, translated)
     if request.native_style is not None and not profile.summary_is_raw:
         set_nested(body, "reasoning.summary", request.native_style)
     _write_params(request, profile, translated)
@@ -201,6 +201,17 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         body["stream"] = True
     write_extra(request, body)
     return translated
+
+
+def _write_effort(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
+    """Write how much the model is to think. An effort turns thinking off, if anything does."""
+    effort = request.effort
+    if request.declines_reasoning:
+        effort = profile.thinking_off.get("reasoning_effort")
+        if effort is None:
+            translated.leave_out(request.param("thinking"), CANNOT_DECLINE)
+    if effort is not None:
+        set_nested(translated.body, "reasoning.effort", effort)
 
 
 def _write_params(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:

@@ -39,36 +39,36 @@ class ModelEndpoint:
             "model": self.model,
             "stream": True,
             "temperature": settings.temperature,
-            **MODEL_APIS[self.api.name].build_body(self, settings, prompt),
+            **MODEL_APIS[self.api.name].build_body(self, prompt),
         }
         self.profile.drop_rejected(fields, self.model or "")
         fields |= settings.extra_body
         return {key: value for key, value in fields.items() if value is not None}
 
     @staticmethod
-    def max_tokens(body: Json, settings: SummarizerSettings) -> int:
+    def max_tokens(body: Json, prompt: Prompt) -> int:
         """Return the most tokens that a request's body allows, as far as that is known."""
         limits = [body[name] for name in MAX_TOKENS_FIELDS if isinstance(body.get(name), int)]
-        return min(limits, default=settings.max_tokens)
+        return min(limits, default=prompt.max_tokens)
 
     def make_splitter(self) -> TagSplitter:
         """Create a splitter for inline reasoning that the API's Reader leaves in the text."""
         return MODEL_APIS[self.api.name].make_splitter(self.profile)
 
 
-def _chat_body(endpoint: ModelEndpoint, settings: SummarizerSettings, prompt: Prompt) -> Json:
+def _chat_body(endpoint: ModelEndpoint, prompt: Prompt) -> Json:
     return {
         "messages": [
             {"role": "system", "content": prompt.system},
             {"role": "user", "content": prompt.user},
         ],
         "stream_options": {"include_usage": True},
-        endpoint.profile.max_tokens_field: settings.max_tokens,
+        endpoint.profile.max_tokens_field: prompt.max_tokens,
         **endpoint.profile.thinking_off,
     }
 
 
-def _messages_body(endpoint: ModelEndpoint, settings: SummarizerSettings, prompt: Prompt) -> Json:
+def _messages_body(endpoint: ModelEndpoint, prompt: Prompt) -> Json:
     capabilities = find_capabilities(endpoint.model or "")
     thinking_off = {
         key: value
@@ -80,20 +80,20 @@ def _messages_body(endpoint: ModelEndpoint, settings: SummarizerSettings, prompt
     return {
         "system": prompt.system,
         "messages": [{"role": "user", "content": prompt.user}],
-        "max_tokens": settings.max_tokens,
+        "max_tokens": prompt.max_tokens,
         **thinking_off,
         **({} if capabilities.sampling else {"temperature": None}),
     }
 
 
-def _responses_body(endpoint: ModelEndpoint, settings: SummarizerSettings, prompt: Prompt) -> Json:
+def _responses_body(endpoint: ModelEndpoint, prompt: Prompt) -> Json:
     thinking_off = dict(endpoint.profile.thinking_off)
     if "reasoning_effort" in thinking_off:  # `reasoning.effort` here: openai-openapi, `Reasoning`
         thinking_off["reasoning"] = {"effort": thinking_off.pop("reasoning_effort")}
     return {
         "instructions": prompt.system,
         "input": prompt.user,
-        "max_output_tokens": settings.max_tokens,
+        "max_output_tokens": prompt.max_tokens,
         "store": False,
         **thinking_off,
     }
@@ -108,7 +108,7 @@ class ModelApi:
     """An API over which a summarizer model can be called."""
 
     api: Api
-    build_body: Callable[[ModelEndpoint, SummarizerSettings, Prompt], Json]
+    build_body: Callable[[ModelEndpoint, Prompt], Json]
     make_splitter: Callable[[Profile], TagSplitter]
     """Finds inline reasoning, which the Readers but Chat Completions' do not look for in a text."""
 

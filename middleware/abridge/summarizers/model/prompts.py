@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
-from abridge.core.styles import STYLES, TITLE
+from abridge.core.styles import STYLES, TITLE, SummaryStyle
 from abridge.summarizers.model.languages import language_name
 
 TITLES_PLACEHOLDER = "{titles}"
@@ -61,10 +61,16 @@ _SPACE = re.compile(r"\s+")
 class Prompt:
     system: str
     user: str
+    max_tokens: int  # that the model may answer with
 
 
 def build_prompt(
-    passage: Passage, *, marker: str, prompts: PromptSettings, max_input_chars: int
+    passage: Passage,
+    *,
+    marker: str,
+    prompts: PromptSettings,
+    max_input_chars: int,
+    max_tokens: int | None = None,
 ) -> Prompt:
     """Build the prompt for a passage.
 
@@ -95,7 +101,15 @@ def build_prompt(
     return Prompt(
         system=f"{instructions}\n\n{DATA_RULE.format(language=language, marker=marker)}",
         user=f"{_fence(material, marker)}\n\n{request}",
+        max_tokens=max_tokens or STYLES[passage.style].max_tokens,
     )
+
+
+def said_by_itself(style: SummaryStyle, prompts: PromptSettings) -> str:
+    """Return what a prompt says beside its material, which no summary says."""
+    row, own = STYLES[style], getattr(prompts, style)
+    rules = (INSTRUCTIONS, TOLD_RULE, BEFORE_RULE, DATA_RULE, LAST_PART)
+    return "\n".join([*rules, row.form, row.short_form, row.example, own or ""])
 
 
 def shorten(text: str, max_chars: int) -> str:

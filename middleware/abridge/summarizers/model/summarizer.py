@@ -23,7 +23,12 @@ from abridge.errors import EventTooLarge
 from abridge.providers.catalog import PROFILES
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
-from abridge.summarizers.model.prompts import Prompt, build_prompt
+from abridge.summarizers.model.prompts import (
+    Prompt,
+    build_prompt,
+    said_by_itself,
+    shorten,
+)
 from abridge.summarizers.summarizer import closing_iterator
 
 DRAIN_SECONDS = 0.05
@@ -76,8 +81,9 @@ class ModelSummarizer:
         return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
 
     async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
-        body = self._endpoint.build_body(self._settings, self._prompt(passage))
-        max_tokens = self._endpoint.max_tokens(body, self._settings)
+        prompt = self._prompt(passage)
+        body = self._endpoint.build_body(self._settings, prompt)
+        max_tokens = self._endpoint.max_tokens(body, prompt)
         answer = ModelAnswer(self._endpoint, max_tokens)
         try:
             response = await self._transport.handle_async_request(self._request(body))
@@ -103,12 +109,21 @@ class ModelSummarizer:
         answer.check()
         yield answer.usage
 
+    def instructions(self, passage: Passage) -> str:
+        """Return what the prompt for a passage says beside its material."""
+        return said_by_itself(passage.style, self._settings.prompts)
+
+    def material(self, passage: Passage) -> tuple[str, str]:
+        """Return the reasoning in the prompt for a passage."""
+        return passage.before, shorten(passage.text, self._settings.max_input_chars)
+
     def _prompt(self, passage: Passage) -> Prompt:
         return build_prompt(
             passage,
             marker=self._marker(),
             prompts=self._settings.prompts,
             max_input_chars=self._settings.max_input_chars,
+            max_tokens=self._settings.max_tokens,
         )
 
     def _request(self, body: Json) -> httpx.Request:

@@ -1,0 +1,350 @@
+"""Check what a model writes as a summary, while it writes it.
+
+A model that is small, or that thinks, does what nobody asked for: it says one sentence thirty
+times, repeats its instructions, answers the user, thinks aloud, or copies the reasoning. What is
+wrong with a sentence is found before it is shown, so a text is shown a sentence at a time, and
+nothing is taken back. What can be set right is; the rest ends the part with a code of its own.
+
+A text that begins with its title, as it is asked to, is shown as it comes. Any other is held until
+its end: its title has to be made of it, and a closing tag may yet show that it was thinking.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from typing import Literal
+
+from abridge.core.language import detect_language, is_another_language
+from abridge.core.plan import Passage
+from abridge.core.segmenter import WIDE_CHARS, WIDE_LETTERS, text_size
+from abridge.core.styles import STYLES, TITLE
+from abridge.errors import SummarizerError
+from abridge.stages.hidden_thinking import ThinkingFilter, visible_text
+from abridge.summarizers.cleaning import Cleaner
+
+Code = Literal["loop", "language", "not_a_summary", "echo"]
+
+FAILURES: dict[Code, str] = {
+    "loop": "The summarizer said the same again and again.",
+    "language": "The summarizer wrote in another language than it was asked for.",
+    "not_a_summary": "The summarizer wrote something else than a summary.",
+    "echo": "The summarizer repeated the reasoning.",
+}
+"""The codes of what a model may do wrong, and what a client is told of it."""
+
+TOLERANCE = 1.3
+"""How much larger than its style allows a part may be."""
+
+MAX_SENTENCE_CHARS = 1000
+"""Characters without an end after which a text is taken for a sentence."""
+
+TITLE_SENTENCES = 2
+"""The sentences of which a title is made, if no more have come."""
+
+MAX_TITLE_WORDS = 10
+
+LOOP_PERIOD = 48
+"""The most words, or characters of scripts without blanks, that a loop repeats."""
+
+MIN_LOOP = 8
+"""The least words that repeat those before them in a loop, however few they are."""
+
+MAX_TIMES = 2
+"""How often a sentence may be written; it is shown once."""
+
+MIN_KEY = 8
+"""The least letters of a sentence that is not to be written again."""
+
+MAX_ECHO = 0.4
+"""The share of a text's sequences that may stand in another text."""
+
+MIN_SEQUENCES = 4
+"""The least sequences of which that is said: what shorter sentences have in common is chance."""
+
+HELD_CHARS = 32_000
+"""Characters that are held at most until it is clear that they are no thinking."""
+
+_WORD = re.compile(rf"[{WIDE_LETTERS}]|[^\W\d_{WIDE_LETTERS}]{{1,40}}+(?=[\W\d_{WIDE_LETTERS}])")
+
+_SENTENCE = re.compile(
+    r".+?(?:(?<!\b[a-zA-Z])[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？]+[”’」』）]*|(?<=\S)\n\s*\n)",
+    re.DOTALL,
+)
+
+_WIDE_END = re.compile(rf"[{WIDE_CHARS}]\Z")
+
+_BLANKS = re.compile(r"\s+")
+
+_SEQUENCE_WORD = re.compile(rf"[{WIDE_LETTERS}]|[^\W_{WIDE_LETTERS}]+")
+
+_ANSWERS = re.compile(
+    r"(?:I['’]m|I am)\s+(?:really\s+|so\s+|very\s+)?sorry\b|I apologi[sz]e\b|As an AI\b"
+    r"|I (?:can(?:no|['’])t|am unable to) (?:help|assist|provide|fulfil|summari[sz]e)"
+    r"|(?:Please|Could you(?: please)?|Can you(?: please)?) (?:provide|share|paste|give me)\b"
+    r"|(?:The user|You) (?:wants?|asks?|asked|(?:is|are) asking) (?:me )?(?:to|for) (?:sum|a summ)"
+    r"|(?:Okay|OK|Alright|Hmm),? (?:so )?(?:let me|let['’]s|I need to|the user)\b"
+    r"|(?:Hello|Hi|Dear) (?:there|[A-Z]\w*)[,!]"
+    r"|Es tut mir leid\b|Bitte (?:gib|geben Sie) mir\b|Je suis désolé|Lo siento\b"
+    r"|(?:很)?抱歉，|对不起，|申し訳(?:ありません|ございません)|죄송(?:합니다|하지만)",
+    re.IGNORECASE,
+)
+"""Beginnings of a text that refuses, asks, greets or thinks of how to sum up."""
+
+_OFFERS = re.compile(
+    r"(?:Please )?(?:let me know|feel free)\b|(?:I )?hope (?:this|that) helps\b"
+    r"|(?:Would|Do) you (?:like|want) (?:me )?to\b|(?:Is|Was) there anything else\b"
+    r"|(?:Here is|Here['’]s|This is|Below is) (?:a|the|my)\b[^.]{0,40}\bsummary\b"
+    r"|(?:Note|Word count):|Ich hoffe, das hilft\b|N['’]hésitez pas\b"
+    r"|希望(?:这|對|对)|如果你需要",
+    re.IGNORECASE,
+)
+"""Sentences to the user, which are left out."""
+
+_BAD_TITLE = re.compile(
+    r"(?:title|summary|reasoning|answer|conclusion|step \d+|bold title)\b\W*\Z"
+    r"|(?:if|because|since|although|so|but|and|or|therefore|however|that|this|it|there|i|we|you"
+    r"|the (?:answer|user))\b"
+    r"|.*(?:\b(?:is|are|was|were|the|an?|of|to|for|with|that|which|and|or|by|as|in|on|at|from)"
+    r"|[,;:，、：])\W*\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Labels, beginnings of sentences and halves of them."""
+
+
+class Loops:
+    """Finds words that go on repeating themselves. Each word is compared with those before it."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self._latest: deque[str] = deque(maxlen=LOOP_PERIOD)
+        self._runs = [0] * LOOP_PERIOD
+
+    def found_in(self, text: str) -> bool:
+        """Take the next piece of the text; return whether it runs in a loop by then."""
+        self._rest += text
+        end = 0
+        for word in _WORD.finditer(self._rest):
+            end = word.end()
+            if self._repeats(word[0].casefold()):
+                return True
+        self._rest = self._rest[end:][-MAX_SENTENCE_CHARS:]
+        return False
+
+    def _repeats(self, word: str) -> bool:
+        for distance, earlier in enumerate(self._latest):
+            self._runs[distance] = self._runs[distance] + 1 if earlier == word else 0
+        self._latest.appendleft(word)
+        return any(run >= max(MIN_LOOP, 2 * (at + 1)) for at, run in enumerate(self._runs) if run)
+
+
+class Echo:
+    """What a text may not repeat: its sequences of five words, or of six characters in scripts
+    that write no blanks."""
+
+    def __init__(self, text: str) -> None:
+        self._known = frozenset(_sequences(text))
+        self._pending = ""  # sentences too short to be judged
+
+    def is_in(self, sentence: str) -> bool:
+        """Return whether a sentence, with the short ones just before it, repeats the text."""
+        text = f"{self._pending} {sentence}"
+        sequences = list(_sequences(text))
+        if len(sequences) < MIN_SEQUENCES:
+            self._pending = text
+            return False
+        self._pending = ""
+        return sum(map(self._known.__contains__, sequences)) > MAX_ECHO * len(sequences)
+
+
+def _sequences(text: str) -> Iterator[str]:
+    words = _SEQUENCE_WORD.findall(text.casefold())
+    wide = sum(_WIDE_END.match(word) is not None for word in words)
+    size = 6 if 2 * wide > len(words) else 5
+    return (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
+
+
+class OwnThinking:
+    """Cuts the thinking out of what a model wrote."""
+
+    def __init__(self) -> None:
+        self._filter = ThinkingFilter(may_begin_inside=True, limit=HELD_CHARS)
+        self._beginning: str | None = ""
+
+    def feed(self, text: str, *, last: bool) -> str:
+        pieces = []
+        if self._beginning is not None:
+            self._beginning = (self._beginning + text).lstrip()
+            if self._beginning.startswith("**"):
+                pieces += self._filter.note_reasoning()
+            if len(self._beginning) > 1:
+                self._beginning = None
+        pieces += self._filter.feed(text)
+        if last:
+            pieces += self._filter.end()
+        return visible_text(pieces)
+
+
+class Checks:
+    """Checks one part, and brings it into the form of its style.
+
+    `instructions` are those of the prompt, `hidden` is the reasoning that must not be repeated.
+    Once `is_over`, no more needs to be written: the part is as long as it may be, or has failed.
+    """
+
+    def __init__(self, passage: Passage, *, instructions: str = "", hidden: str = "") -> None:
+        self._passage = passage
+        self._style = STYLES[passage.style]
+        self._language = passage.language or detect_language(passage.text)
+        self._loops = Loops()
+        self._thinking = OwnThinking()
+        self._cleaner = Cleaner(passage.style)
+        self._instructions = Echo(instructions)
+        self._hidden = Echo(hidden)
+        self._text = ""  # clean, and not yet read
+        self._title: str | None = None if self._style.titled else ""
+        self._rejected_title = ""
+        self._waiting: list[str] = []  # sentences that are shown once there is a title
+        self._gap = "\n\n" if self._style.titled else ""  # before the next sentence
+        self._said = ""  # the sentences that are shown
+        self._times: dict[str, int] = {}
+        self._room = TOLERANCE * self._style.size
+        self.failure: SummarizerError | None = None
+        self.is_over = False
+
+    def feed(self, text: str, *, last: bool = False) -> str:
+        """Return what of the part may be shown by now; `failure` says if that is all."""
+        if self.is_over:
+            return ""
+        loops = self._loops.found_in(text)
+        ends = last or loops
+        self._text += self._cleaner.feed(self._thinking.feed(text, last=ends), last=ends)
+        shown = "".join(self._read(last=last, ends=ends))
+        if loops:
+            self._fail("loop")
+        elif last and not self._said and self._times:
+            self._fail("not_a_summary")
+        self.is_over = self.is_over or last
+        return shown
+
+    def _read(self, *, last: bool, ends: bool) -> Iterator[str]:
+        """Read what came; the words after the last sentence only at the end of the whole text."""
+        if self._title is None and not self._times:
+            yield self._read_title(ends=ends)
+        for sentence in self._sentences(last=last):
+            if self.is_over:
+                return
+            if self._title and not self._times and not sentence.startswith("\n"):
+                self._gap = " "  # what is bold begins a sentence
+            if self._passes(sentence):
+                yield from self._show(sentence)
+        if (ends or self.is_over) and self._title is None:
+            yield from self._make_title()
+
+    def _read_title(self, *, ends: bool) -> str:
+        """Return the title that the model wrote, if there is one and it is good. A bold word that
+        begins a sentence is none."""
+        found = TITLE.match(self._text)
+        if found is None:
+            return ""
+        rest = self._text[found.end() :]
+        if self._is_good_title(found[1]):
+            self._title, self._text = found[1], rest
+            return found[0]
+        if rest or ends:
+            self._rejected_title = found[1]
+            self._text = rest if not rest or rest.startswith("\n") else f"{found[1]}{rest}"
+        return ""
+
+    def _is_good_title(self, title: str) -> bool:
+        wide = _WIDE_END.search(title) is not None
+        return not (
+            _BAD_TITLE.match(title)
+            or len(title.split()) > MAX_TITLE_WORDS
+            or (len(title.split()) < 2 and not wide)
+            or f"**{title}**" in self._style.example
+        )
+
+    def _sentences(self, *, last: bool) -> Iterator[str]:
+        """Take whole sentences off the text."""
+        while (found := _SENTENCE.match(self._text)) or len(self._text) > MAX_SENTENCE_CHARS:
+            end = found.end() if found else MAX_SENTENCE_CHARS
+            sentence, self._text = self._text[:end], self._text[end:]
+            yield sentence
+        if last:
+            sentence, self._text = self._text, ""
+            yield sentence
+
+    def _passes(self, sentence: str) -> bool:
+        """Return whether a sentence may be shown; fail where the whole part may not."""
+        key = "".join(filter(str.isalnum, sentence.casefold()))
+        if not key:
+            return False
+        times = self._times[key] = self._times.get(key, 0) + (len(key) >= MIN_KEY)
+        words = _BLANKS.sub(" ", sentence).strip()
+        if times > 1 or _OFFERS.match(words) or self._instructions.is_in(words):
+            if times > MAX_TIMES:
+                self._fail("loop")
+            return False
+        code = self._fault_of(words, is_first=len(self._times) == 1)
+        if code is not None:
+            self._fail(code)
+        return code is None
+
+    def _fault_of(self, sentence: str, *, is_first: bool) -> Code | None:
+        if is_first and _ANSWERS.match(sentence):
+            return "not_a_summary"
+        written = detect_language(" ".join([self._said, *self._waiting, sentence]))
+        if written and self._language and is_another_language(written, self._language):
+            return "language"
+        return "echo" if self._hidden.is_in(sentence) else None
+
+    def _show(self, sentence: str) -> Iterator[str]:
+        """Show a sentence as far as there is room, once the part has its title."""
+        size = text_size(sentence)
+        if size > self._room:
+            self.is_over = True
+            if self._said or self._waiting:
+                return
+            sentence = _shorten(sentence, self._room)
+        self._room -= size
+        self._waiting.append(sentence)
+        if self._title is None and len(self._waiting) >= TITLE_SENTENCES:
+            yield from self._make_title()
+        elif self._title is not None:
+            yield from self._release()
+
+    def _release(self) -> Iterator[str]:
+        for sentence in self._waiting:
+            words = _BLANKS.sub(" ", sentence.replace("```", "")).strip()
+            yield f"{self._gap}{words}"
+            self._said += f"{words} "
+            self._gap = "" if _WIDE_END.search(words) else " "
+        self._waiting.clear()
+
+    def _make_title(self) -> Iterator[str]:
+        """Make a title of what is shown below it, and show both."""
+        from abridge.summarizers.extractive.titles.make import (  # noqa: PLC0415 -- many patterns
+            make_title,
+        )
+
+        if self._style.title_only and self._rejected_title:
+            self._waiting = [self._rejected_title]
+        if not self._waiting:
+            return
+        self._title = make_title(self._waiting, [], self._passage.titles)
+        yield f"**{self._title}**"
+        if not self._style.title_only:
+            yield from self._release()
+
+    def _fail(self, code: Code) -> None:
+        self.failure = self.failure or SummarizerError(code, FAILURES[code])
+        self.is_over = True
+
+
+def _shorten(sentence: str, size: float) -> str:
+    """Return the words of a sentence that fit."""
+    end = next(end for end in range(len(sentence), -1, -1) if text_size(sentence[:end]) < size)
+    words = sentence[:end].rpartition(" ")[0] or sentence[:end]
+    return f"{words}…"

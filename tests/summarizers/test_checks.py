@@ -1,0 +1,231 @@
+"""A model that misbehaves: what is set right, what fails, and what is shown before that."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abridge.config.tables import PromptSettings
+from abridge.core.plan import Passage
+from abridge.core.segmenter import text_size
+from abridge.core.styles import STYLES, SummaryStyle
+from abridge.summarizers.checks import TOLERANCE, Checks
+from abridge.summarizers.model.prompts import said_by_itself
+
+REASONING = (
+    "The user wants to know whether the bridge holds the new truck. The limit is twelve tons, and "
+    "the truck weighs nine tons when it is empty. I think the load adds another four tons, so that "
+    "it would be too heavy by one ton. Perhaps half of the load goes on a second trip instead."
+)
+
+TITLE = "**Weighing the truck**"
+
+BODY = "I add the load to the weight of the truck. It is one ton too heavy. I plan two trips."
+
+
+def checks(style: SummaryStyle = "auto", *, hidden: str = "", **more: Any) -> Checks:
+    instructions = said_by_itself(style, PromptSettings())
+    passage = Passage(more.pop("reasoning", REASONING), style, **more)
+    return Checks(passage, instructions=instructions, hidden=hidden)
+
+
+def written(text: str, style: SummaryStyle = "auto", size: int = 7, **more: Any) -> tuple[str, str]:
+    """Return what is shown of a text that comes in pieces, and the code of its failure."""
+    made, shown = checks(style, **more), ""
+    for start in range(0, len(text), size):
+        shown += made.feed(text[start : start + size])
+        if made.is_over:
+            break
+    shown += made.feed("", last=True)
+    return shown, made.failure.code if made.failure else ""
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"{TITLE}\n\n{BODY}", f"{TITLE}\n\n{BODY}"),
+        (
+            f"{TITLE}\n\nI add the load.\n\nIt is too heavy.\nI plan two trips.",
+            f"{TITLE}\n\nI add the load. It is too heavy. I plan two trips.",
+        ),
+        ("**考虑卡车**\n\n我把货物加上。\n\n太重了。", "**考虑卡车**\n\n我把货物加上。太重了。"),
+        (f"```markdown\n{TITLE}\n\n{BODY}\n```", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\n{BODY}\n[d4baeb end]", f"{TITLE}\n\n{BODY}"),
+        (f"[d4baeb reasoning]\n{TITLE}\n\n{BODY} [d4baeb]", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\n{BODY}<|im_end|>", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\n{BODY} Let me know if you need more.", f"{TITLE}\n\n{BODY}"),
+        (
+            f"{TITLE}\n\nKeep doubts as doubts; leave out what you take back. {BODY}",
+            f"{TITLE}\n\n{BODY}",
+        ),
+        (f"{TITLE}\n\n{BODY} It is one ton too heavy.", f"{TITLE}\n\n{BODY}"),
+    ],
+)
+def test_what_can_be_set_right_is(text: str, shown: str, size: int) -> None:
+    language = None if text.isascii() else "zh"
+    assert written(text, size=size, language=language) == (shown, "")
+
+
+@pytest.mark.parametrize("size", [1, 5, 10_000])
+@pytest.mark.parametrize(
+    "thinking",
+    [
+        "[THINK]The user wants a summary.[/THINK]",
+        "<think>\n**Planning the summary**\n\nFirst of all.</think>\n",
+        "They ask me to write it. So I begin with a title.</think>",
+        "analysisWe need to write a title and a few sentences.assistantfinal",
+        "<|channel|>analysis<|message|>One.<|end|><|start|>assistant<|channel|>final<|message|>",
+    ],
+)
+def test_its_own_thinking_is_cut(thinking: str, size: int) -> None:
+    assert written(f"{thinking}{TITLE}\n\n{BODY}", size=size) == (f"{TITLE}\n\n{BODY}", "")
+
+
+def test_a_sentence_is_shown_once_the_next_begins_and_the_title_at_once() -> None:
+    made = checks()
+    assert made.feed("**Weighing the truck**") == TITLE
+    assert made.feed("\n\nI add the load") == ""
+    assert made.feed(". It") == "\n\nI add the load."
+    assert made.feed(" is too heavy", last=True) == " It is too heavy"
+
+
+@pytest.mark.parametrize("style", ["auto", "concise", "detailed"])
+@pytest.mark.parametrize("title", [TITLE, ""])
+def test_a_part_is_as_large_as_its_style_allows(style: SummaryStyle, title: str) -> None:
+    sentences = [f"I weigh the truck of {chr(65 + at % 26)}{at} and its load." for at in range(99)]
+    shown, code = written(f"{title}\n\n{' '.join(sentences)}", style)
+    body = shown.rpartition("\n\n")[2]
+    limit = TOLERANCE * STYLES[style].size
+    assert limit - 60 < text_size(body) <= limit
+    assert body.endswith("load.")
+    assert not code
+
+
+def test_a_sentence_without_an_end_is_cut_at_a_word() -> None:
+    words = " and ".join(f"{chr(97 + at % 26)}{chr(97 + at % 7)}" for at in range(400))
+    shown, code = written(f"{TITLE}\n\nI weigh {words}")
+    assert text_size(shown) < TOLERANCE * STYLES["auto"].size + 40
+    assert shown.endswith("…")
+    assert not code
+
+
+@pytest.mark.parametrize("title", [TITLE, ""])
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "The answer is one because it is the only outcome. ",
+        "the truck ",
+        "very ",
+        "First it is too heavy for us. Then it is light enough again. ",
+        "Step 3: I look at the truck once more. ",
+    ],
+)
+def test_a_loop_stops_at_once_and_what_was_said_before_stays(loop: str, title: str) -> None:
+    made = checks()
+    told = made.feed(f"{title}\n\nI add the load to the truck. ")
+    told += "".join(made.feed(loop) for _ in range(10))
+    assert made.failure is not None
+    assert made.failure.code == "loop"
+    assert "I add the load to the truck." in told
+    assert told.startswith("**")
+    assert told.count(loop) <= 1
+    assert f"{loop}{loop}" not in told
+
+
+def test_a_loop_of_characters() -> None:
+    shown, code = written("**考虑卡车**\n\n我把货物加上。" + "然后再看一次" * 20, language="zh")
+    assert shown == "**考虑卡车**\n\n我把货物加上。"
+    assert code == "loop"
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "",
+        "**Summary**",
+        "**The answer is**",
+        "**Comparing the two routes**",
+        "**Weighing the truck and its load and whatever else there is upon it**",
+    ],
+)
+def test_a_missing_or_bad_title_is_made_of_the_text(title: str) -> None:
+    shown, code = written(f"{title}\n\n{BODY}")
+    made, _, body = shown.partition("\n\n")
+    assert body == BODY
+    assert made != title
+    assert re.fullmatch(r"\*\*[A-Z][a-z ]+\*\*", made)
+    assert not code
+
+
+def test_a_bold_word_is_no_title() -> None:
+    assert written("**Twelve** tons is the limit.")[0].endswith("**\n\nTwelve tons is the limit.")
+    assert written("**Twelve tons** is it.") == ("**Twelve tons** is it.", "")
+
+
+@pytest.mark.parametrize("text", ["The answer is 1", "**The answer is**", "**Weighing the truck**"])
+def test_a_title_alone_may_be_bad_too(text: str) -> None:
+    shown, code = written(text, "title")
+    assert re.fullmatch(r"\*\*[A-Z]\w+ [\w ]+\*\*", shown)
+    assert (shown == text) is (text == TITLE)
+    assert not code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("I'm sorry, but I can't help with that.", "not_a_summary"),
+        ("Please provide the reasoning that I should sum up.", "not_a_summary"),
+        (f"Okay, let me sum this up. {BODY}", "not_a_summary"),
+        ("Sum up your thoughts in `reasoning` for the user, in first person.", "not_a_summary"),
+        ("Ich wiege den Lastwagen und die Ladung. Sie sind zu schwer für die Brücke.", "language"),
+    ],
+)
+@pytest.mark.parametrize("title", [TITLE, ""])
+def test_what_is_no_summary_in_the_language_fails_before_it_is_shown(
+    text: str, code: str, title: str
+) -> None:
+    assert written(f"{title}\n\n{text}", language="en") == (title, code)
+
+
+def test_the_reasonings_own_language_counts_where_none_is_asked_for() -> None:
+    german = "Ich wiege den Lastwagen und die Ladung. Sie sind zu schwer für die Brücke."
+    assert written(german)[1] == "language"
+    assert written(german, reasoning="Ich muss prüfen, ob die Brücke das aushält.")[1] == ""
+    assert written(german, reasoning="x = 1")[1] == ""
+
+
+@pytest.mark.parametrize("language", ["sw-KE", "xx", "de-AT", "de"])
+def test_a_language_that_cannot_be_told_is_not_missed(language: str) -> None:
+    german = "Ich wiege den Lastwagen und die Ladung. Sie sind zu schwer für die Brücke."
+    assert written(german, language=language)[1] == ("language" if language == "sw-KE" else "")
+
+
+def test_an_echo_fails_where_the_reasoning_is_hidden() -> None:
+    echo = "I see that the truck weighs nine tons when it is empty. I add four."
+    text = f"{TITLE}\n\nI add the load to the weight of it. {echo}"
+    assert written(text)[1] == ""
+    told = f"{TITLE}\n\nI add the load to the weight of it."
+    assert written(text, hidden=REASONING) == (told, "echo")
+
+
+def test_an_echo_in_short_sentences_is_one_too() -> None:
+    text = f"{TITLE}\n\nThe limit is twelve tons. And the truck weighs nine tons. It is empty."
+    assert written(text, hidden=REASONING)[1] == "echo"
+
+
+def test_an_echo_in_a_script_without_blanks() -> None:
+    reasoning = "用户想知道这座桥能不能承受新的卡车，限重是十二吨，而卡车空载时重九吨。"
+    echo = "**考虑卡车**\n\n我在看限重是十二吨，而卡车空载时重九吨。"
+    own = "**考虑卡车**\n\n我把货物的重量加到车上，结果超过桥的上限。"
+    assert written(echo, reasoning=reasoning, hidden=reasoning)[1] == "echo"
+    assert written(own, reasoning=reasoning, hidden=reasoning) == (own, "")
+
+
+@given(st.text(alphabet="ab .*\n。[]<`I", max_size=300), st.integers(1, 40))
+def test_no_way_to_split_a_text_changes_it(text: str, size: int) -> None:
+    assert written(text, size=size) == written(text, size=10_000)
