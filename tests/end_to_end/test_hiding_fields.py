@@ -7,8 +7,10 @@ canary in any place of it, or beside what it holds, must not.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
+from zlib import compress
 
 import pytest
 
@@ -445,3 +447,35 @@ def test_a_call_of_any_name_and_a_model_of_several_words_stay_of_gemini(client: 
     )
     assert "查询天气" in out
     assert "Gemini 3 Pro" in out
+
+
+# Opaque state
+
+STATE = "gAAAAABoB2x3" + "kX9qVQ2_pL7w" * 9
+ENCODED = b64encode(compress(f"First I look at it. {SENTENCE}, and then I add.".encode())).decode()
+NOT_VOUCHED = [name for name, one in PROFILES.items() if not one.encrypts_state]
+
+
+def with_state(api: Api, state: str) -> Json:
+    if api is CHAT:
+        details = [{"type": "reasoning.encrypted", "data": state}]
+        return completion({"content": ANSWER, "reasoning_details": details})
+    if api is MESSAGES:
+        return scripts.message([scripts.redacted(state), scripts.text(ANSWER)])
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": state}
+    return response([item, message_item(1, ANSWER)])
+
+
+def states_shown(api: Api, state: str, profile: str) -> bool:
+    display = {"expose": "none", "profile": PROFILES[profile]}
+    pipeline = Pipeline(api, trusts_state=PROFILES[profile].encrypts_state, **display)
+    return state in pipeline.whole(json.dumps(with_state(api, state)).encode()).decode()
+
+
+@pytest.mark.parametrize("api", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.name)
+def test_state_passes_where_a_vendor_vouches_for_its_encryption(api: Api) -> None:
+    for profile in ("openai", "anthropic", "auto"):
+        assert states_shown(api, STATE, profile)
+        assert not states_shown(api, ENCODED, profile)
+    for profile in NOT_VOUCHED:
+        assert not states_shown(api, STATE, profile)

@@ -99,6 +99,7 @@ class Pipeline:
     envelope: ListField = "reasoning_details"
     hides_usage: bool = False
     echoed: dict[str, Any] = field(default_factory=dict)
+    trusts_state: bool = True
     spent: Tokens = SPENT
 
     def __post_init__(self) -> None:
@@ -108,6 +109,7 @@ class Pipeline:
             show_raw=raw,
             hides_raw=self.expose in ("summary", "none"),
             echoed=self.echoed,
+            trusts_state=self.trusts_state,
             show_summary=summary,
             style=style,
             merge_usage=self.merge_usage,

@@ -32,6 +32,9 @@ class Display:
     reasoning that is not shown is replaced, and everything beside it passes."""
     echoed: Json = field(default_factory=dict)
     """The body sent upstream, as far as an answer repeats it where raw reasoning is hidden."""
+    trusts_state: bool = True
+    """Upstream vouches that nobody can read its opaque state. Else that stays here, or is sealed,
+    where raw reasoning is hidden."""
     native: bool = False  # what upstream calls reasoning is a summary already
     restores: bool = False
     """What a client drops of the reasoning is restored, although it was shown all of it: as where a

@@ -11,12 +11,13 @@ its reason.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from abridge.apis.decoding import is_readable
+from abridge.apis.display import Display
 from abridge.apis.json import as_object, dumps, loads_exact, objects, string
 from abridge.core.conversation import Json
 from abridge.stages.hidden_thinking import (
@@ -38,7 +39,8 @@ PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
         "names and ids": "identifiers without white space or tags, names of several words in "
         "capitals, and what the client itself named so: a sentence is none",
         "numbers of usage": "figures under names that are identifiers; only servers count",
-        "opaque state": "ciphertext and signatures, in base64 that is not of words",
+        "opaque state": "ciphertext and signatures, in base64 that no words can be read in, of "
+        "providers that vouch for their encryption",
         "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
         "file attributes": "what the client itself noted of its files, with keys of its own",
         "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
@@ -59,15 +61,23 @@ NAMED_BY_CLIENTS: Final = (
 
 class DropCount:
     """Counts the values that were dropped from one response to a request that `said` this: a name
-    that the client gave itself passes, whatever it is."""
+    that the client gave itself passes, whatever it is. Opaque state does only with `trusts_state`.
+    """
 
-    def __init__(self, said: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(
+        self, said: Mapping[str, Any] = MappingProxyType({}), *, trusts_state: bool = True
+    ) -> None:
         self.count = 0
+        self.trusts_state = trusts_state
         given = (said.get(key) for key in NAMED_BY_CLIENTS)
         names = (
             name for value in given for name in (value if isinstance(value, list) else [value])
         )
         self.own_names = frozenset(name for name in names if isinstance(name, str))
+
+    @classmethod
+    def of(cls, display: Display) -> DropCount:
+        return cls(display.echoed, trusts_state=display.trusts_state)
 
     def drop(self, value: Any) -> Any:
         self.count += value not in (None, "", [], {})
@@ -147,16 +157,7 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _OPAQUE = re.compile(r"[A-Za-z0-9+/=_.:-]*")
 
 MAX_BEGINNING = 64
-"""Characters of base64 that are looked at."""
-
-_URL_SAFE = str.maketrans("-_", "+/")
-
-_WORDS = re.compile(r"[^\W\d_]\s+[^\W\d_]|[^\x00-\x7f]{4}")
-
-_REPLACED = "\ufffd"
-
-_UNREADABLE = re.compile(rf"[\x00-\x08\x0e-\x1f\x7f{_REPLACED}]")
-"""Characters that no text has, and those that stand for bytes that are none."""
+"""Characters of media that are looked at."""
 
 _ADDRESS = re.compile(r"[!-~]*|[A-Za-z][A-Za-z0-9+.-]*:\S*")
 
@@ -200,20 +201,15 @@ _base64 = _matching(_OPAQUE)
 
 
 def opaque(value: Any, drops: DropCount) -> Any:
-    """Ciphertext, a signature, or media as base64; but no words in base64."""
-    is_readable = isinstance(value, str) and _begins_with_words(value)
-    return drops.drop(value) if is_readable else _base64(value, drops)
+    """Ciphertext, or media as base64; but no words in base64. Media may hold some further on."""
+    is_words = isinstance(value, str) and is_readable(value, MAX_BEGINNING)
+    return drops.drop(value) if is_words else _base64(value, drops)
 
 
-def _begins_with_words(data: str) -> bool:
-    """Return whether base64 is of text that can be read."""
-    beginning = data[: min(MAX_BEGINNING, len(data) // 4 * 4)].translate(_URL_SAFE)
-    try:
-        said = b64decode(beginning, validate=True).decode(errors="replace")
-    except ValueError:
-        return False
-    said = said.rstrip(_REPLACED)  # a character that is cut
-    return _WORDS.search(said) is not None and _UNREADABLE.search(said) is None
+def opaque_state(value: Any, drops: DropCount) -> Any:
+    """Opaque state, of a provider that vouches for its encryption, in which nothing can be read."""
+    is_words = isinstance(value, str) and is_readable(value)
+    return drops.drop(value) if is_words or not drops.trusts_state else _base64(value, drops)
 
 
 address = _matching(_ADDRESS)

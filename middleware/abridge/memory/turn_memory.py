@@ -11,6 +11,7 @@ from starlette.types import Scope
 
 from abridge.apis.display import Display, Envelope, damaged_error
 from abridge.apis.history import History
+from abridge.apis.opaque_state import find_states
 from abridge.config.exposure import reasons_in_summaries
 from abridge.config.settings import Route
 from abridge.core.conversation import Json, PrefixDigest, RecordedTurn
@@ -162,7 +163,7 @@ class TurnMemory:
                     remembering.append(
                         self.route_memory.leave_trace(self.owner, recorded.turn, prefix)
                     )
-                elif self._has_to_remember(recorded, ended, altered=copied):
+                elif self._has_to_remember(recorded, ended, display, altered=copied):
                     original = Original.from_reasoning(
                         recorded.original, recorded.raw, altered=altered
                     )
@@ -172,14 +173,16 @@ class TurnMemory:
             await asyncio.gather(*remembering)
 
     def _has_to_remember(
-        self, recorded: RecordedTurn, ended: ResponseEnded, *, altered: bool
+        self, recorded: RecordedTurn, ended: ResponseEnded, display: Display, *, altered: bool
     ) -> bool:
         """Return whether a turn's reasoning has to be remembered."""
         parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in recorded.item_keys)
         is_replaced = (parts or altered) and (self.translated or bool(recorded.raw.strip()))
         is_required = self.requires_reasoning and bool(recorded.turn.calls)
+        withholds_state = display.hides_raw and not display.trusts_state
         return (
             is_replaced
+            or (withholds_state and any(find_states(recorded.original)))
             or (is_required and self.route_memory.restores)
             or self.route_memory.always_remembers(recorded.turn)
         )

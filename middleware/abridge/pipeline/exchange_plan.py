@@ -142,6 +142,7 @@ class ExchangePlanner:
             show_raw=not omits and (raw or (style is None and not hides_raw(request.route))),
             hides_raw=hides_raw(request.route),
             echoed=prepared.echoed,
+            trusts_state=prepared.profile.encrypts_state,
             show_summary=summary and not omits,
             drops_reasoning=(
                 prepared.translated

@@ -89,6 +89,7 @@ _ROWS = (
         signed_models=_CLAUDE,
         learns=True,
         telemetry_name="openai",  # their APIs, whoever serves them
+        encrypts_state=True,  # nothing is known: only what can be read is left out
         source="what can be told by looking",
     ),
     Profile(
@@ -110,6 +111,7 @@ _ROWS = (
         key_header="x-api-key",
         parses_text=True,
         makes_summaries=True,
+        encrypts_state=True,
         source="docs.anthropic.com: api/overview, api/openai-sdk",
     ),
     Profile(
@@ -125,6 +127,7 @@ _ROWS = (
         telemetry_name="azure.ai.openai",
         parses_text=True,
         makes_summaries=True,
+        encrypts_state=True,
         source="learn.microsoft.com: foundry/openai/how-to/reasoning, reference",
     ),
     Profile(
@@ -135,6 +138,7 @@ _ROWS = (
         returns=ReasoningReturn("nothing"),  # mastra issue 22159
         apis=ALL_APIS,
         telemetry_name="aws.bedrock",
+        encrypts_state=True,  # Claude's
         source="docs.aws.amazon.com: bedrock inference-chat-completions; BrowserOS issue 167",
     ),
     Profile(
@@ -176,6 +180,7 @@ _ROWS = (
         thinking_off=_EFFORT_OFF,
         telemetry_name="gcp.gemini",
         parses_text=True,
+        encrypts_state=True,
         source="ai.google.dev: gemini-api/docs/openai, docs/thought-signatures",
     ),
     Profile(
@@ -189,6 +194,7 @@ _ROWS = (
         telemetry_name="gcp.gemini",
         parses_text=True,
         makes_summaries=True,
+        encrypts_state=True,
         source="ai.google.dev: api/generate-content, gemini-api/docs/thinking",
     ),
     Profile(
@@ -216,6 +222,7 @@ _ROWS = (
         returns=ReasoningReturn("thinking_blocks"),
         cache_marks=True,  # completion/prompt_caching
         apis=ALL_APIS,
+        encrypts_state=True,  # that of the vendors behind it
         source="litellm types/utils.py, types/llms/openai.py; docs.litellm.ai: reasoning_content",
     ),
     Profile(
@@ -297,6 +304,7 @@ _ROWS = (
         token_counters=("responses",),  # api/reference: responses/input_tokens
         parses_text=True,
         makes_summaries=True,
+        encrypts_state=True,
         source="OpenAI API reference: chat/create, reasoning guide",
     ),
     Profile(
@@ -310,6 +318,7 @@ _ROWS = (
         apis=ALL_APIS,
         parses_text=True,
         makes_summaries=True,
+        encrypts_state=True,  # that of the vendors behind it
         source="openrouter.ai: guides/best-practices/reasoning-tokens",
     ),
     Profile(
@@ -401,6 +410,7 @@ _ROWS = (
         telemetry_name="x_ai",
         parses_text=True,
         makes_summaries=True,
+        encrypts_state=True,
         source="docs.x.ai: guides/reasoning",
     ),
     Profile(

@@ -183,6 +183,9 @@ class Profile:
     """Its summaries are written for readers, as its documentation says. Where reasoning is hidden,
     any other's are taken for reasoning.
     """
+    encrypts_state: bool = False
+    """Its opaque state is encrypted, as its documentation says. Where reasoning is hidden, clients
+    get no other's."""
     returns: ReasoningReturn = ReasoningReturn()  # rules for sending reasoning back
     max_tokens_field: str = "max_tokens"  # the field that limits a chat answer
     effort_field: str = "reasoning_effort"

@@ -80,6 +80,7 @@ from abridge.apis.json import (
 )
 from abridge.apis.logprobs import ShownLogprobs
 from abridge.apis.openai import error_in, mint_id
+from abridge.apis.shapes import DropCount
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -133,7 +134,7 @@ class ChatReader:
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
-        self._rebuilder = CompletionRebuilder(display.echoed) if display.hides_raw else None
+        self._rebuilder = CompletionRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
         self._last_chunk: Json = {}  # the last that had choices

@@ -73,7 +73,7 @@ _CONTENT_PARTS = shapes.each(
                     "type": shapes.name,
                     "thinking": shapes.either(shapes.streamed_text, shapes.each(_TEXT_PART)),
                     "closed": shapes.number,
-                    "signature": shapes.opaque,
+                    "signature": shapes.opaque_state,
                 }
             ),
             "reference": shapes.fields(  # docs.mistral.ai
@@ -84,7 +84,7 @@ _CONTENT_PARTS = shapes.each(
 )
 
 _STATE = shapes.fields(  # ai.google.dev: thought signatures
-    {"google": shapes.fields({"thought_signature": shapes.opaque})}
+    {"google": shapes.fields({"thought_signature": shapes.opaque_state})}
 )
 
 _FUNCTION = shapes.fields(
@@ -116,7 +116,7 @@ _AUDIO = shapes.fields(
 
 _ENTRY_HEAD = {"type": shapes.name, "index": shapes.number, "id": shapes.name}
 
-_DETAIL_HEAD = {**_ENTRY_HEAD, "format": shapes.name, "signature": shapes.opaque}
+_DETAIL_HEAD = {**_ENTRY_HEAD, "format": shapes.name, "signature": shapes.opaque_state}
 
 _TEXT_DETAIL = shapes.fields({**_DETAIL_HEAD, "text": shapes.streamed_text})
 
@@ -125,7 +125,7 @@ _REASONING_DETAIL = shapes.by_type(  # openrouter.ai: reasoning tokens
         "": _TEXT_DETAIL,
         "reasoning.text": _TEXT_DETAIL,
         "reasoning.summary": shapes.fields({**_DETAIL_HEAD, "summary": shapes.streamed_text}),
-        "reasoning.encrypted": shapes.fields({**_DETAIL_HEAD, "data": shapes.opaque}),
+        "reasoning.encrypted": shapes.fields({**_DETAIL_HEAD, "data": shapes.opaque_state}),
     }
 )
 
@@ -133,8 +133,8 @@ _THINKING_BLOCK = shapes.fields(  # LiteLLM's
     {
         **_ENTRY_HEAD,
         "thinking": shapes.streamed_text,
-        "data": shapes.opaque,
-        "signature": shapes.opaque,
+        "data": shapes.opaque_state,
+        "signature": shapes.opaque_state,
     }
 )
 
@@ -283,8 +283,8 @@ COMPLETION = shapes.fields(
 class CompletionRebuilder:
     """Rebuild one answer, streamed or whole."""
 
-    def __init__(self, echoed: Json) -> None:
-        self.drops = shapes.DropCount(echoed)
+    def __init__(self, drops: shapes.DropCount | None = None) -> None:
+        self.drops = drops or shapes.DropCount()
         self._said: set[int] = set()  # choices of which a delta has said something
 
     def rebuild_chunk(self, chunk: Json) -> Json | None:

@@ -20,7 +20,7 @@ from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque, rebuild
+from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque, opaque_state, rebuild
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -98,7 +98,7 @@ class AnswerParts:
         self._carries_images = display.carries_images
         self._has_images = False
         self._text_signature = ""  # the last of the answer's texts
-        self._drops = DropCount(display.echoed)
+        self._drops = DropCount.of(display)
         self._left_out = 0  # parts that no other API has
         self._limit = self._room_left = limit
         self._hosted_calls: list[dict[str, str]] = []
@@ -150,7 +150,7 @@ class AnswerParts:
         if is_call(part):
             return self._read_call_part(part, response_id)
         if isinstance(part.get("text"), str) and self._is_understood(part):
-            signature = self.check(signature_of(part), opaque)
+            signature = self.check(signature_of(part), opaque_state)
             self._text_signature = signature or self._text_signature
             return self._read_text("text", {}, part)
         if isinstance(part.get("inlineData"), dict):
@@ -279,7 +279,7 @@ class AnswerParts:
         given = self.check(call.get("id"), name)
         identity = given or _make_id(response_id or self._salt, part.number, call)
         self.call_ids.append(identity)
-        signature = self.check(sent.get("thoughtSignature"), opaque)
+        signature = self.check(sent.get("thoughtSignature"), opaque_state)
         signing = self._write_signature(part.number, signature)
         arguments = dumps(as_object(call.get("args"))).decode()
         delta = ToolCallDelta(

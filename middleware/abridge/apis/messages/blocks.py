@@ -16,7 +16,7 @@ from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.messages.shapes import show_reasoning
-from abridge.apis.shapes import DropCount, opaque, rebuild
+from abridge.apis.shapes import DropCount, opaque_state, rebuild
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -77,7 +77,10 @@ class MessageState:
     call_count: int = 0
     text_length: int = 0  # characters of the texts that have ended
     untranslated: int = 0  # blocks that no other API has
-    drops: DropCount = field(default_factory=DropCount)
+    drops: DropCount = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.drops = DropCount.of(self.display)
 
     @property
     def is_complete(self) -> bool:
@@ -91,7 +94,7 @@ class MessageState:
 
     def read_opaque(self, value: Any) -> str:
         """Return opaque state; "" if reasoning is hidden and it could be read."""
-        return string(rebuild(value, opaque, self.drops) if self.display.hides_raw else value)
+        return string(rebuild(value, opaque_state, self.drops) if self.display.hides_raw else value)
 
 
 class Block(Part):
@@ -192,8 +195,8 @@ class Block(Part):
         return []
 
     def _start_frame(self, frame: bytes | None) -> bytes:
-        given, hides_raw = self.content_block, self._state.display.hides_raw
-        shown = complete_call(show_reasoning(given) if hides_raw else given)
+        given, display = self.content_block, self._state.display
+        shown = complete_call(show_reasoning(given, display) if display.hides_raw else given)
         empty = {**shown, **EMPTY_CONTENT.get(self.type, {})}
         if frame is not None and empty == given:
             return frame

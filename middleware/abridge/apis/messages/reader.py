@@ -51,6 +51,7 @@ from abridge.apis.messages.history import record_joined_turn, record_turns
 from abridge.apis.messages.shapes import MessageRebuilder
 from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
+from abridge.apis.shapes import DropCount
 from abridge.core.answer import STRAY_ARGUMENTS, Part
 from abridge.core.conversation import ItemKey, Json, RecordedTurn
 from abridge.core.events import (
@@ -214,7 +215,7 @@ class MessagesReader:
         self._hides_raw = display.hides_raw
         self._state = MessageState(display, carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
-        self._rebuilder = MessageRebuilder(display.echoed) if display.hides_raw else None
+        self._rebuilder = MessageRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
         self._usage: Json = {}

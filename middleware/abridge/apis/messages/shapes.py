@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from abridge.apis import errors
+from abridge.apis.display import Display
 from abridge.apis.json import as_object, string
 from abridge.apis.shapes import (
     DropCount,
@@ -26,6 +27,7 @@ from abridge.apis.shapes import (
     name,
     number,
     opaque,
+    opaque_state,
     proper_name,
     rebuild,
     stop_sequence,
@@ -152,18 +154,18 @@ CONTENT_BLOCKS: Mapping[str, Shape] = {
 """
 
 _SHOWN = {
-    "thinking": _typed({"thinking": streamed_text, "signature": opaque}),
-    "redacted_thinking": _typed({"data": opaque}),
+    "thinking": _typed({"thinking": streamed_text, "signature": opaque_state}),
+    "redacted_thinking": _typed({"data": opaque_state}),
 }
 
 
-def show_reasoning(block: Json) -> Json:
+def show_reasoning(block: Json, display: Display) -> Json:
     """Return a block as clients are shown it: one of reasoning, which is kept whole for upstream,
     rebuilt from known keys."""
     shape = _SHOWN.get(string(block.get("type")))
     if shape is None:
         return block
-    shown: Json = rebuild(block, shape, DropCount())
+    shown: Json = rebuild(block, shape, DropCount.of(display))
     return shown
 
 
@@ -210,7 +212,7 @@ DELTAS = by_type(
     {
         "text_delta": _typed({"text": streamed_text}),
         "thinking_delta": _typed({"thinking": streamed_text, "estimated_tokens": number}),
-        "signature_delta": _typed({"signature": opaque}),
+        "signature_delta": _typed({"signature": opaque_state}),
         "input_json_delta": _typed({"partial_json": streamed_text}),
         "citations_delta": _typed({"citation": CITATION}),
     }
@@ -245,8 +247,8 @@ class MessageRebuilder:
     those of a known type.
     """
 
-    def __init__(self, echoed: Json) -> None:
-        self.drops = DropCount(echoed)
+    def __init__(self, drops: DropCount | None = None) -> None:
+        self.drops = drops or DropCount()
         self._is_known: dict[int | None, bool] = {}
         """Whether a block's type is known, by its index; of the last one by None, to which belongs
         what names no block that has begun."""

@@ -847,7 +847,7 @@ class MessagesWriter:
             yield {**shown, **marks}
 
     def _visible(self, block: Json) -> Json:
-        return show_reasoning(block) if self._display.hides_raw else block
+        return show_reasoning(block, self._display) if self._display.hides_raw else block
 
 
 def _is_changed(part: Part) -> bool:

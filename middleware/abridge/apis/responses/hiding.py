@@ -50,6 +50,7 @@ from abridge.apis.shapes import (
     name,
     number,
     opaque,
+    opaque_state,
     proper_name,
     streamed_json,
     streamed_text,
@@ -215,7 +216,7 @@ def _message(roles: str, **own: Shape) -> Shape:
 ITEMS: Mapping[str, Shape] = {
     "message": _message("assistant", content=each(by_type(OUTPUT_PARTS))),
     "reasoning": _reasoning_item,
-    "compaction": _item(encrypted_content=opaque),
+    "compaction": _item(encrypted_content=opaque_state),
     "function_call": _item(name=call_name, arguments=streamed_json),
     "function_call_output": _tool_output(text),
     "custom_tool_call": _item(name=call_name, input=streamed_text),

@@ -97,6 +97,7 @@ from abridge.apis.responses.reasoning import (
     summary_text,
     without_reasoning,
 )
+from abridge.apis.shapes import DropCount
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
@@ -155,9 +156,11 @@ class ResponsesReader:
         # What is hidden keeps its type, by which it can be given back to upstream as it was sent.
         self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
         self._display = display
-        self._rebuilder = ResponseRebuilder(display.echoed) if display.hides_raw else None
+        self._rebuilder: ResponseRebuilder | None = None
+        if display.hides_raw:
+            self._rebuilder = ResponseRebuilder(display.echoed, DropCount.of(display))
         self._output = OutputItems(limit, make_frame)
-        self._items = ItemReader(self._output, make_frame, limit, hides_raw=self._hides_raw)
+        self._items = ItemReader(self._output, make_frame, limit, display)
         self._inline: ResponsesInlineThinking | None = None
         if display.hides_raw or profile.inline_on_responses:
             self._inline = ResponsesInlineThinking(
@@ -507,11 +510,11 @@ class ItemReader:
     """
 
     def __init__(
-        self, output: OutputItems, make_frame: MakeFrame, limit: int, *, hides_raw: bool
+        self, output: OutputItems, make_frame: MakeFrame, limit: int, display: Display
     ) -> None:
         self._output = output
         self._make_frame = make_frame
-        self._hides_raw = hides_raw
+        self._display, self._hides_raw = display, display.hides_raw
         self._told = ToldAnswer(output) if make_frame is no_frame else None
         self._order = Order(limit, iter(()), alternating=self._told is not None)
 
@@ -733,7 +736,8 @@ class ItemReader:
         item.is_open = False
         events = [*item.contents.finish(done), *item.native.finish(done)]
         if self._told is not None:
-            events += _state_events(item, without_reasoning(done) if self._hides_raw else done)
+            shown = without_reasoning(done, self._display) if self._hides_raw else done
+            events += _state_events(item, shown)
         return [*events, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
     def _release_held(self, item: OutputItem) -> list[Event]:

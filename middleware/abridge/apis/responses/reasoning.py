@@ -25,7 +25,7 @@ from abridge.apis.shapes import (
     each,
     fields,
     name,
-    opaque,
+    opaque_state,
     streamed_text,
     unknown,
 )
@@ -52,7 +52,7 @@ SHOWN_ITEM = fields(
         **dict.fromkeys(("id", "type", "status"), name),
         "summary": each(by_type({"summary_text": fields({"type": name, "text": streamed_text})})),
         "content": unknown("reasoning items"),  # the raw reasoning, which is not shown
-        "encrypted_content": opaque,
+        "encrypted_content": opaque_state,
     }
 )
 """What clients are shown of an item."""
@@ -99,12 +99,12 @@ def make_reasoning(item_id: str, status: str, text: str = "") -> Json:
     return {"id": item_id, "type": "reasoning", "status": status, "summary": [], "content": content}
 
 
-def without_reasoning(item: Json) -> Json:
+def without_reasoning(item: Json, display: Display) -> Json:
     """Return the item without its raw reasoning, rebuilt from known fields.
 
     Keep opaque state, unless the reasoning can be read in it.
     """
-    rebuilt: Json = SHOWN_ITEM(item, DropCount())
+    rebuilt: Json = SHOWN_ITEM(item, DropCount.of(display))
     if "content" in rebuilt:
         rebuilt["content"] = []
     if rebuilt.get("encrypted_content") is not None and not is_opaque(item):
@@ -131,7 +131,7 @@ def as_shown(item: Json, summary: ItemSummary, display: Display, blob: str = "")
     Abridge's summary parts come before upstream's own. A blob takes the place of
     `encrypted_content`: its envelope holds the whole item, opaque state included.
     """
-    shown = dict(item) if display.show_raw else without_reasoning(item)
+    shown = dict(item) if display.show_raw else without_reasoning(item, display)
     native = objects(shown.get("summary")) if display.show_summary else []
     shown["summary"] = summary_parts(summary.parts) + native
     if summary.error is not None:

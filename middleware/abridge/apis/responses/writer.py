@@ -263,7 +263,7 @@ class ResponsesWriter(TranslatedAnswer):
         self._output.open_reasoning(self._item_ids[event.item], event.item)
         shown = item
         if not self._shows_raw:
-            shown = without_reasoning(item)
+            shown = without_reasoning(item, self._display)
             shown.pop("encrypted_content", None)
         if item.get("summary") and not self._display.show_summary:
             shown = {**shown, "summary": []}
@@ -401,16 +401,20 @@ class ResponsesWriter(TranslatedAnswer):
         """Return the blob of upstream's item with this output index, or an empty string. It is
         sealed once, at its `place` in the response, or else after the last call that was noted.
 
-        An item with only opaque state is not sealed: the client can return that as it is.
+        An item with only opaque state is not sealed where the client can return that as it is.
         """
         if self._display.seal is None or output_index < 0:
             return ""
-        if output_index not in self._blobs and self._blob_room > 0 and raw_text(item).strip():
+        if output_index not in self._blobs and self._blob_room > 0 and self._needs_seal(item):
             item_id, place = string(item.get("id")), place or self._output.place
             blob = self._display.seal(Envelope([as_sent(item)], item_id, place))
             self._blob_room -= len(blob)
             self._blobs[output_index] = blob
         return self._blobs.get(output_index, "")
+
+    def _needs_seal(self, item: Json) -> bool:
+        withholds_state = not self._display.trusts_state and bool(item.get("encrypted_content"))
+        return bool(raw_text(item).strip()) or (self._display.hides_raw and withholds_state)
 
     # A composed response
 
