@@ -64,6 +64,8 @@ def written(text: str, style: SummaryStyle = "auto", size: int = 7, **more: Any)
             f"{TITLE}\n\n{BODY}",
         ),
         (f"{TITLE}\n\n{BODY} It is one ton too heavy.", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\nThe motorway saves half an hour. {BODY}", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\n{BODY} I give an example:\n\n", f"{TITLE}\n\n{BODY}"),
     ],
 )
 def test_what_can_be_set_right_is(text: str, shown: str, size: int) -> None:
