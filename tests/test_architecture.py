@@ -65,7 +65,7 @@ MAY_ONLY_IMPORT = {
     "providers": {"caches", "core"},
     "stages": {"caches", "core", "providers"},
     "apis": {"errors", "caches", "core", "providers", "stages"},
-    "attribution": {"errors", "core", "providers", "apis"},
+    "attribution": {"core", "apis"},
     "config": {"errors", "http", "core", "providers", "apis"},
     "sidecar.page": {"http", "core", "apis", "observability", "config"},
 }
@@ -88,7 +88,7 @@ IMPURE_MODULES = frozenset(
 API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "history", "errors")
 """The modules that each API has; one that clients speak has a `writer` as well."""
 
-BUDGETS = {"abridge.": 59_350, "abridge.apis.": 22_700, "abridge.stages.": 1_320}
+BUDGETS = {"abridge.": 59_400, "abridge.apis.": 23_200, "abridge.stages.": 1_570}
 """Lines of all modules of a folder: a feature pays with lines that it makes unnecessary."""
 
 

@@ -435,3 +435,12 @@ def test_a_missing_model_is_not_sent_as_an_empty_one() -> None:
     options = UpstreamOptions(PROFILES["auto"])
     for write in (chat.write_request, responses.write_request):
         assert "model" not in write(question, options).body
+
+
+@pytest.mark.parametrize("kind", ["disabled", "between_tools"])
+def test_a_client_that_wants_no_thinking_gets_none_where_that_can_be_said(kind: str) -> None:
+    question = messages_request(thinking={"type": kind})
+    assert to_responses(question, "openai").body["reasoning"] == {"effort": "none"}
+    assert to_chat(question, "openai").body["reasoning_effort"] == "none"
+    for written in to_responses(question), to_chat(question):
+        assert unfit(written) == {"thinking": False}

@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.attribution.attributor import (
-    ENTRY_OVERHEAD,
-    RAW,
-    REDACTED,
-    SUMMARY,
-    Attribution,
-    AttributionKind,
-    AttributionPart,
-    Attributor,
-)
+from abridge.core.answer import Attribution, AttributionKind, AttributionPart
+from abridge.stages.attribution import ENTRY_OVERHEAD, RAW, REDACTED, SUMMARY, Attributor
 
 Step = tuple[Any, ...]
 HIDDEN = AttributionPart(REDACTED)
@@ -28,13 +20,13 @@ def raw(text: str) -> AttributionPart:
     return AttributionPart(RAW, text)
 
 
-def follow(*steps: Step, room: int = sys.maxsize) -> tuple[list[Attribution[int]], Attributor[int]]:
-    """Return what led to each call, calls being known by their number."""
-    turn: Attributor[int] = Attributor(room)
-    led = []
+def follow(*steps: Step, room: int = sys.maxsize) -> tuple[list[Attribution], Attributor]:
+    """Return what led to each call."""
+    turn = Attributor(room)
+    led: list[Attribution] = []
     for step, *fields in steps:
         if step == "call":
-            led.append(turn.attribute_call(len(led)))
+            led.append(turn.attribute_call())
         elif step == "redact":
             turn.add_redacted(stretch=fields[0] if fields else 0)
         else:
@@ -58,7 +50,7 @@ def test_each_call_gets_the_reasoning_since_the_previous_one_which_is_then_spent
 
 def test_calls_with_none_between_refer_to_the_latest_that_had_some() -> None:
     led, _ = follow(think("A"), CALL, CALL, CALL, think("B"), CALL, CALL)
-    assert [one.ref for one in led] == [None, 0, 0, None, 3]
+    assert [one.source for one in led] == [None, led[0], led[0], None, led[3]]
 
 
 def test_turns_are_independent() -> None:
@@ -75,7 +67,7 @@ def test_a_first_call_without_reasoning_has_neither() -> None:
 @pytest.mark.parametrize("blank", ["", " ", "\n\n", "\t\u2003"])
 def test_several_blocks_go_to_one_call_in_order_and_blank_ones_to_none(blank: str) -> None:
     led, _ = follow(think("A"), think(blank, 1), think("B", 2), CALL, think(blank, 3), CALL)
-    assert led == [Attribution((raw("A"), raw("B"))), Attribution(ref=0)]
+    assert led == [Attribution((raw("A"), raw("B"))), Attribution(source=led[0])]
 
 
 def test_deltas_join_with_nothing_between_and_parts_stay_separate() -> None:
@@ -130,11 +122,11 @@ steps = st.lists(
 @given(steps)
 def test_a_call_has_parts_or_refers_to_the_latest_before_it_that_has(sequence: list[Step]) -> None:
     led, _ = follow(*sequence)
-    latest = None
-    for number, one in enumerate(led):
-        assert not (one.parts and one.ref is not None)
-        assert one.parts or one.ref == latest
-        latest = number if one.parts else latest
+    latest: Attribution | None = None
+    for one in led:
+        assert not (one.parts and one.source is not None)
+        assert one.parts or one.source is latest
+        latest = one if one.parts else latest
 
 
 @given(steps)
@@ -162,4 +154,4 @@ def test_over_the_limit_nothing_is_attributed(sequence: list[Step], room: int) -
 def test_a_turn_of_endless_calls_ends_too() -> None:
     led, turn = follow(think("A"), *[CALL] * 10, room=8 * ENTRY_OVERHEAD)
     assert turn.is_over_limit
-    assert [bool(one.parts) or one.ref is not None for one in led] == [True] * 6 + [False] * 4
+    assert [bool(one.parts) or one.source is not None for one in led] == [True] * 6 + [False] * 4

@@ -215,9 +215,11 @@ def test_several_calls_in_one_delta_are_attributed() -> None:
 LEAK = {**call("look", ARGUMENTS), "reasoning": [{"type": "reasoning_text", "text": "secret"}]}
 
 
-@pytest.mark.parametrize("attribution_limit", [0, LIMIT])
+@pytest.mark.parametrize("attribution_limit", [None, LIMIT])
 @pytest.mark.parametrize("expose", ["summary", "none"])
-def test_attribution_by_another_abridge_is_hidden_too(expose: str, attribution_limit: int) -> None:
+def test_attribution_by_another_abridge_is_hidden_too(
+    expose: str, attribution_limit: int | None
+) -> None:
     for calls in ([LEAK], [LEAK, {**call("look", "{}", 1), "reasoning_ref": "call_0"}]):
         thought = {"reasoning": THOUGHT}
         out = pipeline(expose=expose, attribution_limit=attribution_limit).stream(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, Exposure
 from abridge.apis.registry import APIS
-from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.support.attribution import (
@@ -95,10 +94,6 @@ def led(pair: ApiPair, steps: list[Step], *, stream: bool, **how: Any) -> list[A
 def in_order(pair: ApiPair, *, stream: bool) -> bool:
     """Whether it is known what was thought before which call: a message does not say it."""
     return stream or pair[1] != "chat"
-
-
-def test_each_client_api_has_an_attributing_writer() -> None:
-    assert ATTRIBUTING_WRITERS.keys() == CLIENTS.keys()
 
 
 @BOTH

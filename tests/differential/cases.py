@@ -47,7 +47,7 @@ def all_cases(examples: int) -> Iterator[Case]:
     yield from _random_cases(examples)
     for number, speech in enumerate(_speeches(examples)):
         for api, say in UPSTREAMS.items():
-            yield Case(f"speech {number} of {api}", api, tuple(say(speech)), streamed=True)
+            yield Case(f"speech {number}", api, tuple(say(speech)), streamed=True)
 
 
 def _random_cases(examples: int) -> Iterator[Case]:
@@ -59,10 +59,10 @@ def _random_cases(examples: int) -> Iterator[Case]:
             frames = random_answers.to_frames(
                 random, random_answers.put_beside(random, payloads, number % 4)
             )
-            yield Case(f"stream {number} of {api}", api, tuple(frames), streamed=True)
+            yield Case(f"stream {number}", api, tuple(frames), streamed=True)
             body: Any = random_answers.WHOLES[api](random)
             data = json.dumps(body).encode()
-            yield Case(f"body {number} of {api}", api, (data,), streamed=False)
+            yield Case(f"body {number}", api, (data,), streamed=False)
 
 
 def _speeches(examples: int) -> list[Speech]:

@@ -49,14 +49,15 @@ async def answer(case: Case, client: str, way: str) -> str:
     return f"{reply.status}\n{normalized(reply.data)}"
 
 
-async def record(examples: int) -> None:
+async def record(examples: int, only: str) -> None:
     for case in all_cases(examples):
         for client in PATHS:
             for way in WAYS:
-                got = await answer(case, client, way)
-                print(json.dumps([f"{case.name} -> {client}, {way}", got]))
+                name = f"{case.name} of {case.api} -> {client}, {way}"
+                if re.search(only, name):
+                    print(json.dumps([name, await answer(case, client, way)]))
 
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    asyncio.run(record(int(sys.argv[1])))
+    asyncio.run(record(int(sys.argv[1]), sys.argv[2]))

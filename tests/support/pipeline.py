@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
@@ -21,7 +22,6 @@ from abridge.apis.openai import MintId
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
-from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.core.conversation import RecordedTurn
 from abridge.core.effects import CancelPart, Effect, RequestPart
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
@@ -98,6 +98,7 @@ class Pipeline:
     seal: SealEnvelope | None = None
     envelope: ListField = "reasoning_details"
     hides_usage: bool = False
+    echoed: dict[str, Any] = field(default_factory=dict)
     spent: Tokens = SPENT
 
     def __post_init__(self) -> None:
@@ -106,6 +107,7 @@ class Pipeline:
         self.display = Display(
             show_raw=raw,
             hides_raw=self.expose in ("summary", "none"),
+            echoed=self.echoed,
             show_summary=summary,
             style=style,
             merge_usage=self.merge_usage,
@@ -113,16 +115,14 @@ class Pipeline:
             seal=self.seal,
             envelope_field=self.envelope,
             hides_usage=self.hides_usage,
+            attribution_limit=self.attribution_limit,
         )
         self.passages: list[Passage] = []
         upstream = self.upstream
         reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
         self.reader = reader(self.profile, self.display, LIMIT)
         self.writer = self._writer()
-        if self.attribution_limit is not None:
-            self.writer = ATTRIBUTING_WRITERS[self.api.name](
-                self.writer, self.display, self.attribution_limit
-            )
+        self.attribution = self.api.follow_calls(self.display)
         self._streams = True
         plan = self.plan if summary else SummaryPlan(style=None)
         self.sequencer = Sequencer(plan)
@@ -188,6 +188,8 @@ class Pipeline:
     def emit(self, event: Event) -> None:
         if isinstance(event, ResponseEnded):
             self.end = event
+        if self.attribution is not None:
+            self.attribution.take([event])
         if self._streams:
             self.out += self.writer.write(event)
         elif not isinstance(event, ResponseEnded):

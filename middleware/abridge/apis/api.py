@@ -6,7 +6,7 @@ are in `apis/<name>/api.py`, and `apis/registry.py` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.model_request import ModelRequest, Tool, TranslatedRequest
 from abridge.providers.learned import Observation
 from abridge.providers.profile import ApiName, Profile
+from abridge.stages.attribution import CallAttribution
 
 
 @dataclass(slots=True, frozen=True)
@@ -113,6 +114,8 @@ class RequestEcho:
     """The tools offered, by the names that upstream uses."""
     now: Callable[[], float] = float  # returns seconds since the epoch
     stored: bool = False  # the answer can be retrieved later
+    foreign_reasoning: Sequence[str] = ()
+    """Names of the reasoning that was left out of the request (see `ModelRequest`)."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -197,6 +200,9 @@ class Api:
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
     """Makes the Writer of translated events. The number limits the characters that it keeps."""
     write_error: WriteError
+    attribution: Callable[[Display, int], CallAttribution] | None
+    """Makes the stage that attributes calls; None where the Writer does, whose finished items
+    repeat all that there is to know. The number limits the characters that it keeps."""
     echoed_fields: tuple[str, ...]  # request fields that an answer repeats
     upstream: UpstreamApi  # this API as upstreams speak it
     fallbacks: tuple[ApiName, ...]
@@ -219,6 +225,8 @@ class Api:
     ask_for_usage: Callable[[Json], bool] = lambda _: False
     """Changes a request so that its answer has usage, where that has to be asked for. Returns True
     if that changed anything."""
+    carries_images: bool = False
+    """Its answers have a form for images, so that those of other APIs reach its clients."""
     ends_with_text: bool = False
     """Clients expect nothing after the text of an answer without calls, reasoning included."""
     returns_signatures: bool = False
@@ -229,3 +237,9 @@ class Api:
     request_id_header: bytes = b""
     """The response header that names the request, as error bodies do in `request_id`; empty if the
     API has none."""
+
+    def follow_calls(self, display: Display) -> CallAttribution | None:
+        """Return the stage that attributes the calls of an answer, if one is to."""
+        if self.attribution is None or display.attribution_limit is None:
+            return None
+        return self.attribution(display, display.attribution_limit)

@@ -7,23 +7,23 @@ only: upstream does not know them and must not get them back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
 
 PARTS_FIELD, REF_FIELD = "reasoning", "reasoning_ref"
 
 
-def attribute_call(call: Json, parts: Iterable[tuple[str, str]], ref: str) -> Json:
-    """Return the call with its attribution in place of any that it has.
-
-    `parts` are the type and the text of each part of the reasoning.
-    """
+def attribute_call(call: Json, attribution: Attribution, call_id: str) -> Json:
+    """Return the call, which the client knows by this id, with its attribution in place of any that
+    it has."""
+    attribution.call_id = call_id
     call = {key: value for key, value in call.items() if not _is_attribution(key, value)}
-    if written := [_write_part(kind, text) for kind, text in parts]:
+    if written := [_write_part(part) for part in attribution.parts]:
         return {**call, PARTS_FIELD: written}
-    return {**call, REF_FIELD: ref} if ref else call
+    source = attribution.source
+    return {**call, REF_FIELD: source.call_id} if source and source.call_id else call
 
 
 def strip_attribution(call: Json) -> int:
@@ -44,5 +44,5 @@ def _is_attribution(key: str, value: Any) -> bool:
     return key == REF_FIELD or (key == PARTS_FIELD and isinstance(value, list))
 
 
-def _write_part(kind: str, text: str) -> Json:
-    return {"type": kind, "text": text} if text else {"type": kind}
+def _write_part(part: AttributionPart) -> Json:
+    return {"type": part.kind, "text": part.text} if part.text else {"type": part.kind}

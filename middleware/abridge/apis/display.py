@@ -47,6 +47,7 @@ class Display:
     add_details: bool = False  # adds `reasoning_details` on Chat Completions
     carries_text_state: bool = False
     """Opaque state that comes with a text goes to the client, in reasoning that follows it."""
+    carries_images: bool = False  # the client's API has a form for images of an answer
     seal: SealEnvelope | None = None
     """Seals what is not shown, if that is to travel with the client."""
     envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
@@ -56,6 +57,9 @@ class Display:
     """A chunk with nothing but usage is left out on Chat Completions: the client did not ask for
     one, and many take it that each has a choice."""
     obfuscate: bool = False  # fill up the streamed deltas that Abridge writes
+    attribution_limit: int | None = None
+    """The characters of reasoning that are kept to say of each call what led to it; None if that is
+    not said."""
 
     @property
     def is_plain(self) -> bool:

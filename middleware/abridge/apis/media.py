@@ -12,6 +12,10 @@ REMOTE = ("http://", "https://")
 _SCHEME, _BASE64 = "data:", ";base64"
 
 
+def write_data_url(media_type: str, data: str) -> str:
+    return f"{_SCHEME}{media_type}{_BASE64},{data}"
+
+
 def split_data_url(url: str) -> tuple[str, str]:
     """Split a data URL into media type and base64. For anything else the type is empty."""
     head, comma, data = url.partition(",")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from abridge.apis.api import ApiError
-from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.json import objects, string
 from abridge.apis.params import invalid_value_error, iter_objects, require_object
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
@@ -43,18 +43,6 @@ def failure_body(error: ErrorDetail, answer: Json) -> Json:
     body = error_body(error.message, code=error.code)
     body["error"]["response"] = answer
     return body
-
-
-def change_answer(body: bytes, change: Callable[[Json], Json]) -> bytes:
-    """Apply `change` to the answer in a body, which may be the body of one that failed."""
-    answer = parse_object(body, loads_exact)
-    if answer is None:
-        return body
-    error = answer.get("error")
-    response = error.get("response") if isinstance(error, dict) else None
-    if isinstance(error, dict) and isinstance(response, dict):
-        return dumps({**answer, "error": {**error, "response": change(response)}})
-    return dumps(change(answer))
 
 
 def read_error(body: Json) -> ApiError | None:

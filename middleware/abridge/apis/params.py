@@ -166,6 +166,9 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
 )
 
 
+CANNOT_DECLINE = "This model's API cannot be told not to think."
+
+
 def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) -> None:
     """Read the parameters that have an effect; the later of two keys of one name wins.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -34,7 +35,8 @@ MAX_NAME: Final = 1024
 
 PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
     {
-        "names and ids": "identifiers without white space or tags: a sentence is none",
+        "names and ids": "identifiers without white space or tags, names of several words in "
+        "capitals, and what the client itself named so: a sentence is none",
         "numbers of usage": "figures under names that are identifiers; only servers count",
         "opaque state": "ciphertext and signatures, in base64 that is not of words",
         "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
@@ -48,11 +50,24 @@ PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
 """What may pass without being understood, and why that reveals no reasoning."""
 
 
-class DropCount:
-    """Counts the values that were dropped from one response."""
+NAMED_BY_CLIENTS: Final = (
+    *("model", "stop", "stop_sequences"),
+    *("user", "safety_identifier", "prompt_cache_key"),
+)
+"""Fields of a request in which a client names something, and which an answer may repeat."""
 
-    def __init__(self) -> None:
+
+class DropCount:
+    """Counts the values that were dropped from one response to a request that `said` this: a name
+    that the client gave itself passes, whatever it is."""
+
+    def __init__(self, said: Mapping[str, Any] = MappingProxyType({})) -> None:
         self.count = 0
+        given = (said.get(key) for key in NAMED_BY_CLIENTS)
+        names = (
+            name for value in given for name in (value if isinstance(value, list) else [value])
+        )
+        self.own_names = frozenset(name for name in names if isinstance(name, str))
 
     def drop(self, value: Any) -> Any:
         self.count += value not in (None, "", [], {})
@@ -148,16 +163,39 @@ _ADDRESS = re.compile(r"[!-~]*|[A-Za-z][A-Za-z0-9+.-]*:\S*")
 
 def _matching(pattern: re.Pattern[str]) -> Shape:
     def match(value: Any, drops: DropCount) -> Any:
-        if value is None:
-            return None
-        matches = isinstance(value, str) and pattern.fullmatch(value)
-        return value if matches and not may_hold_thinking(value) else drops.drop(value)
+        if not isinstance(value, str):
+            return None if value is None else drops.drop(value)
+        is_name = pattern.fullmatch(value) and not may_hold_thinking(value)
+        return value if is_name or value in drops.own_names else drops.drop(value)
 
     return match
 
 
 name = _matching(_NAME)
 """An id, a kind, a model."""
+
+_proper_name = _matching(re.compile(rf"{_NAME.pattern}|[\w.:/-]{{1,32}}|[\w.:/()+ -]{{1,64}}"))
+
+
+def proper_name(value: Any, drops: DropCount) -> Any:
+    """The name of a model or of a provider, which may have several words. Each but a number begins
+    with a capital letter then: a sentence is none."""
+    words = value.split(" ") if isinstance(value, str) else []
+    is_name = len(words) < 2 or all(
+        word[:1].isascii() and word[:1] == word[:1].upper() for word in words
+    )
+    return (_proper_name if is_name else name)(value, drops)
+
+
+_stop = _matching(re.compile(rf"{_NAME.pattern}|\W{{0,16}}\w{{0,32}}\W{{0,16}}"))
+
+
+def stop_sequence(value: Any, drops: DropCount) -> Any:
+    """What ended an answer: a token's number, or a sequence that the client gave, or one of a word
+    at most."""
+    return _stop(value, drops) if isinstance(value, str) else number(value, drops)
+
+
 _base64 = _matching(_OPAQUE)
 
 
@@ -239,12 +277,17 @@ def _look_through(value: Any, drops: DropCount) -> Any:
 
 
 def figures(value: Any, drops: DropCount, names: Container[str] = ()) -> Any:
-    """An object of numbers, as usage is: under any identifier, at any depth. Under `names` it has
-    names."""
+    """An object of numbers, as usage is: under any identifier, at any depth, and in lists of such
+    objects. Under `names` it has names."""
+    inner = partial(figures, names=names)
+    if isinstance(value, list):
+        return each(inner)(
+            [one for one in value if isinstance(one, dict) or drops.drop(one)], drops
+        )
     if not isinstance(value, dict):
         return number(value, drops)
     identified = filter(_KEY.fullmatch, value)
-    return fields({key: name if key in names else figures for key in identified})(value, drops)
+    return fields({key: name if key in names else inner for key in identified})(value, drops)
 
 
 # Structures
@@ -303,9 +346,66 @@ def by_type(kinds: Mapping[str, Shape], key: str = "type") -> Shape:
     return rebuild_kind
 
 
+# What several APIs have
+
+
+def under(keys: str, shape: Shape) -> dict[str, Shape]:
+    """Return the shape for each of these keys."""
+    return dict.fromkeys(keys.split(), shape)
+
+
+_CITED = {
+    **under("type file_id container_id id", name),
+    **under("index start_index end_index", number),
+    **under("title filename content quote text", text),
+    "url": address,
+}
+
+_CITATION_KINDS = "url_citation file_citation container_file_citation file_path"
+
+ANNOTATION = by_type(
+    under(_CITATION_KINDS, fields({**_CITED, **under(_CITATION_KINDS, fields(_CITED))}))
+)
+"""A source of a text, written flat, or nested under its type."""
+
+_FILTER_RESULT = fields(
+    under("filtered detected", number)
+    | {"severity": name, "citation": fields({"URL": address, "license": proper_name})}
+)
+
+FILTER_RESULTS = fields(
+    under(
+        "hate self_harm sexual violence profanity jailbreak protected_material_text "
+        "protected_material_code indirect_attack task_adherence",
+        _FILTER_RESULT,
+    )
+)
+"""What Azure says that an answer holds (learn.microsoft.com: foundry/openai, content filtering)."""
+
+
+def under_names(shape: Shape) -> Shape:
+    """An object of values of one shape."""
+
+    def rebuild_object(value: Any, drops: DropCount) -> Any:
+        keys = value if isinstance(value, dict) else ()
+        known = {key: shape for key in keys if name(key, drops) is not DROPPED}
+        return fields(known)(value, drops)
+
+    return rebuild_object
+
+
+MODERATION_RESULT: Mapping[str, Shape] = {
+    **under("type model code", name),
+    "flagged": number,
+    **under("categories category_scores", under_names(number)),
+    "category_applied_input_types": under_names(each(name)),
+}
+"""What OpenAI's moderation says of a text (openai-openapi: `ModerationResultBody`)."""
+
+
 # Requests: what goes upstream of one where reasoning is hidden. Other fields might have upstream
-# write the thinking where no reader looks for it: into log probabilities, into an echo of the
-# prompt, or into the text without its tags. So only those pass that are known not to.
+# write the thinking where no reader looks for it: into an echo of the prompt, or into the text
+# without its tags. So only those pass that are known not to.
 
 TAG_TEXTS = tuple(text for form in FORMS for text in form.examples)
 """Tags around thinking."""

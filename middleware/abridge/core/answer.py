@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
 
 from abridge.core.events import ErrorDetail
 
-PartKind: TypeAlias = Literal["reasoning", "text", "call", "other"]
+PartKind: TypeAlias = Literal["reasoning", "redacted", "text", "call", "other"]
+"""`redacted` is reasoning that nobody can read, where it has no events of its own."""
 
 STRAY_ARGUMENTS = ErrorDetail(
     "upstream_error", "Upstream sent arguments of a call that was over, or had not begun."
@@ -39,3 +41,22 @@ class Part:
     @property
     def shown_text(self) -> str:
         return self.said_text if self.shown is None else "".join(self.shown)
+
+
+AttributionKind: TypeAlias = Literal["reasoning_text", "summary_text", "redacted"]
+
+
+class AttributionPart(NamedTuple):
+    """Reasoning as the client sees it; `redacted` stands for hidden reasoning and has no text."""
+
+    kind: AttributionKind
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Attribution:
+    """The reasoning that led to a call. With no `parts` and no `source` it is unknown."""
+
+    parts: tuple[AttributionPart, ...] = ()
+    source: Attribution | None = None  # that of the call that has the reasoning
+    call_id: str = field(default="", compare=False)  # as the client knows it, once it was written

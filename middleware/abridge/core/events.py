@@ -14,7 +14,8 @@ summary's own events, and a Writer turns them into wire events again.
     ├── ContentDelta       a piece of the answer: of its text
     │   ├── RefusalDelta       of a refusal
     │   ├── ToolCallDelta      of a tool call
-    │   └── CitationDelta      a source of what it says
+    │   ├── CitationDelta      a source of what it says
+    │   └── ImageDelta         an image
     ├── TurnRecorded       the lane's whole turn, if there was reasoning in it
     ├── Finished           the finish reason of the lane
     ├── ProviderState      opaque state that stands for reasoning, or signs it
@@ -62,7 +63,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abridge.core.answer import Part
+    from abridge.core.answer import Attribution, Part
     from abridge.core.conversation import ItemKey, RecordedTurn
     from abridge.core.usage import SummaryShare, Tokens
 
@@ -101,6 +102,8 @@ class Event:
     part: Part | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The part of the answer that it is about; None if that is all of it, or the reader names no
     parts."""
+    extra: Attribution | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Of an event that begins a call, what led to it, if the client is to know."""
 
 
 @dataclass(slots=True)
@@ -190,6 +193,15 @@ class CitationDelta(ContentDelta):
         start, end = self.passage or (0, 0)
         is_within = self.passage is not None and before <= start <= end <= before + length
         return (start - before, end - before) if is_within else (0, 0)
+
+
+@dataclass(slots=True)
+class ImageDelta(ContentDelta):
+    """An image, whole. Only translating readers report it, to clients whose API has a form for it
+    (`Display.carries_images`)."""
+
+    media_type: str = ""
+    data: str = ""  # base64
 
 
 @dataclass(slots=True)
@@ -302,7 +314,7 @@ class SummaryPartDone(Event):
 
 CONTINUING_EVENTS: frozenset[type[Event]] = frozenset(
     {
-        *(ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta),
+        *(ReasoningDelta, ContentDelta, RefusalDelta, ToolCallDelta, CitationDelta, ImageDelta),
         *(PartStarted, PartEnded, Beside, Passthrough),
     }
 )
@@ -316,6 +328,7 @@ TEXT_ATTRIBUTES: dict[type[Event], tuple[str, ...]] = {
     RefusalDelta: ("text", "refusal"),
     ToolCallDelta: ("text", "arguments"),
     CitationDelta: ("url", "file_id", "title", "quote"),
+    ImageDelta: ("media_type", "data"),
     ReasoningDelta: ("text",),
     NativeSummary: ("text",),
     ProviderState: ("data",),

@@ -175,6 +175,8 @@ class ModelRequest:
     declines_reasoning: bool = False  # not to reason, where upstream can be told so
     native_style: str | None = None  # style of the summary that upstream itself is to make
     wants_state: bool = False  # the client wants opaque state in the answer
+    foreign_reasoning: list[str] = field(default_factory=list)
+    """Names of the reasoning that was left out because it belongs to another conversation."""
     stream: bool = False
     params: dict[str, Any] = field(default_factory=dict)
     """Plain parameters that mean the same in every API, under neutral names (see `PARAMS` in

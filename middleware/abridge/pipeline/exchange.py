@@ -193,6 +193,8 @@ class Exchange:
             for event in events:
                 if isinstance(event, ResponseEnded):
                     self._start_completing(event)
+        if self._plan.attribution is not None:
+            self._plan.attribution.take(events)
         if self._answer is not None:
             self._answer.emit(events)
 

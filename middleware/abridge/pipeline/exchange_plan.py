@@ -9,7 +9,6 @@ from math import inf
 from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
 from abridge.apis.quotes import repeats_added
-from abridge.attribution import ATTRIBUTING_WRITERS
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Route, Settings
 from abridge.config.tables import SummarySettings
@@ -23,6 +22,7 @@ from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import Room
 from abridge.pipeline.native_reasoning import find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
+from abridge.stages.attribution import CallAttribution
 from abridge.summarizers.guard import Guard
 from abridge.summarizers.summarizer import Summarizer
 
@@ -43,6 +43,7 @@ class ExchangePlan:
 
     reader: Reader
     writer: Writer
+    attribution: CallAttribution | None
     summary_plan: SummaryPlan
     hide_unread: bool  # nothing unread may get through
     hides_raw: bool  # raw reasoning must not get through
@@ -90,14 +91,19 @@ class ExchangePlanner:
         ):  # upstream's answer is left as it is
             display = replace(display, show_raw=True, show_summary=True)
         seal = self._envelope_sealer(prepared, display)
-        ends_with_text = prepared.request.api.ends_with_text
-        carries_text_state = seal is not None and not ends_with_text
-        display = replace(display, seal=seal, carries_text_state=carries_text_state)
+        api = prepared.request.api
+        display = replace(
+            display,
+            seal=seal,
+            carries_text_state=seal is not None and not api.ends_with_text,
+            carries_images=api.carries_images,
+        )
         reader, writer = self._reader_and_writer(prepared, display)
         plan = self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews)
         return ExchangePlan(
             reader=reader,
             writer=writer,
+            attribution=prepared.request.api.follow_calls(display),
             summary_plan=replace(plan, language=prepared.summary_language, native=native),
             hide_unread=hide_unread,
             hides_raw=hides_raw(route),
@@ -124,6 +130,7 @@ class ExchangePlanner:
     def _display(self, prepared: PreparedRequest, style: SummaryStyle | None) -> Display:
         """Decide what is shown. `style` is None where no summary is made."""
         request, chat = prepared.request, self._settings.chat
+        attribution, limits = self._settings.attribution, self._settings.limits
         expose: Exposure = request.route.reasoning.expose
         if shows_both_without_store(request.route, chat):
             expose = "both"
@@ -150,6 +157,7 @@ class ExchangePlanner:
             envelope_field="thinking_blocks" if uses_blocks else "reasoning_details",
             hides_usage=prepared.hides_usage,
             obfuscate=request.wants_obfuscation,
+            attribution_limit=int(limits.reasoning) if attribution.enabled else None,
         )
 
     def _envelope_sealer(self, prepared: PreparedRequest, display: Display) -> SealEnvelope | None:
@@ -180,21 +188,7 @@ class ExchangePlanner:
         else:
             reader = prepared.upstream.translating_reader(profile, display, max_chars)
             writer = api.translating_writer(profile, display, prepared.echo, int(limits.event))
-        return reader, self._with_attribution(prepared, display, writer)
-
-    def _with_attribution(
-        self, prepared: PreparedRequest, display: Display, writer: Writer
-    ) -> Writer:
-        """Wrap the Writer to attribute calls if the settings say so.
-
-        Otherwise, where raw reasoning is hidden, wrap it to remove attributions: upstream may be
-        another Abridge, whose calls repeat raw reasoning.
-        """
-        request, settings = prepared.request, self._settings
-        make_writer = ATTRIBUTING_WRITERS[request.api.name]
-        if settings.attribution.enabled:
-            return make_writer(writer, display, int(settings.limits.reasoning))
-        return make_writer(writer, display, 0) if hides_raw(request.route) else writer
+        return reader, writer
 
     def _summary_plan(
         self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool, reviewed: bool

@@ -12,6 +12,7 @@ from abridge.apis.display import DAMAGED_CODE
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps, string
 from abridge.apis.opaque_state import may_have_state
+from abridge.apis.shapes import NAMED_BY_CLIENTS
 from abridge.config.settings import Settings
 from abridge.core.conversation import Json
 from abridge.core.language import REASONING
@@ -156,7 +157,8 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
     request, echo = context.request, draft.echo
     body = dumps(draft.body) if draft.changed else request.decoded
     named = {"model": context.model, **draft.body}  # an API may have the model in its path
-    echoed = {name: draft.body[name] for name in request.api.echoed_fields if name in draft.body}
+    repeated = (*request.api.echoed_fields, *NAMED_BY_CLIENTS)
+    echoed = {name: named[name] for name in repeated if name in named}
     if echo is not None or context.hides_raw:
         _check_repeatable(echoed if echo is None else echo.body)
     return PreparedRequest(

@@ -51,7 +51,12 @@ def translate_body(
     repeated = {key: value for key, value in body.items() if key not in CONVERSATION_FIELDS}
     return Translation(
         translated.body,
-        RequestEcho(repeated, translated.tools, time),
+        RequestEcho(
+            repeated,
+            translated.tools,
+            time,
+            foreign_reasoning=tuple(model_request.foreign_reasoning),
+        ),
         tuple(unsupported.param for unsupported in translated.unsupported),
         upstream.endpoint(model_request.model, stream=model_request.stream),
     )

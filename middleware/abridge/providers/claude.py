@@ -61,7 +61,7 @@ CLAUDE_MODELS = (
     ),
     ModelCapabilities(("*claude-haiku-5-5*",), late_instructions=True),
     ModelCapabilities(
-        ("*claude-fable-5-1*", "*claude-mythos-5-1*"),
+        ("*claude-fable-5-[12]*", "*claude-mythos-5-[12]*"),
         thinking_off="",
         forced_tools=False,
         late_instructions=True,

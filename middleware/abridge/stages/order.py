@@ -69,7 +69,7 @@ class Order:
 
     def passes(self, event: Event) -> bool:
         """Return whether a delta goes out before anything that waits."""
-        return event.part is self._open and not self._queued
+        return event.part is self.next_part
 
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Take events; return those whose turn it is."""

@@ -66,6 +66,12 @@ class TagSplitter:
         """Look for no more tags: reasoning has come in a field of its own."""
         self._tags, self._prefilled = (), False
 
+    def note_reasoning(self) -> list[TagPiece]:
+        """Note that the reasoning has come elsewhere. What is held back is text, and waits for
+        more."""
+        self.ignore_tags()
+        return []
+
     def passes(self, _text: str) -> bool:
         """Return whether `feed` would return just this text."""
         return self.is_answering

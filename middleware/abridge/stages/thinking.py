@@ -69,7 +69,7 @@ class Thinking:
     def passes(self, event: Event) -> bool:
         """Return whether a delta would go out as it is, and nothing had to be noted of it."""
         part = event.part
-        if part is None or part.kind in ("reasoning", "other"):
+        if part is None or part.kind in ("reasoning", "redacted", "other"):
             return True
         if part.kind == "text":
             text = self._texts.get(part)
@@ -94,11 +94,14 @@ class Thinking:
         return out
 
     def _move_passage(self, event: CitationDelta) -> None:
-        """Name the source of a text that has just ended, in which thinking may have stood."""
+        """Name the source of a text that has just ended, in which thinking may have stood. Where
+        passages of other texts are is not known once thinking was taken out of any."""
         part, within = self._last_cut
-        if event.passage is not None and event.part is part:
+        if event.passage is not None and event.part is not None and event.part is part:
             start, end = event.passage
             event.passage = start - self._cut + within, end - self._cut
+        elif self._cut:
+            event.passage = None
         self._out.append(event)
 
     def _take_other(self, event: Event) -> None:
@@ -165,7 +168,7 @@ class Thinking:
         if self._hides_raw:
             last = self._last_filter
             thinking = ThinkingFilter.for_answer(self._profile, self._limit, after=last)
-            if self._has_reasoned:
+            if self._has_reasoned or self._has_answered:  # only an answer's start may be thinking
                 thinking.note_reasoning()
             self._last_filter = thinking
             return thinking

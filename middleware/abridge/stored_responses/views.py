@@ -12,6 +12,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
+from abridge.apis.responses.attribution import ItemAttributor, attribute_response
 from abridge.apis.responses.hiding import DELETED, ECHOED, ITEM_LIST, ResponseRebuilder
 from abridge.apis.responses.inline import hide_thinking
 from abridge.apis.responses.reasoning import (
@@ -25,7 +26,6 @@ from abridge.apis.responses.reasoning import (
 )
 from abridge.apis.responses.writer import snapshot
 from abridge.apis.shapes import DropCount
-from abridge.attribution.responses import ItemAttributor, attribute_response
 from abridge.core.conversation import Json
 from abridge.core.events import NO_SUMMARY
 from abridge.errors import RequestError

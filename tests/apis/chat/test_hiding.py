@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.chunks import MAX_CHOICES
-from abridge.apis.chat.reasoning import split_parts
-from abridge.apis.chat.shapes import ChoiceTexts
+from abridge.apis.chat.texts import ChoiceTexts, split_parts
+from abridge.apis.display import Display
 from abridge.apis.errors import UPSTREAM_FAILED
 from abridge.core.events import ErrorDetail, ResponseEnded
 from abridge.providers.catalog import PROFILES
@@ -365,7 +365,8 @@ class TestWhatIsLeftOut:
         assert pipeline.reader.dropped == 1
 
     def test_it_is_all_thinking_in_texts_where_reasoning_is_a_summary(self) -> None:
-        texts = ChoiceTexts(PROFILES["auto"], 1000, drops_inline=True)
+        display = Display(hides_raw=True, drops_inline=True)
+        texts = ChoiceTexts(0, PROFILES["auto"], display, 1000)
         message = {"content": f"{BLOCK}So."}
         assert texts.split_message(message) == {"content": "So."}
         assert texts.dropped == 1

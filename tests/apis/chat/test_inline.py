@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.chat.reader import MAX_HELD_DELTAS
+from abridge.apis.chat.texts import MAX_HELD_DELTAS
 from tests.support.checker import check_chat
 from tests.support.pipeline import chat
 from tests.support.streams import CHAT_USAGE, DONE, call, chunk, frame

@@ -108,7 +108,7 @@ TEXTS = frozenset(
 
 
 def rebuilt(body: dict[str, Any]) -> dict[str, Any]:
-    return CompletionRebuilder().rebuild_completion(body)
+    return CompletionRebuilder({}).rebuild_completion(body)
 
 
 @pytest.mark.parametrize("name", ["message", "delta"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from abridge.apis.api import Reader
 from abridge.apis.display import Display
-from abridge.apis.gemini.reader import GeminiReader
+from abridge.apis.gemini.api import GEMINI
 from abridge.core.events import Event
 from abridge.providers.catalog import PROFILES
 from tests.support.streams import frame, pieces
@@ -32,6 +33,10 @@ def thought(text: str) -> Json:
 
 def text(words: str) -> Json:
     return {"text": words}
+
+
+def inline_data(media_type: str, data: str) -> Json:
+    return {"inlineData": {"mimeType": media_type, "data": data}}
 
 
 def function_call(identity: str = "", name: str = "look", **args: Any) -> Json:
@@ -73,11 +78,11 @@ def _pieces(part: Json) -> list[Json]:
     return split
 
 
-def reader(limit: int = 1 << 20, **display: Any) -> GeminiReader:
-    return GeminiReader(PROFILES["gemini-native"], Display(**display), limit)
+def reader(limit: int = 1 << 20, **display: Any) -> Reader:
+    return GEMINI.translating_reader(PROFILES["gemini-native"], Display(**display), limit)
 
 
-def read_frames(frames: list[bytes], by: GeminiReader | None = None) -> list[Event]:
+def read_frames(frames: list[bytes], by: Reader | None = None) -> list[Event]:
     """Return all events read from a stream."""
     by = by or reader()
     return [*(event for each in frames for event in by.read(each)), *by.end()]

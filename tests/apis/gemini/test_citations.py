@@ -84,6 +84,20 @@ def test_where_hidden_thinking_was_taken_out_passages_are_unknown() -> None:
     assert [(cited.source, cited.passage) for cited in answer.citations] == [(URL, None)]
 
 
+@pytest.mark.parametrize(
+    ("thinking", "passages"), [("", [(0, 10), (6, 11)]), ("<think>Hm.</think>", [None, None])]
+)
+def test_passages_of_several_texts_are_known_where_nothing_was_taken_out(
+    thinking: str, passages: list[Any]
+) -> None:
+    parts = text(WORDS[:9]), function_call("fc_1"), text(thinking + WORDS[9:])
+    body = whole(list(parts))
+    given = grounding(segment("Café 26 °C"), segment("6 °C."))
+    body["candidates"][0]["groundingMetadata"] = given
+    answer = turn_of(reader(hides_raw=True).read_whole(json.dumps(body).encode())).answer
+    assert [cited.passage for cited in answer.citations] == passages
+
+
 def test_what_the_last_chunk_says_counts() -> None:
     chunks = [whole([text(piece)]) for piece in (WORDS[:5], WORDS[5:])]
     for body, metadata in zip(chunks, [{}, grounding(segment("26 °C."))], strict=True):

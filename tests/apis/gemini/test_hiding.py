@@ -244,7 +244,7 @@ def test_text_that_is_held_back_is_shown_at_the_end(api: Api) -> None:
         ([function_call("fc_1", "f", a=f"{TAGGED}b")], 1),
         ([text("So."), {"musing": {"text": SENTENCE}}], 1),
         ([{**text("So."), "why": SENTENCE}], 1),
-        ([text(ANALYSIS), function_call("fc_1", "f"), text(FINAL)], 1),
+        ([text(ANALYSIS), function_call("fc_1", "f"), text(FINAL)], 0),  # it is reasoning
     ],
 )
 def test_what_is_left_out_is_counted(parts: list[Json], dropped: int) -> None:

@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis import sse
+from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
+from abridge.apis.gemini.api import GEMINI
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import write_state
 from abridge.core.usage import Tokens
+from abridge.providers.catalog import PROFILES
 from tests.apis.gemini.scripts import (
     USAGE,
     chunk,
@@ -203,6 +206,29 @@ class TestHidden:
         )
         assert check_events(events).text == "Yes."
         assert by.dropped == 1
+
+    @STREAMED
+    def test_thinking_that_a_text_begins_with_is_reasoning(self, *, streamed: bool) -> None:
+        parts = [text("<think>Hm.</think>"), text("Yes."), function_call("fc_1"), text("No.")]
+        by = reader(hides_raw=True)
+        if streamed:
+            events = read_frames(stream(parts), by)
+        else:
+            events = by.read_whole(json.dumps(whole(parts)).encode())
+        seen = check_events(events)
+        assert (seen.lines[:3], seen.text) == (
+            [("opened", "-1"), ("raw", "Hm."), ("closed",)],
+            "Yes.No.",
+        )
+        (turn,) = by.recorded_turns()
+        assert turn.item_keys == ((0, -1),)
+        assert turn.original == [thought("Hm."), text("Yes."), parts[2], text("No.")]
+        assert (turn.raw, turn.turn.text) == ("Hm.", "Yes.No.")
+
+    def test_of_an_answer_that_begins_inside_a_block_only_the_first_text_does(self) -> None:
+        parts = [text("</think>Yes."), function_call("fc_1"), text("No.")]
+        by = GEMINI.translating_reader(PROFILES["prefilled"], Display(hides_raw=True), 1 << 20)
+        assert check_events(read_frames(stream(parts), by)).text == "Yes.No."
 
     def test_text_that_is_held_back_stays_before_what_follows_it(self) -> None:
         parts = [text("a <"), function_call("fc_1"), text("b <"), thought("Hm."), text("c <")]

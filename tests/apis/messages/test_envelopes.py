@@ -13,8 +13,9 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.display import ENVELOPE_PREFIX, UNSEALED
 from abridge.apis.messages.history import STATE_KEYS, MessagesHistory
-from abridge.apis.messages.writer import EnvelopeBuilder, EnvelopeSealer
+from abridge.apis.messages.writer import EnvelopeSealer, write_pieces
 from abridge.core.events import ProviderState, ReasoningDelta
+from abridge.core.reasoning_pieces import ReasoningPieces
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
 from tests.apis.messages.scripts import Block, redacted, text, thinking
@@ -206,10 +207,11 @@ def test_the_place_differs(one: bytes, other: bytes) -> None:
 
 class TestBuilding:
     def build(self, *events: ReasoningDelta | ProviderState, limit: int = 1000) -> Any:
-        builder = EnvelopeBuilder(limit)
+        collected = ReasoningPieces(limit)
         for event in events:
-            builder.add(event)
-        return builder.build()
+            collected.add(event)
+        pieces = collected.build()
+        return None if pieces is None else list(write_pieces(pieces))
 
     def text(self, given: str) -> ReasoningDelta:
         return ReasoningDelta(0, None, 0, given)
@@ -225,18 +227,6 @@ class TestBuilding:
         assert self.build(self.text("A"), self.state("xyz"), self.text("B")) == [
             *(thinking("A", ""), redacted("xyz"), thinking("B", ""))
         ]
-
-    def test_state_that_repeats_the_text_is_left_out(self) -> None:
-        assert self.build(self.text("So it is."), self.state("So it is.")) == [
-            thinking("So it is.", "")
-        ]
-
-    def test_without_any_reasoning_there_is_no_block(self) -> None:
-        assert self.build() == self.build(self.text(" \n")) == []
-
-    def test_past_the_limit_there_is_none(self) -> None:
-        assert self.build(self.text("abc"), self.text("def"), limit=5) is None
-        assert self.build(self.state("abcdef"), limit=5) is None
 
     @given(STRETCHES)
     def test_nothing_of_a_stretch_is_lost(self, events: list[Any]) -> None:

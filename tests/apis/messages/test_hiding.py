@@ -528,7 +528,7 @@ def test_text_under_the_index_of_another_block_that_has_ended_is_looked_through(
 
 
 def test_no_more_blocks_are_remembered() -> None:
-    rebuilder = MessageRebuilder()
+    rebuilder = MessageRebuilder({})
     for index in range(2 * MAX_INDEXES):
         rebuilder.rebuild({"type": "content_block_start", "index": index, "content_block": MUSING})
     known = [value for value in vars(rebuilder).values() if isinstance(value, dict)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from abridge.apis.api import Writer
 from abridge.apis.display import Display, Envelope
 from abridge.apis.messages.history import MessagesHistory
-from abridge.apis.messages.writer import EnvelopeBuilder
+from abridge.apis.messages.writer import write_pieces
 from abridge.core.events import (
     ContentDelta,
     Event,
@@ -27,6 +27,7 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.plan import SummaryPlan
+from abridge.core.reasoning_pieces import ReasoningPieces
 from abridge.providers.catalog import PROFILES
 from tests.apis.test_translating_writers_laws import REQUEST, shown_parts, turns
 from tests.core.sequencer_driver import SequencerDriver
@@ -186,9 +187,9 @@ def sent(events: list[Event]) -> list[Any]:
     blocks: list[Any] = []
     for event in events:
         if isinstance(event, ReasoningStarted):
-            builder = EnvelopeBuilder(LIMIT)
+            pieces = ReasoningPieces(LIMIT)
         elif isinstance(event, ReasoningEnded):
-            blocks += builder.build() or []
+            blocks += write_pieces(pieces.build() or [])
         elif isinstance(event, ReasoningDelta | ProviderState):
-            builder.add(event)
+            pieces.add(event)
     return blocks

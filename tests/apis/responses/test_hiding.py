@@ -66,8 +66,8 @@ def examples(schema: Json, key: str = "", above: tuple[str, ...] = ()) -> list[A
 def expected(value: Any, key: str = "") -> Any:
     """Return a value without what is known but not shown."""
     if isinstance(value, list):
-        if key == "logprobs":
-            return []
+        if key == "bytes":
+            return list(b"QUJD")  # of the token, whatever upstream says
         return [expected(part, key) for part in value]
     if isinstance(value, dict):
         return {

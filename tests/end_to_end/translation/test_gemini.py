@@ -16,6 +16,7 @@ from tests.end_to_end.translation.test_translation import KEY, TOOLS
 from tests.end_to_end.translation.tool_loops import KEEPS, client_items, results, returned_items
 from tests.end_to_end.translation.turn import CLIENTS, PATHS, WORDS, read_answer, request_body
 from tests.support.asgi import Call, call
+from tests.support.checker import check_responses
 from tests.support.counters import total
 from tests.support.deployments import ORIGIN, build_app
 from tests.support.messages_checker import check_message, check_messages
@@ -410,3 +411,87 @@ class TestMessagesClients:
         stage = Stage("messages", *(answer for _, answer in played), stream=stream, history=history)
         await self.loop(stage, lambda _: True)
         assert stage.returned() == [parts for parts, _ in played[:2]]
+
+
+PNG = "iVBORw0KGgoAAAANSUhEUg=="
+IMAGE = gemini.signed(gemini.inline_data("image/png", PNG), "c2ln")
+EXPOSED = pytest.mark.parametrize("expose", ["both", "summary", "none"])
+
+
+def images_of(client: str, reply: Call, *, stream: bool) -> list[str]:
+    if client == "chat":
+        data = reply.data.splitlines() if stream else [b"data: " + reply.data]
+        chunks = [json.loads(line[6:]) for line in data if line.startswith(b"data: {")]
+        messages = [
+            choice["delta" if stream else "message"] for one in chunks for choice in one["choices"]
+        ]
+        (images,) = [message["images"] for message in messages if "images" in message]
+        return [image["image_url"]["url"] for image in images]
+    items = (
+        [item.done for item in check_responses(reply.data).items.values()]
+        if stream
+        else reply.json["output"]
+    )
+    calls = [item for item in items if item and item["type"] == "image_generation_call"]
+    assert {call["status"] for call in calls} == {"completed"}
+    return [f"data:image/{call['output_format']};base64,{call['result']}" for call in calls]
+
+
+@BOTH
+@EACH
+@EXPOSED
+async def test_images_reach_clients_in_their_apis_form(
+    client: str, expose: str, *, stream: bool
+) -> None:
+    parts = [gemini.thought("Hm."), gemini.text(WORDS), IMAGE, IMAGE]
+    stage = Stage(client, play(parts, stream=stream), stream=stream, reasoning={"expose": expose})
+    reply = await stage.ask()
+    assert images_of(client, reply, stream=stream) == [f"data:image/png;base64,{PNG}"] * 2
+    assert read_answer(client, reply, stream=stream).text == WORDS
+
+
+@BOTH
+@EACH
+async def test_an_answer_may_be_an_image_alone(client: str, *, stream: bool) -> None:
+    stage = Stage(client, play([IMAGE], stream=stream), stream=stream)
+    reply = await stage.ask()
+    assert images_of(client, reply, stream=stream) == [f"data:image/png;base64,{PNG}"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("client", "part", "words"),
+    [
+        ("messages", IMAGE, "an image"),
+        *((each, gemini.inline_data("audio/L16", "AAEC"), "audio") for each in PATHS),
+    ],
+)
+async def test_an_answer_with_what_the_clients_api_cannot_carry_fails(
+    client: str, part: Json, words: str, *, stream: bool
+) -> None:
+    stage = Stage(client, play([gemini.text(WORDS), part], stream=stream), stream=stream)
+    reply = await stage.ask()
+    assert f"The answer holds {words}, which this API cannot carry.".encode() in reply.data
+    assert reply.status == (200 if stream else 502)
+
+
+@EACH
+async def test_an_image_comes_back_as_the_model_sent_it(client: str) -> None:
+    """It does so too where the client does not return it, as those of Chat Completions do not."""
+    parts = [gemini.thought("Hm."), gemini.text(WORDS), IMAGE]
+    answers = play(parts, stream=False), play([gemini.text(WORDS)], stream=False)
+    stage = Stage(client, *answers, stream=False)
+    reply = await stage.ask()
+    said = client_items(client, reply, stream=False)
+    field = "messages" if client == "chat" else "input"
+    question = {"role": "user", "content": "Hi"}
+    await stage.ask(**{field: [question, *said, question]})
+    assert stage.returned() == [parts]
+
+
+async def test_an_image_that_is_nowhere_kept_comes_back_from_the_client() -> None:
+    stage = Stage("responses", play([gemini.text(WORDS)], stream=False), stream=False)
+    call = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PNG}
+    question = {"role": "user", "content": "Hi"}
+    assert (await stage.ask(input=[question, call, question])).status == 200
+    assert stage.returned() == [[gemini.inline_data("image/png", PNG)]]

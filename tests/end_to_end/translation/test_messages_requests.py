@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.translation.test_messages_clients import EACH, KEY, PATH, body
+from tests.end_to_end.translation.test_messages_clients import (
+    EACH,
+    KEY,
+    PATH,
+    THINKS,
+    body,
+    message_of,
+)
 from tests.end_to_end.translation.test_translation import KEY as BEARER
 from tests.end_to_end.translation.test_translation import SUMMARY, bridge
 from tests.end_to_end.translation.turn import PATHS, answer, request_body
@@ -19,6 +26,7 @@ Json = dict[str, Any]
 CLAUDE = "claude-opus-4-8"
 SHOWN = {"type": "adaptive", "display": "summarized"}
 DEFAULT = {"default": "auto"}
+FOREIGN = [{"type": "thinking", "thinking": "Foreign.", "signature": "c2ln"}]
 BETA = {**KEY, "anthropic-beta": "context-1m-2025-08-07"}
 
 
@@ -149,3 +157,53 @@ async def test_asking_for_thinking_is_asking_for_its_summary(api: str, *, stream
         assert "".join(delta.get("thinking", "") for delta in deltas) == SUMMARY
     else:
         assert reply.json["content"][0]["thinking"] == SUMMARY
+
+
+class TestThinkingBoundToItsConversation:
+    @staticmethod
+    def turn(blocks: list[Json], behavior: Json, *, stream: bool = False) -> Json:
+        """Return a request whose earlier turn has these blocks, and what it says of others."""
+        said = [*blocks, {"type": "text", "text": "Hello."}]
+        messages = [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": said},
+            {"role": "user", "content": "Again"},
+        ]
+        thinking = {"type": "adaptive", "block_binding": behavior}
+        return {**body(stream=stream), "messages": messages, "thinking": thinking}
+
+    @EACH
+    @pytest.mark.parametrize("behavior", [{}, {"prefix_mismatch_behavior": "error"}], ids=str)
+    async def test_a_block_of_another_is_refused_by_its_name(
+        self, upstream: str, behavior: Json
+    ) -> None:
+        played = Upstream(answer(upstream, stream=False))
+        sent = self.turn(FOREIGN, behavior)
+        reply = await call(bridge(played, upstream), PATH, sent, KEY)
+        assert reply.status == 400
+        assert "messages.1.content.0" in check_error(reply.json)["message"]
+        assert not played.requests
+
+    @EACH
+    @pytest.mark.parametrize("stream", [False, True])
+    async def test_or_dropped_and_the_answer_says_so(self, upstream: str, stream: bool) -> None:  # noqa: FBT001
+        played = Upstream(answer(upstream, stream=stream))
+        sent = self.turn(FOREIGN, {"prefix_mismatch_behavior": "drop_block"}, stream=stream)
+        reply = await call(bridge(played, upstream), PATH, sent, KEY)
+        assert "Foreign." not in json.dumps(played.requests[0].json)
+        message = message_of(reply, stream=stream)
+        path, reason = "messages.1.content.0", "model_binding_mismatch"
+        assert message["input_transformations"] == [
+            {"type": "thinking_dropped", "path": path, "reason": reason}
+        ]
+
+    @EACH
+    async def test_what_abridge_gave_the_client_is_no_others(self, upstream: str) -> None:
+        played = Upstream(answer(upstream, stream=False))
+        app = bridge(played, upstream)
+        first = (await call(app, PATH, body(**THINKS), KEY)).json
+        own = [block for block in first["content"] if block["type"] == "thinking"]
+        assert own
+        reply = await call(app, PATH, self.turn(own, {}), KEY)
+        assert reply.status == 200
+        assert "input_transformations" not in reply.json

@@ -119,7 +119,7 @@ def read_answer(api: str, reply: Call, *, stream: bool) -> ClientAnswer:
             received.raw += "".join(part["text"] for part in item.get("content") or ())
         elif item["type"] == "message":
             received.text += "".join(part["text"] for part in item["content"])
-        else:
+        elif item["type"] != "image_generation_call":
             received.calls.append((item["name"], json.loads(item["arguments"])))
             received.call_ids.append(item["call_id"])
     return received

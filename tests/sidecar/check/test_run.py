@@ -330,7 +330,7 @@ class TestProbing:
         assert grades == ["ok", "ok", "ok", "note", "ok", "ok", "ok"]
         assert about(findings, "Messages").text == "is not available (404)"
         chat = about(findings, "Chat Completions").text
-        assert chat.startswith("streams; reasoning in reasoning_content; first word after ")
+        assert chat.startswith("streams; reasoning in a field of its own, reasoning_content; first")
         assert "reasoning in items of its own" in about(findings, "Responses").text
 
     @pytest.mark.parametrize("api", ["same", "auto", "chat"])
@@ -355,7 +355,10 @@ class TestProbing:
         frames = chat_stream(THOUGHT, "9.9", field="reasoning")
         server = Server(models=MODELS, completions=Answer(frames))
         findings = await findings_for(server, {"upstream": {"models": ["th*"]}}, probing=True)
-        assert "reasoning in reasoning;" in about(findings, "Chat Completions").text
+        assert (
+            "reasoning in a field of its own, reasoning;"
+            in about(findings, "Chat Completions").text
+        )
         assert about(findings, "Responses") == Finding(
             "upstream default, Responses", "is not available (404)", "note"
         )
@@ -443,7 +446,10 @@ class TestProbing:
         )
         findings = await findings_for(server, {"upstream": {"models": ["th*"]}}, probing=True)
         assert "models: thinker-1" in findings[0].text
-        assert "reasoning in reasoning_content" in about(findings, "Chat Completions").text
+        assert (
+            "reasoning in a field of its own, reasoning_content"
+            in about(findings, "Chat Completions").text
+        )
 
     @pytest.mark.parametrize(
         ("encoding", "words"), [("gzip", "not what it says"), ("br", "encoded unasked: br")]
@@ -526,6 +532,25 @@ class TestProbing:
         finding = about(findings, "Chat Completions")
         assert finding.grade == grade
         assert words in finding.text
+
+    @pytest.mark.parametrize(
+        ("profile", "delta", "words"),
+        [
+            ("auto", {"content": "9.9"}, "cannot be told, so choose a profile"),
+            ("openai", {"content": "9.9"}, "no reasoning seen; first"),
+            ("auto", {"content": "<think>Hm.</think>9.9"}, "reasoning in tags inside its messages"),
+            ("auto", {"reasoning": "Hm."}, "reasoning in a field of its own, reasoning;"),
+        ],
+    )
+    async def test_it_says_where_the_reasoning_is(
+        self, profile: str, delta: dict[str, str], words: str
+    ) -> None:
+        said = Answer([frame({"choices": [{"index": 0, "delta": delta}]}), b"data: [DONE]\n\n"])
+        upstream = {"models": ["m"], "profile": profile, "api": "chat"}
+        findings = await findings_for(
+            Server(completions=said), {"upstream": upstream}, probing=True
+        )
+        assert words in about(findings, "Chat Completions").text
 
     async def test_an_upstream_that_does_not_stream(self) -> None:
         whole = response([reasoning_item(0, THOUGHT), message_item(1, "9.9")])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from abridge.apis.api import Api, UpstreamApi
+from abridge.apis.chat.attribution import ChatCallAttribution
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.request import REQUEST_SHAPE, ask_for_usage, read_request, write_request
@@ -30,10 +31,12 @@ CHAT = Api(
     wants_state=lambda _: None,
     translating_writer=ChatWriter,
     write_error=error_body,
+    attribution=ChatCallAttribution,
     effort_field="",
     verbosity_field="verbosity",
     echoed_fields=(),
     ask_for_usage=ask_for_usage,
+    carries_images=True,
     upstream=UpstreamApi(
         name="chat",
         path="/chat/completions",

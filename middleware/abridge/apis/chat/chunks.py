@@ -116,13 +116,13 @@ def find_continuation(chunk: Json) -> Continuation | None:
         return None
     name, value = others[0], delta[others[0]]
     if name == "tool_calls":
-        return _find_arguments(get_index(choice), value)
+        return _find_arguments(choice, value)
     if not isinstance(value, str):
         return None
     return Continuation(get_index(choice), name, name, value, is_bare=is_bare)
 
 
-def _find_arguments(lane: int, calls: Any) -> Continuation | None:
+def _find_arguments(choice: Json, calls: Any) -> Continuation | None:
     """Return the arguments in the fragment of a single call that tells which one it is of."""
     fragment = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
     if not isinstance(fragment, dict) or not isinstance(fragment.get("index"), int):
@@ -132,7 +132,8 @@ def _find_arguments(lane: int, calls: Any) -> Continuation | None:
     text = payload.get(key) if isinstance(payload, dict) else None
     if not isinstance(text, str) or not text:
         return None
-    return Continuation(lane, "tool_calls", key, text, fragment["index"], kind, is_bare=False)
+    index, lane = fragment["index"], get_index(choice)
+    return Continuation(lane, "tool_calls", key, text, index, kind, is_bare=False)
 
 
 # What chunks add up to

@@ -6,8 +6,7 @@ since some clients keep the one and some the other. `history.py` takes them out 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from io import StringIO
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +15,8 @@ from abridge.apis.chat.history import message_place, read_turn
 from abridge.apis.chat.reasoning import ANSWER_FIELDS, extract_native_summary
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.core.conversation import Json, RecordedTurn
-from abridge.core.events import Event, NativeSummary, ProviderState, ReasoningDelta, ReasoningEnded
+from abridge.core.events import Event
+from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
 
 ENVELOPE_FORMAT = "unknown"
 """OpenRouter's word for a format without a name. Its AI SDK provider drops an entry of any format
@@ -76,11 +76,11 @@ class ChatEnvelopeBuilder:
     """
 
     def __init__(self, limit: int) -> None:
-        self._details = ReasoningDetails(limit)
+        self._reasoning = ReasoningPieces(limit)
         self._answer = ChatMessageAccumulator(limit)
 
     def add_event(self, event: Event) -> None:
-        self._details.add(event)
+        self._reasoning.add(event)
 
     def add_content(self, text: str) -> None:
         self._answer.append_text("content", text)
@@ -90,72 +90,21 @@ class ChatEnvelopeBuilder:
 
     def build(self) -> Envelope | None:
         """Build the envelope; None if there was no raw reasoning, or too much to keep."""
-        reasoning, turn = self._details, read_turn(self._answer.as_dict())
-        if not (reasoning.has_raw and reasoning.is_complete and self._answer.is_complete):
+        pieces, turn = self._reasoning.build(), read_turn(self._answer.as_dict())
+        if pieces is None or not (have_text(pieces) and self._answer.is_complete):
             return None
-        details = [{**entry, "index": index} for index, entry in enumerate(reasoning.entries())]
+        entries = (entry for piece in pieces for entry in _write_piece(piece))
+        details = [{**entry, "index": index} for index, entry in enumerate(entries)]
         return Envelope([{"reasoning_details": details}], place=message_place(turn))
 
 
-class ReasoningDetails:
-    """Accumulate reasoning as `reasoning_details`, which hold text, summaries and state in order.
-
-    State that only repeats the text, as Ollama's does, is left out.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.has_raw = False  # there is raw reasoning, and not only summaries or state
-        self._remaining = limit
-        self._entries: list[Json] = []
-        self._text = StringIO()
-        self._summary_parts: dict[int, StringIO] = {}
-
-    @property
-    def is_complete(self) -> bool:
-        return self._remaining >= 0
-
-    def add(self, event: Event) -> None:
-        match event:
-            case ReasoningDelta():
-                self._append(self._text, event.text)
-                self.has_raw = self.has_raw or bool(event.text.strip())
-            case NativeSummary():
-                self._append(self._summary_parts.setdefault(event.index, StringIO()), event.text)
-            case ProviderState():
-                self._add_state(event)
-            case ReasoningEnded():
-                self._end_entry()
-
-    def entries(self) -> list[Json]:
-        self._end_entry()
-        return self._entries
-
-    def _append(self, buffer: StringIO, text: str) -> None:
-        self._remaining -= len(text)
-        if self.is_complete:
-            buffer.write(text)
-
-    def _add_state(self, event: ProviderState) -> None:
-        self._remaining -= len(event.data)
-        text = self._text.getvalue()
-        if not event.signs:
-            self._end_entry()
-            if event.data.strip() != text.strip():
-                self._entries.append({"type": "reasoning.encrypted", "data": event.data})
-            return
-        if text:
-            self._summary_parts.clear()
-        self._text = StringIO()
-        self._end_entry()
-        self._entries.append({"type": "reasoning.text", "text": text, "signature": event.data})
-
-    def _end_entry(self) -> None:
-        """End the current entry, without a signature: its text, or else its summary parts."""
-        text = self._text.getvalue()
-        if text.strip():
-            self._entries.append({"type": "reasoning.text", "text": text})
-        else:
-            parts = (part.getvalue() for part in self._summary_parts.values())
-            texts = filter(str.strip, parts)
-            self._entries += [{"type": "reasoning.summary", "summary": part} for part in texts]
-        self._text, self._summary_parts = StringIO(), {}
+def _write_piece(piece: Piece) -> Iterator[Json]:
+    """Write a piece as entries of `reasoning_details`."""
+    yield from ({"type": "reasoning.summary", "summary": part} for part in piece.summary)
+    if piece.signs:
+        yield {"type": "reasoning.text", "text": piece.text, "signature": piece.state}
+        return
+    if piece.text.strip():
+        yield {"type": "reasoning.text", "text": piece.text}
+    if piece.state:
+        yield {"type": "reasoning.encrypted", "data": piece.state}

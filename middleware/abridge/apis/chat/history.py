@@ -22,14 +22,12 @@ from abridge.apis.chat.reasoning import (
     extract_state,
     find_reasoning,
     find_thinking_chunks,
-    is_plain,
     read_answer_text,
     read_chunk_text,
-    split_inline,
     trusts_summaries,
     without_thinking_chunks,
 )
-from abridge.apis.chat.shapes import split_thinking
+from abridge.apis.chat.texts import is_plain, split_inline, split_thinking
 from abridge.apis.display import Display, OpenEnvelope, is_envelope
 from abridge.apis.history import History, IsOurSummary, Placement, strip_content
 from abridge.apis.hosted_calls import HOSTED_CALLS

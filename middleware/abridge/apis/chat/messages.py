@@ -17,11 +17,10 @@ from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
     REASONING_FIELDS,
     find_thinking_chunks,
-    is_plain,
     read_chunk_text,
-    split_inline,
     without_thinking_chunks,
 )
+from abridge.apis.chat.texts import is_plain, split_inline
 from abridge.apis.chat.tools import write_call
 from abridge.apis.json import as_object, string
 from abridge.apis.openai import PartWriters, write_content

@@ -20,15 +20,12 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
-from operator import is_not
-from typing import Any
+from operator import is_not, itemgetter
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
-    ARGUMENTS_FIELDS,
     CHUNK_OBJECT,
     DONE_FRAME,
     MAX_CHOICES,
@@ -44,16 +41,14 @@ from abridge.apis.chat.chunks import (
     read_annotations,
     read_listed,
 )
+from abridge.apis.chat.details import AnswerDetails, ChunkPiece, read_logprobs
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
-    DEFAULT_FIELD,
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
-    InlineSplit,
-    StateEntry,
     extract_native_summary,
     extract_reasoning,
     extract_state,
@@ -64,14 +59,14 @@ from abridge.apis.chat.reasoning import (
     observe,
     read_answer_text,
     read_state,
-    split_delta,
     trusts_summaries,
     without_thinking_chunks,
 )
-from abridge.apis.chat.shapes import ChoiceTexts, CompletionRebuilder
-from abridge.apis.delta_patterns import Accepts, DeltaPatterns
+from abridge.apis.chat.shapes import CompletionRebuilder
+from abridge.apis.chat.texts import ChoiceTexts
+from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
-from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
+from abridge.apis.endings import UNFINISHED, infer_reason
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
     as_object,
@@ -83,6 +78,7 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.logprobs import ShownLogprobs
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
@@ -92,18 +88,14 @@ from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
-    Finished,
     FinishReason,
     NativeSummary,
     Passthrough,
-    ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
-    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
-    ToolCallDelta,
     TurnRecorded,
     UsageReported,
     text_size,
@@ -111,44 +103,14 @@ from abridge.core.events import (
 from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
-from abridge.stages.tags import MAX_LEADING_BLANKS, TagSplitter
 
 FIRST_CHOICE = 0
 """The choice that the sources are of which are listed beside all choices."""
 
 REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
-MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
-"""Deltas held back with text that may yet become a block. A tag and the blank before it have no
-more characters: deltas beyond that hold no text."""
-
-LEGACY_CALL = -1
-"""The index of the only call that `function_call` has, which `tool_calls` replaced."""
-
-MAX_NAMELESS = 1 << 16
-"""Characters of arguments for which a call waits for its name."""
-
-EXPLICIT_REASONS: Mapping[str, FinishReason] = {
-    "length": "length",
-    "content_filter": "content_filter",
-}
-"""Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
-
 LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
 """Fields beside the choices that list sources."""
-
-STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
-"""Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
-number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
-entrypoints/openai/protocol.py)."""
-
-
-@dataclass(slots=True)
-class ChunkPiece:
-    """An event, and the choices that go into its frame."""
-
-    event: Event
-    choices: list[Json] | None = None  # None: the event has no frame
 
 
 class ChatReader:
@@ -171,7 +133,7 @@ class ChatReader:
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
-        self._rebuilder = CompletionRebuilder() if display.hides_raw else None
+        self._rebuilder = CompletionRebuilder(display.echoed) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
         self._last_chunk: Json = {}  # the last that had choices
@@ -189,7 +151,7 @@ class ChatReader:
     def dropped(self) -> int:
         if self._rebuilder is None:
             return 0
-        texts = sum(choice.dropped for choice in self._choices.values())
+        texts = sum(choice.texts.dropped for choice in self._choices.values())
         return self._unread_count + self._rebuilder.drops.count + texts
 
     def read(self, frame: bytes) -> list[Event]:
@@ -310,7 +272,7 @@ class ChatReader:
         reader = self._choices[found.lane]
         if found.field == "tool_calls" and reader.counts_calls:
             return
-        accepts = reader.accepts(found)
+        accepts = reader.texts.accepts(found)
         proceed = partial(reader.proceed, found)
         self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
 
@@ -319,8 +281,9 @@ class ChatReader:
         nothing."""
         if chunk.get("error"):
             return chunk, frame
-        given = objects(chunk.get("choices"))
-        choices = [self._get_choice(get_index(choice)).complete(choice) for choice in given]
+        given, choices = objects(chunk.get("choices")), list[Json]()
+        for choice in given:
+            choices.append(self._get_choice(get_index(choice)).complete(choice))
         lacks_header = frame is not None and _is_header_missing(chunk, given)
         if not (lacks_header or any(map(is_not, choices, given))):
             return chunk, frame
@@ -345,7 +308,7 @@ class ChatReader:
             events += self._release_usage()  # that came earlier
         if chunk.get("error"):
             return [*events, *self._flush_choices(is_cut=True), *self._read_error(chunk, carried)]
-        if self._is_early_usage(chunk):
+        if chunk.get("usage") and self._is_early_usage(chunk):
             self._early_usage = chunk, carried
             return events
         events += self._read_choices(chunk, carried, originals)
@@ -382,14 +345,14 @@ class ChatReader:
         self, chunk: Json, frame: bytes | None, originals: list[Json] | None = None
     ) -> list[Event]:
         choices = objects(chunk.get("choices"))
-        pairs = zip(choices, originals or choices, strict=True)
-        usage = CHAT_USAGE.read(chunk.get("usage"))
+        usage = CHAT_USAGE.read(chunk["usage"]) if chunk.get("usage") else None
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
         pieces: list[ChunkPiece] = []
-        for choice, original in sorted(pairs, key=lambda pair: get_index(pair[0])):
-            reader = self._get_choice(get_index(choice))
-            pieces += self._announce_before(reader.lane)
+        for lane, choice, original in _by_index(choices, originals or choices):
+            reader = self._get_choice(lane)
+            if self._announced_count < lane:
+                pieces += self._announce_before(lane)
             reader.message.add(get_delta(original))
             for part in reader.without_thinking(choice):
                 pieces += self._read_choice(reader, part, separate_finish=final)
@@ -426,8 +389,9 @@ class ChatReader:
     ) -> list[ChunkPiece]:
         """Read a choice. Report the first error with which one finishes; if envelopes are made,
         record its turn before the piece that ends it."""
-        error = None if self._failed else read_finish_error(choice)
-        ends = self._makes_envelopes and bool(choice.get("finish_reason")) and not reader.finished
+        finishes = bool(choice.get("finish_reason"))
+        error = read_finish_error(choice) if finishes and not self._failed else None
+        ends = self._makes_envelopes and finishes and not reader.finished
         has_frame = error is not None and self._carries_frames
         pieces = reader.read(choice, separate_finish=separate_finish or has_frame)
         if error is not None:
@@ -441,7 +405,10 @@ class ChatReader:
         reader, message = self._get_choice(get_index(choice)), choice.get("message")
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
-            message = choice["message"] = reader.split_message(message)
+            if self._rebuilder is not None:
+                message = choice["message"] = reader.texts.split_message(said := message)
+                if message != said and choice.get("logprobs"):
+                    choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
         if not choice.get("finish_reason"):
@@ -449,8 +416,10 @@ class ChatReader:
             is_cut = has_cut_call(self._messages.get(reader.lane, {}))
             events += [ErrorReported(None, None, UNFINISHED)] if is_cut else []
         finish = choice.get("finish_reason") or "stop"
-        delta_choice = reader.complete({**others, "delta": message, "finish_reason": finish})
-        return [*events, *(piece.event for piece in self._read_choice(reader, delta_choice))]
+        given = reader.complete({**others, "delta": message, "finish_reason": finish})
+        for part in [given] if self._rebuilder is not None else reader.texts.split(given):
+            events += [piece.event for piece in self._read_choice(reader, part)]
+        return events
 
     def _make_events(
         self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None
@@ -459,6 +428,9 @@ class ChatReader:
         The chunk's other fields go with the last."""
         if not self._carries_frames:
             return [piece.event for piece in pieces if not isinstance(piece.event, Passthrough)]
+        if frame is not None and len(pieces) == 1 and _is_whole_chunk(pieces[0], chunk):
+            pieces[0].event.frame = frame
+            return [pieces[0].event]
         framed = [piece for piece in pieces if piece.choices is not None]
         if frame is not None and len(framed) == 1 and _is_whole_chunk(framed[0], chunk):
             framed[0].event.frame = frame
@@ -552,6 +524,12 @@ class ChatReader:
         return self._make_events(pieces, get_header(self._last_chunk), None)
 
 
+def _by_index(choices: list[Json], originals: list[Json]) -> list[tuple[int, Json, Json]]:
+    """Return the choices, and how each came, in the order of their index."""
+    found = list(zip(map(get_index, choices), choices, originals, strict=True))
+    return found if len(found) == 1 else sorted(found, key=itemgetter(0))
+
+
 def _make_header() -> Json:
     return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
 
@@ -573,7 +551,7 @@ def _has_content(chunk: Json, choices: list[Json]) -> bool:
 
 def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
     choices = objects(chunk.get("choices"))
-    return list(map(id, piece.choices or ())) == list(map(id, choices))
+    return piece.choices is not None and list(map(id, piece.choices)) == list(map(id, choices))
 
 
 def _attach_usage(pieces: list[ChunkPiece], usage: Tokens) -> list[ChunkPiece]:
@@ -597,9 +575,7 @@ class ChoiceReader:
     """Read the deltas of one choice into pieces.
 
     A delta that holds one kind of thing keeps its shape. One that holds several becomes several
-    pieces: the role first, then reasoning, then the answer; unknown fields go with the last. Text
-    that may yet turn out to be an inline tag is held back, and so are the unknown fields that came
-    with it. Once it is known to be text, each piece of it goes out as it came.
+    pieces: the role first, then reasoning, then the answer; unknown fields go with the last.
 
     For a client of another API, as `listed` tells, which are the sources that no choice names, the
     pieces are events in detail.
@@ -624,27 +600,11 @@ class ChoiceReader:
         self._shows_raw = display.show_raw
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
-        self._texts: ChoiceTexts | None = None
-        if display.hides_raw:
-            self._texts = ChoiceTexts(profile, limit, drops_inline=display.drops_inline)
-        tags = () if display.hides_raw else profile.tags  # the texts have no thinking any more
-        self._tags = TagSplitter(tags, prefilled=profile.prefilled and bool(tags))
-        self._held: list[tuple[Any, OtherFields]] = []
-        """Contents that may yet become a block, as they came, or None if some of one is not held
-        back, and the fields beside each."""
+        self.texts = ChoiceTexts(lane, profile, display, limit)
+        self._logprobs = ShownLogprobs() if display.hides_raw else None
         self._details: AnswerDetails | None = None
         if listed is not None:
             self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
-
-    @property
-    def dropped(self) -> int:
-        """The number of texts of thinking that were left out."""
-        return 0 if self._texts is None else self._texts.dropped
-
-    def accepts(self, found: Continuation) -> Accepts | None:
-        """Return what tells whether a text like this goes on as it is, where texts are looked
-        at."""
-        return None if self._texts is None else self._texts.accepts(found)
 
     def infer_reason(self) -> FinishReason | None:
         """Return why the choice stops, where upstream does not say so; None if it fails."""
@@ -701,7 +661,8 @@ class ChoiceReader:
     def _complete_call(self, call: Json) -> Json:
         """Add the type to the fragment that begins a call, and to any its index."""
         kind, index, identity = kind_of_call(call), call.get("index"), string(call.get("id"))
-        name = string(as_object(call.get(kind)).get("name"))
+        payload = call.get(kind)
+        name = string(payload.get("name")) if isinstance(payload, dict) else ""
         if (identity or name) and not call.get("type"):
             call = {**call, "type": kind}
         number = self._call_numbers.find(index, identity, name)
@@ -718,17 +679,12 @@ class ChoiceReader:
         If it is all that the chunk says, `proceed` gives the result of `read` in a fraction of the
         time, and so it does with the text of any chunk like it that follows.
         """
-        tags, texts = self._tags, self._texts
-        if not self.announced or self.finished or self._held or tags.has_held_text:
+        if not self.announced or self.finished or not self.texts.passes(found):
             return False
-        if self._details is not None and choice.get("logprobs"):
+        if choice.get("logprobs") and (self._logprobs is not None or self._details is not None):
             return False
-        if texts is not None and not texts.passes(found):
-            return False
-        if found.field == "tool_calls":
-            return not (self.reasoning_open or tags.is_inside)
-        if found.field == "content":
-            return tags.is_answering and not self.reasoning_open
+        if found.field in ("content", "tool_calls"):
+            return not self.reasoning_open
         return found.is_reasoning and self.reasoning_open
 
     def proceed(self, found: Continuation, text: str, frame: bytes | None) -> Event:
@@ -742,41 +698,37 @@ class ChoiceReader:
         self.message.append_text(found.field, text)
         if found.field == "content":
             return ContentDelta(self.lane, frame, text)
-        self._tags.ignore_tags()
         return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
 
     # Any chunk
 
     def without_thinking(self, choice: Json) -> list[Json]:
-        """Return a choice as one or several without thinking in their texts, where that is hidden;
-        nothing if all of it is held back."""
-        if self._texts is None:
-            return [choice]
-        delta, is_last = get_delta(choice), bool(choice.get("finish_reason"))
-        *first, last = self._texts.split(delta, is_last=is_last)
-        head = {"index": choice.get("index"), "finish_reason": None}
-        choices = [{**head, "delta": each} for each in first]
-        if last is delta:
-            return [*choices, choice]
-        is_empty = not (is_last or any(last.values()))
-        return choices if is_empty else [*choices, {**choice, "delta": last}]
+        """Return a choice as one or several without thinking in their texts; where raw reasoning is
+        hidden, with the log probabilities of what is shown alone."""
+        choices = self.texts.split(choice)
+        logprobs = self._logprobs
+        if logprobs is not None and (choice.get("logprobs") or logprobs.waiting):
+            return self._with_logprobs(choices, choice, logprobs)
+        return choices
 
-    def split_message(self, message: Json) -> Json:
-        """Return a whole message without thinking in its texts, where that is hidden."""
-        return message if self._texts is None else self._texts.split_message(message)
+    def _with_logprobs(
+        self, choices: list[Json], said: Json, logprobs: ShownLogprobs
+    ) -> list[Json]:
+        """Return choices with the log probabilities of their texts, of what upstream said."""
+        deltas = list(map(get_delta, choices))
+        if any(find_reasoning(delta) for delta in deltas):
+            logprobs.waiting.clear()
+        logprobs.waiting += map(dict, read_logprobs(said, "content"))
+        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
+        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
+        refusal = [*read_logprobs(said, "refusal")] if is_same else []
+        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
+        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
         """Release what was held back, when the stream ends without a finish reason."""
-        deltas = [] if self._texts is None else self._texts.flush(is_cut=is_cut)
-        choices = [choice for delta in deltas for choice in self._wrap_delta(delta)]
-        pieces = [piece for choice in choices for piece in self.read(choice, separate_finish=False)]
-        inline = split_delta({}, self._tags, is_last=True)
-        if inline is None:
-            return pieces
-        held = self._split_delta({}, {}, None, inline, separate_finish=False)
-        if self._details is not None:
-            held = list(map(ChunkPiece, self._details.list_events(held, {})))
-        return pieces + held
+        choices = self.texts.flush(is_cut=is_cut)
+        return [piece for choice in choices for piece in self.read(choice, separate_finish=False)]
 
     def read(self, choice: Json, *, separate_finish: bool) -> list[ChunkPiece]:
         """Read a chunk's choice. With `separate_finish` the finish comes as a separate piece.
@@ -799,35 +751,18 @@ class ChoiceReader:
         return list(map(ChunkPiece, details.cite(events, named)))
 
     def _read_delta(self, choice: Json, delta: Json, *, separate_finish: bool) -> list[ChunkPiece]:
-        if "message" in choice:
-            choice = self._without_message(choice, delta)
         finish = bool(choice.get("finish_reason"))
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
-        if found is not None and found.text:
-            self._tags.ignore_tags()
-        gives_up = len(self._held) >= MAX_HELD_DELTAS
-        inline = split_delta(delta, self._tags, is_last=finish, gives_up=gives_up)
-        repeated = self.announced and bool(delta.get("role"))
-        follows = bool(self._held) and (found is None or not self._tags.has_held_text)
-        plain = not (inline is not None or repeated or follows or (finish and separate_finish))
+        plain = not (self.announced and delta.get("role")) and not (finish and separate_finish)
         if plain and found is None:
             pieces = self._read_answer(choice, delta, finish=finish)
         elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
             pieces = self._make_reasoning(found, [choice])
         else:
-            pieces = self._split_delta(
-                choice, delta, found, inline, separate_finish=separate_finish
-            )
+            pieces = self._split_delta(choice, delta, found, separate_finish=separate_finish)
         self.finished = self.finished or finish
         self.announced = True
         return pieces
-
-    def _without_message(self, choice: Json, delta: Json) -> Json:
-        """Make a delta of a message that takes its place; one that repeats all deltas stays."""
-        if choice.get("delta") is delta:
-            return choice
-        others = {key: value for key, value in choice.items() if key != "message"}
-        return {**others, "delta": delta}
 
     def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
         """Return whether the choice holds reasoning alone, and all of that is shown."""
@@ -840,9 +775,9 @@ class ChoiceReader:
         return not (answers or fresh or choice.get("finish_reason"))
 
     def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[ChunkPiece]:
-        answers = any(map(delta.get, ANSWER_FIELDS))
-        closing = self.close_reasoning() if answers or finish else []
-        text = read_answer_text(delta.get("content"))
+        answers, content = any(map(delta.get, ANSWER_FIELDS)), delta.get("content")
+        closing = self.close_reasoning() if self.reasoning_open and (answers or finish) else []
+        text = read_answer_text(content) if content else ""
         event = ContentDelta(self.lane, None, text) if answers else Passthrough(self.lane, None)
         return [*closing, ChunkPiece(event, [choice])]
 
@@ -872,61 +807,21 @@ class ChoiceReader:
         return [*opened, ChunkPiece(event, choices)]
 
     def _split_delta(
-        self,
-        choice: Json,
-        delta: Json,
-        found: FoundReasoning | None,
-        inline: InlineSplit | None,
-        *,
-        separate_finish: bool,
+        self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
     ) -> list[ChunkPiece]:
         pieces = [] if self.announced else [self.announce()]
         if found is not None:
             pieces += self._read_reasoning(found, delta)
-        others, in_block = OtherFields.from_choice(choice, delta), bool(inline and inline.in_block)
-        if self._tags.has_held_text and found is None and not in_block:
-            is_whole = inline is not None and not inline.content
-            self._held.append((delta.get("content") if is_whole else None, others))
-            return [*pieces, *self._split_answer(delta, inline)]
-        if self._held and (in_block or not self._tags.has_held_text):
-            released, inline = self._release_held(delta, inline)
-            before, pieces = [*pieces, *released], []
-        else:
-            before = []
-        pieces += self._read_inline(inline)
-        answer = self._split_answer(delta, inline)
+        answer = self._split_answer(delta)
         pieces += answer
         if choice.get("finish_reason"):
             pieces += self.close_reasoning()
             pieces += [self.empty_piece()] if separate_finish or not answer else []
-        return [*before, *self._attach_fields(pieces, choice, others)]
+        return self._attach_fields(pieces, choice, OtherFields.from_choice(choice, delta))
 
-    def _read_inline(self, inline: InlineSplit | None) -> list[ChunkPiece]:
-        """Read inline reasoning; where that is not shown, even tags have an event."""
-        if inline is None or not (inline.raw or (inline.in_block and not self._shows_raw)):
-            return []
-        return self._make_reasoning(FoundReasoning(inline.raw, DEFAULT_FIELD), None)
-
-    def _release_held(
-        self, delta: Json, inline: InlineSplit | None
-    ) -> tuple[list[ChunkPiece], InlineSplit | None]:
-        """Release what was held back. If all of it is text, it goes out as it came, and so does
-        the delta that follows it; else only the other fields are left of it."""
-        held, self._held = self._held, []
-        contents = [*(content for content, _ in held), delta.get("content")]
-        is_text = inline is not None and inline.is_text_of(contents)
-        pieces = self.close_reasoning() if is_text else []
-        for content, others in held:
-            answer = {"content": content} if is_text and content else {}
-            if answer or others:
-                piece = self._make_answer(answer)
-                pieces += self._attach_fields([piece], {}, others)
-        return pieces, None if is_text else inline
-
-    def _split_answer(self, delta: Json, inline: InlineSplit | None) -> list[ChunkPiece]:
+    def _split_answer(self, delta: Json) -> list[ChunkPiece]:
         """Make the piece with the delta's part of the answer, if it holds any."""
-        content = delta.get("content") if inline is None else inline.content
-        answer = {"content": without_thinking_chunks(content)}
+        answer = {"content": without_thinking_chunks(delta.get("content"))}
         answer |= {key: delta.get(key) for key in ANSWER_FIELDS[1:]}
         answer = {key: value for key, value in answer.items() if value}
         return [*self.close_reasoning(), self._make_answer(answer)] if answer else []
@@ -992,245 +887,3 @@ def loses_fields(choice: Json) -> bool:
 
 def _other_fields(fields: Json, known: frozenset[str]) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
-
-
-# What a choice says, in detail
-
-
-class AnswerDetails:
-    """Say in detail, in events without frames, what the pieces of one choice hold: its text with
-    log probabilities, its refusal, each fragment of a call as a piece of its call, opaque state
-    after the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that
-    no choice names."""
-
-    def __init__(self, lane: int, listed: list[CitationDelta]) -> None:
-        self._lane = lane
-        self.calls = ToolCallFragments(lane)
-        self._listed = listed
-        self._finish_reported = False
-        self._held_blank = ""
-        self._citations: list[CitationDelta] = []  # held until the text ends
-        self._has_cited = False
-        self._has_reasoned = False
-
-    def read(
-        self, pieces: list[ChunkPiece], choice: Json, state: list[StateEntry], *, was_open: bool
-    ) -> list[Event]:
-        """Read the pieces that were made of a choice, with opaque state for the open stretch."""
-        events = self.list_events(pieces, choice)
-        kinds = set(map(type, events))
-        opens = ReasoningStarted in kinds
-        if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
-            events = self._hold_blank(events)
-        if state and was_open:
-            events = insert_state(events, state, self._lane)
-        if opens:
-            self._release_blank(events)
-        return [*events, *self._read_finish(choice)]
-
-    def cite(self, events: list[Event], named: list[CitationDelta]) -> list[Event]:
-        """Add the sources at the end of the text: before the first call, or the finish.
-
-        Those that are listed beside the choices are more of the same where some are annotated.
-        Reasoning may have stood in the text, and moved all passages.
-        """
-        kinds = list(map(type, events))
-        self._citations += named
-        self._has_reasoned |= ReasoningStarted in kinds
-        ends = [kinds.index(kind) for kind in (ToolCallDelta, Finished) if kind in kinds]
-        if not ends:
-            return events
-        place, citations, self._citations = min(ends), self._citations, []
-        if isinstance(events[-1], Finished) and not (citations or self._has_cited):
-            citations = self._listed
-        self._has_cited = self._has_cited or bool(citations)
-        if self._has_reasoned:
-            citations = [replace(citation, passage=None) for citation in citations]
-        return [*events[:place], *citations, *events[place:]]
-
-    def list_events(self, pieces: list[ChunkPiece], choice: Json) -> list[Event]:
-        """List the events of pieces. One of the answer says all that is in its piece; one that only
-        carries a frame is left out."""
-        events: list[Event] = []
-        for piece in pieces:
-            event, piece_choice = piece.event, (piece.choices or [{}])[0]
-            if isinstance(event, ContentDelta):
-                is_whole = piece_choice is choice
-                events += self._read_answer(event.text, piece_choice, is_whole=is_whole)
-            elif isinstance(event, ReasoningDelta):
-                events += [event] if event.text else []
-            elif not isinstance(event, Passthrough):
-                events.append(event)
-        return events
-
-    def _read_answer(self, text: str, choice: Json, *, is_whole: bool) -> Iterator[Event]:
-        delta = get_delta(choice)
-        logprobs = _read_logprobs(choice, "content")
-        if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
-            logprobs = ()  # they cover reasoning, too
-        if text:
-            yield ContentDelta(self._lane, None, text, logprobs)
-        if refusal := string(delta.get("refusal")):
-            logprobs = _read_logprobs(choice, "refusal")
-            yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
-        yield from self.calls.read(delta)
-
-    def _read_finish(self, choice: Json) -> list[Event]:
-        """End the choice at its first finish reason."""
-        reason = choice.get("finish_reason")
-        if not reason or self._finish_reported:
-            return []
-        self._finish_reported = True
-        if read_finish_error(choice) is not None:
-            return []  # the error is reported instead
-        nameless = list(self.calls.report_nameless())
-        if explicit := EXPLICIT_REASONS.get(string(reason)):
-            return [*nameless, Finished(self._lane, None, explicit)]
-        default = reason_of_parts(has_calls=self.calls.count > 0)
-        finished = Finished(self._lane, None, default, _stop_sequence(choice))
-        return [*nameless, *self.calls.finish(), finished]
-
-    # Blank reasoning opens no stretch
-
-    def _hold_blank(self, events: list[Event]) -> list[Event]:
-        """Hold back blank reasoning for the stretch that comes next."""
-        blank = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-        self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
-        return [event for event in events if type(event) not in _THOUGHTS]
-
-    def _release_blank(self, events: list[Event]) -> None:
-        first = next((event for event in events if isinstance(event, ReasoningDelta)), None)
-        if first is not None:
-            first.text, self._held_blank = self._held_blank + first.text, ""
-
-
-_THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
-
-
-def _read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
-    logprobs = choice.get("logprobs")
-    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
-
-
-def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
-    """Insert opaque state into a choice's events, each after the reasoning it belongs to: that is
-    split by entry, if it has the text of all of them."""
-    thoughts = (
-        (place, event)
-        for place, event in enumerate(events)
-        if isinstance(event, ReasoningDelta | NativeSummary)
-    )
-    place, thought = next(thoughts, (-1, None))
-    text = "".join(entry.text for entry in entries)
-    is_split = thought is not None and thought.text == text
-    inserted: list[Event] = []
-    for entry in entries:
-        if thought is not None and is_split and entry.text:
-            inserted.append(replace(thought, text=entry.text))
-        if entry.data:
-            inserted.append(ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs))
-    return [*events[: place + (not is_split)], *inserted, *events[place + 1 :]]
-
-
-@dataclass(slots=True)
-class _ReadCall:
-    id: str
-    number: int | None = None  # counts the calls reported; None until its name has come
-    custom: bool = False
-    waiting: list[str] = field(default_factory=list)  # arguments that came before the name
-    room_left: int = MAX_NAMELESS
-    lacks_arguments: bool = True  # a function that has had no arguments so far
-
-
-class ToolCallFragments:
-    """Read the calls of one choice. An index that comes again with another id and a name begins
-    another call."""
-
-    def __init__(self, lane: int) -> None:
-        self._lane = lane
-        self._by_index: dict[int, _ReadCall] = {}
-        self._calls: list[_ReadCall] = []
-        self._reported: list[_ReadCall] = []
-
-    @property
-    def count(self) -> int:
-        """The number of calls reported so far."""
-        return len(self._reported)
-
-    def report_nameless(self) -> Iterator[ToolCallDelta]:
-        """Report the calls that wait for their name, now that none will come."""
-        for call in self._calls:
-            if call.number is None and (call.id or "".join(call.waiting).strip()):
-                yield self._report(call, "")
-
-    def finish(self) -> Iterator[ToolCallDelta]:
-        """End the calls: give `{}` to those without arguments, which some servers leave out."""
-        for number, call in enumerate(self._reported):
-            if call.lacks_arguments:
-                yield ToolCallDelta(self._lane, None, call_index=number, arguments="{}")
-
-    def read(self, delta: Json) -> Iterator[ToolCallDelta]:
-        """Read the calls in a delta or a message."""
-        for fragment in objects(delta.get("tool_calls")):
-            yield from self._read_fragment(fragment)
-        legacy = delta.get("function_call")
-        if isinstance(legacy, dict):
-            yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
-
-    def proceed(self, index: int, text: str, *, custom: bool) -> ToolCallDelta:
-        """Read more arguments of a call that was reported."""
-        call = self._by_index[index]
-        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
-        number = call.number or 0
-        return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
-
-    def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
-        kind = kind_of_call(fragment)
-        custom, payload = kind == "custom", as_object(fragment.get(kind))
-        name = string(payload.get("name"))
-        text = _format_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
-        call = self._find_call(fragment["index"], string(fragment.get("id")), name)
-        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
-        if call.number is not None:
-            if text:
-                yield ToolCallDelta(
-                    self._lane, None, call_index=call.number, arguments=text, custom=custom
-                )
-            return
-        call.custom = call.custom or custom
-        call.waiting.append(text)
-        call.room_left -= len(text)
-        if name or call.room_left < 0:
-            yield self._report(call, name)
-
-    def _report(self, call: _ReadCall, name: str) -> ToolCallDelta:
-        call.number = self.count
-        self._reported.append(call)
-        arguments, call.waiting = "".join(call.waiting), []
-        return ToolCallDelta(
-            self._lane,
-            None,
-            call_index=call.number,
-            id=call.id,
-            name=name,
-            arguments=arguments,
-            custom=call.custom,
-        )
-
-    def _find_call(self, index: int, identity: str, name: str) -> _ReadCall:
-        known = self._by_index.get(index)
-        begins = known is None or (name and identity and known.id not in ("", identity))
-        if known is None or begins:
-            known = self._by_index[index] = _ReadCall(identity)
-            self._calls.append(known)
-        known.id = known.id or identity
-        return known
-
-
-def _stop_sequence(choice: Json) -> str:
-    return next(filter(None, (string(choice.get(name)) for name in STOP_SEQUENCE_FIELDS)), "")
-
-
-def _format_arguments(arguments: Any) -> str:
-    """Return arguments as JSON text; some servers give them as an object."""
-    return dumps(arguments).decode() if isinstance(arguments, dict) else string(arguments)

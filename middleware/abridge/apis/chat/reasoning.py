@@ -17,9 +17,6 @@ reasoning and summaries in what a client gets, `ReasoningFields` in `writer.py` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import compress
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display
@@ -28,8 +25,10 @@ from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile, ReasoningPlace
-from abridge.stages.hidden_thinking import ThinkingFilter
-from abridge.stages.tags import TagPiece, TagSplitter, may_have_tags
+from abridge.stages.tags import TagSplitter
+
+PART_SEPARATOR = "\n\n"
+"""Stands between the parts of a summary, and wherever else one text follows another."""
 
 REASONING_ITEM = 0
 """The number of a choice's only reasoning item."""
@@ -44,6 +43,8 @@ LIST_FIELDS = ("reasoning_details", "thinking_blocks")
 """Fields that hold a list of reasoning, and with it opaque state."""
 
 REASONING_FIELDS = (*TEXT_FIELDS, *LIST_FIELDS)
+
+_REASONING_NAMES = frozenset(REASONING_FIELDS)
 
 LITELLM_COPIES = "provider_specific_fields"
 """The field in which LiteLLM's client keeps, and sends back, a copy of fields unknown to it."""
@@ -84,11 +85,13 @@ def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReas
 
     It counts as a native summary if nothing but summaries holds text, and summaries are trusted.
     """
+    if _REASONING_NAMES.isdisjoint(message) and not isinstance(message.get("content"), list):
+        return None  # the usual case of an answer
     names = find_reasoning_fields(message)
     chunks = find_thinking_chunks(message.get("content"))
     if not (names or chunks):
         return None
-    if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # the usual case
+    if len(names) == 1 and names[0] in TEXT_FIELDS and not chunks:  # that of reasoning
         return FoundReasoning(message[names[0]], names[0])
     found = _classify_reasoning(message, names, chunks)
     return found if trusts_summaries else found._replace(native=False)
@@ -283,63 +286,6 @@ def _read_entry(entry: Json) -> StateEntry:
     return StateEntry(text, string(entry.get("signature")), signs=True)
 
 
-# Inline reasoning, between tags
-
-
-@dataclass(slots=True)
-class InlineSplit:
-    """A content split into inline reasoning and the rest."""
-
-    raw: str
-    content: Any
-    in_block: bool  # some of it was inside a block, if only the tags
-
-    def is_text_of(self, contents: Iterable[Any]) -> bool:
-        """Return whether this is the text of these contents, unchanged."""
-        text = "".join(map(read_answer_text, contents))
-        return not self.in_block and read_answer_text(self.content) == text
-
-
-def split_delta(
-    delta: Json, splitter: TagSplitter, *, is_last: bool, gives_up: bool = False
-) -> InlineSplit | None:
-    """Split the content of a choice's next delta; None if it stays as it is. With `gives_up`, text
-    that is held back becomes no block any more."""
-    content = delta.get("content")
-    if splitter.is_answering:
-        return None
-    interrupted = gives_up or any(map(delta.get, ANSWER_FIELDS[1:]))
-    if not (content or is_last or interrupted):
-        return None
-    in_block = splitter.is_inside
-    raw, rest = split_content(content, splitter)
-    if is_last or interrupted:
-        raw, rest = append_held(raw, rest, splitter.end() if is_last else splitter.interrupt())
-    in_block = bool(raw) or in_block or splitter.is_inside
-    if not in_block and rest == content:
-        return None
-    return InlineSplit(raw, rest, in_block)
-
-
-def is_plain(content: Any) -> bool:
-    """Return whether a content is nothing, or a text of which all is the answer, whatever its
-    message holds, unless the prompt's template opened a block."""
-    return content is None or (isinstance(content, str) and not may_have_tags(content))
-
-
-def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
-    """Split a whole content into reasoning and the rest.
-
-    With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
-    """
-    prefilled = profile.prefilled and no_field
-    if content is None or (is_plain(content) and not prefilled):
-        return "", content  # the usual case
-    splitter = TagSplitter(profile.tags, prefilled=prefilled)
-    raw, rest = split_content(content, splitter)
-    return append_held(raw, rest, splitter.end())
-
-
 def observe(message: Json, profile: Profile) -> Observation:
     """Return what a whole message shows of where its provider puts reasoning."""
     place, text = find_reasoning_place(message), string(message.get("content"))
@@ -360,72 +306,3 @@ def _has_unopened_block(text: str, profile: Profile) -> bool:
         on_separate_line = bool(closing) and head.endswith("\n") and rest.startswith("\n")
         return on_separate_line and tag.opening not in head and head.count("```") % 2 == 0
     return False
-
-
-def split_content(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple[str, Any]:
-    """Split the next content of a stream into reasoning and the rest."""
-    if isinstance(content, str):
-        return _join_pieces(splitter.feed(content))
-    if not isinstance(content, list):
-        return "", content
-    reasoning, rest = "", []
-    for chunk in content:
-        if not is_text_chunk(chunk):
-            rest.append(chunk)
-            continue
-        raw, text = _join_pieces(splitter.feed(chunk["text"]))
-        reasoning += raw
-        if text == chunk["text"]:
-            rest.append(chunk)
-        elif text:
-            rest.append({**chunk, "text": text})
-    return reasoning, rest
-
-
-def split_parts(parts: list[Any], thinking: ThinkingFilter) -> tuple[str, list[Any]]:
-    """Split the last parts of a content into reasoning and the rest, each part in its place.
-
-    Parts of which no text is left are left out.
-    """
-    text = "".join(part["text"] for part in parts if is_text_chunk(part))
-    pieces = [*thinking.feed(text), *thinking.end()]
-    shown, rest = iter(_mark_shown(text, pieces)), []
-    for part in parts:
-        kept = "".join(compress(part["text"], shown)) if is_text_chunk(part) else None
-        if kept is None or kept == part["text"]:
-            rest.append(part)
-        elif kept:
-            rest.append({**part, "text": kept})
-    return _join_pieces(pieces)[0], rest
-
-
-def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
-    """Mark the characters of a text that are shown: the pieces of it follow each other there."""
-    marks, position = bytearray(len(text)), 0
-    for kind, piece in pieces:
-        found = piece.strip() if kind == "raw" else piece  # blanks may have been added to it
-        start = text.find(found, position)
-        if start >= 0:
-            position = start + len(found)
-            marks[start:position] = bytes([kind == "text"]) * len(found)
-    return marks
-
-
-def append_held(raw: str, content: Any, held: Iterable[TagPiece]) -> tuple[str, Any]:
-    """Append what a splitter had held back."""
-    more, text = _join_pieces(held)
-    if not text:
-        return raw + more, content
-    if isinstance(content, list):
-        return raw + more, [*content, {"type": "text", "text": text}]
-    return raw + more, string(content) + text
-
-
-def _join_pieces(pieces: Iterable[TagPiece]) -> tuple[str, str]:
-    raw = text = ""
-    for piece in pieces:
-        if piece.kind == "raw":
-            raw += piece.text
-        else:
-            text += piece.text
-    return raw, text

@@ -11,6 +11,7 @@ from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, wr
 from abridge.apis.json import as_object
 from abridge.apis.openai import nested, read_output_format, write_output_format
 from abridge.apis.params import (
+    CANNOT_DECLINE,
     model_body,
     read_extra,
     read_flag,
@@ -98,6 +99,7 @@ REQUEST_SHAPE = fields(
         # the answer's form and length
         **allow("n", "max_tokens", "max_completion_tokens", "response_format", "verbosity"),
         **allow("modalities", "audio", "prediction", "temperature", "top_p", "stream"),
+        **allow("logprobs", "top_logprobs"),
         "stream_options": fields(
             allow("include_usage", "include_obfuscation", "continuous_usage_stats")
         ),
@@ -107,8 +109,8 @@ REQUEST_SHAPE = fields(
         **EXTENSION_FIELDS,
     }
 )
-"""What goes upstream where reasoning is hidden: OpenAI's own but for `logprobs`,
-`top_logprobs` and `logit_bias`, and those of other servers."""
+"""What goes upstream where reasoning is hidden: OpenAI's own but for `logit_bias`, and those of
+other servers."""
 
 
 def read_request(body: Json) -> ModelRequest:
@@ -189,6 +191,8 @@ def _write_effort(request: ModelRequest, profile: Profile, translated: Translate
     effort."""
     if request.declines_reasoning:
         translated.body.update(profile.thinking_off)
+        if not profile.thinking_off:
+            translated.leave_out(request.param("thinking"), CANNOT_DECLINE)
         return
     fields = {} if request.budget is None else profile.budget_fields(request.budget)
     if not fields and request.effort is not None:

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
+from abridge.apis.attribution_fields import attribute_call
+from abridge.apis.chat.attribution import attribute_message
 from abridge.apis.chat.chunks import (
     ARGUMENTS_FIELDS,
     CHUNK_OBJECT,
@@ -37,6 +39,7 @@ from abridge.apis.chat.envelopes import (
 from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
+    PART_SEPARATOR,
     RAW_FIELD,
     REASONING_ITEM,
     FoundReasoning,
@@ -44,15 +47,16 @@ from abridge.apis.chat.reasoning import (
     find_reasoning,
     get_index,
     replace_reasoning,
-    split_inline,
     trusts_summaries,
     without_reasoning,
 )
+from abridge.apis.chat.texts import split_inline
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.media import write_data_url
 from abridge.apis.obfuscation import FIELD, delta_size
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.tools import unwrap_free_text
@@ -66,6 +70,7 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
+    ImageDelta,
     ItemSummary,
     NativeSummary,
     ProviderState,
@@ -88,7 +93,8 @@ from abridge.providers.profile import Profile
 MAX_FRAMES = 64
 """Frames of deltas that are kept of one response."""
 
-PART_SEPARATOR = "\n\n"
+IMAGES = "images"
+"""The field of a message with the images of the answer (openrouter.ai: docs, image generation)."""
 
 TextPlace: TypeAlias = str | int
 """Where a delta adds text: the field, or the number of the call."""
@@ -349,10 +355,19 @@ class ChatWriter:
             lane = get_index(choice)
             summary = end.summaries.get((lane, REASONING_ITEM), NO_SUMMARY)
             rewrite_choice(choice, summary, self._profile, self._display)
+            self._attribute_calls(choice, summary)
             if lane in self._recorded_turns:
                 self._add_envelope(choice["message"], self._recorded_turns[lane])
         CHAT_USAGE.add_share(completion, end.share, merged=self._display.merge_usage)
         return completion
+
+    def _attribute_calls(self, choice: Json, summary: ItemSummary) -> None:
+        limit, message = self._display.attribution_limit, choice.get("message")
+        if limit is not None and isinstance(message, dict):
+            fields = ReasoningFields(self._display).names
+            choice["message"] = attribute_message(
+                message, self._display, fields, summary.parts, limit
+            )
 
     def _add_envelope(self, message: Json, turn: RecordedTurn) -> None:
         name, seal = self._display.envelope_field, self._display.seal
@@ -439,6 +454,7 @@ class ChoiceWriter:
         self._last_message: int | None = None
         self._separator_count = 0  # between messages of the answer
         self._annotations: list[Json] = []
+        self._images: list[Json] = []
         self._error_written = False
 
     def write(self, event: Event) -> list[Json]:
@@ -542,7 +558,7 @@ class ChoiceWriter:
         return [self._wrap({"summary_error": error.as_dict()})]
 
     def _finish(self, event: Finished) -> list[Json]:
-        choices = [*self._write_held_calls(), *self._write_sources(event)]
+        choices = [*self._write_held_calls(), *self._write_lists(event)]
         if self._envelope_builder is not None:
             choices += self._write_envelope(self._envelope_builder.build())
         return [*choices, {"index": self.lane, "delta": {}, "finish_reason": event.reason}]
@@ -577,9 +593,20 @@ class ChoiceWriter:
         self._annotations.append(write_annotation(event, moved))
         return []
 
-    def _write_sources(self, event: Finished) -> list[Json]:
-        """Write the sources, and what upstream ran itself."""
-        fields = {"annotations": self._annotations, HOSTED_CALLS: list(event.hosted_calls)}
+    def _hold_image(self, event: ImageDelta) -> list[Json]:
+        """Hold an image, in OpenRouter's form, for the same reason."""
+        self.remaining -= text_size(event)
+        url = write_data_url(event.media_type, event.data)
+        self._images.append({"type": "image_url", "image_url": {"url": url}})
+        return []
+
+    def _write_lists(self, event: Finished) -> list[Json]:
+        """Write the sources, the images, and what upstream ran itself."""
+        fields = {
+            "annotations": self._annotations,
+            IMAGES: self._images,
+            HOSTED_CALLS: list(event.hosted_calls),
+        }
         written = {name: entries for name, entries in fields.items() if entries}
         return [self._wrap(written)] if written else []
 
@@ -599,12 +626,13 @@ class ChoiceWriter:
             call.custom_tool, text = tool, ""
             self._hold_arguments(call, event.arguments)
         name = tool.client_name if tool is not None and tool.client_name else event.name
-        return {
+        begun: Json = {
             "index": event.call_index,
             "id": event.id or self._mint_id("call_"),
             "type": call.kind,
             call.kind: {"name": name, ARGUMENTS_FIELDS[call.kind]: text},
         }
+        return begun if event.extra is None else attribute_call(begun, event.extra, begun["id"])
 
     def _hold_arguments(self, call: _WrittenCall, arguments: str) -> None:
         self.remaining -= len(arguments)
@@ -643,6 +671,7 @@ class ChoiceWriter:
         RefusalDelta: _write_refusal,
         ToolCallDelta: _write_call,
         CitationDelta: _hold_citation,
+        ImageDelta: _hold_image,
         SummaryTextDelta: _write_summary,
         ReasoningStarted: _start_stretch,
         ReasoningDelta: _write_raw,
@@ -700,6 +729,11 @@ class ReasoningFields:
         self.summary_field = summary_field if chosen == "auto" else chosen
         self.keeps_raw = self.raw_field == upstream and not display.add_details
         """Raw reasoning is shown as upstream writes it."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The fields of raw reasoning and of a summary beside it."""
+        return self.raw_field, self.summary_field
 
     def count_entries(self, name: ListField) -> int:
         """Return how many entries of a list Abridge has written, after reasoning."""
@@ -801,7 +835,7 @@ def _wrap_block(block: Json) -> Json:
 # A whole completion
 
 
-OTHER_FIELDS = ("summary_error", "annotations", HOSTED_CALLS)
+OTHER_FIELDS = ("summary_error", "annotations", IMAGES, HOSTED_CALLS)
 """Fields of a message that come whole, in one delta."""
 
 

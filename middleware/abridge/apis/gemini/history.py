@@ -118,11 +118,13 @@ def _read_turns(content: Json) -> Iterator[Turn]:
 
 
 def _model_turn(parts: list[Json]) -> Turn:
+    """Read a turn of the model's. Its images do not tell it, since some clients do not return
+    them."""
     answer = GeminiHistory.without_reasoning(parts)
     has_made_ids = any(map(_has_made_id, answer))
     return Turn(
         role="assistant",
-        text=_read_text([part for part in answer if not is_call(part)]),
+        text=_read_text([part for part in answer if not (is_call(part) or "inlineData" in part)]),
         calls=tuple(map(_read_call, filter(is_call, answer))),
         has_opaque_state=any(map(signature_of, parts)),
         items=parts,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from hashlib import blake2b
-from itertools import chain
+from itertools import groupby
 from secrets import token_hex
 from typing import Any, TypeAlias
 
@@ -20,22 +20,23 @@ from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import DropCount, Shape, name, opaque, rebuild
-from abridge.core.conversation import ItemKey, Json
+from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque, rebuild
+from abridge.core.answer import Part, PartKind
+from abridge.core.conversation import Json
 from abridge.core.events import (
     FRAME_OVERHEAD,
     ContentDelta,
     ErrorDetail,
     Event,
+    ImageDelta,
+    PartEnded,
+    PartStarted,
     ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
     ToolCallDelta,
 )
-from abridge.providers.profile import Profile
-from abridge.stages.hidden_thinking import JsonBlockFilter, ThinkingFilter, visible_text
-from abridge.stages.tags import TagPiece
 
 TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
 """The keys of a text of the answer (ai.google.dev: api/caching, `Part`)."""
@@ -43,28 +44,65 @@ TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
 HOSTED_CALL_KINDS = frozenset({"toolCall", "executableCode"})
 """Parts with what Google runs itself (ai.google.dev: api/caching, `Part`)."""
 
+MEDIA = {"image": "an image", "audio": "audio", "video": "a video"}
+"""What an answer may hold beside text, by the first half of its media type."""
+
 LANE = 0
 """The only lane: the whole answer waits together."""
 
 
-class PartReader:
-    """Turn the parts of one answer into events, and keep them, at most `limit` characters."""
+class SentPart(Part):
+    """A part that is returned to upstream as it sent it: a call, or an image."""
 
-    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
-        self.item_count = 0
+    def __init__(self, kind: PartKind, number: int, sent: Json) -> None:
+        super().__init__(kind, number)
+        self._sent = sent
+
+    def to_json(self) -> list[Json]:
+        """Return the part of the answer that it is, or those of which it consists."""
+        return [self._sent]
+
+
+class TextRun(SentPart):
+    """Thoughts, or text of the answer, that came without a break, in pieces. `sent` is what they
+    have in common."""
+
+    def __init__(self, kind: PartKind, number: int, sent: Json) -> None:
+        super().__init__(kind, number, sent)
+        self.signatures: dict[int, str] = {}
+        """Those of single pieces, by their place among the texts."""
+
+    def to_json(self) -> list[Json]:
+        """See `SentPart`. A signature ends its part: a piece without and one with a signature are
+        never joined, unless a stage has changed the text, so that no piece of it is as it was."""
+        if self.shown is not None and self.shown_text != self.said_text:
+            return [self._write(self.shown, next(reversed(self.signatures.values()), ""))]
+        runs = groupby(enumerate(self.texts), lambda piece: self.signatures.get(piece[0], ""))
+        return [self._write([text for _, text in run], signature) for signature, run in runs]
+
+    def _write(self, texts: list[str], signature: str) -> Json:
+        signed = {"thoughtSignature": signature} if signature else {}
+        return {"text": "".join(texts), **self._sent, **signed}
+
+
+class AnswerParts:
+    """The parts of one answer, of which at most `limit` characters are kept."""
+
+    def __init__(self, display: Display, limit: int) -> None:
+        self.all: list[SentPart] = []
         self.call_ids: list[str] = []  # as clients have them
+        self._item_count = 0
         self._salt = token_hex(8)  # for ids in an answer that has none itself
         self._hides_raw = display.hides_raw
         self._carries_text_state = display.carries_text_state
+        self._carries_images = display.carries_images
+        self._has_images = False
         self._text_signature = ""  # the last of the answer's texts
-        self._drops = DropCount()
-        self._left_out = 0  # parts that no other API has, and blocks of thinking
-        self._filter = ThinkingFilter.for_answer(profile, limit) if display.hides_raw else None
+        self._drops = DropCount(display.echoed)
+        self._left_out = 0  # parts that no other API has
         self._limit = self._room_left = limit
-        self._hides_text = False  # thinking was taken out of texts
         self._hosted_calls: list[dict[str, str]] = []
-        self._is_thinking = False  # the last item is open
-        self._kept: list[tuple[Json, list[str]]] = []  # each part but for its text, and that
+        self._open: TextRun | None = None
         self._partial_call: PartialCall | None = None  # the one that is open
         self._last_part: Json | None = None
         self.failure: ErrorDetail | None = None  # why the answer cannot be read
@@ -82,10 +120,6 @@ class PartReader:
     def call_count(self) -> int:
         return len(self.call_ids)
 
-    @property
-    def item_keys(self) -> tuple[ItemKey, ...]:
-        return tuple((LANE, item) for item in range(self.item_count))
-
     def has_open_part(self, *, streamed: bool) -> bool:
         """Return whether the last part may lack something: a text that streams may always go on."""
         if self._partial_call is not None or self._last_part is None:
@@ -93,22 +127,17 @@ class PartReader:
         return streamed and "text" in self._last_part
 
     @property
-    def shown_text(self) -> str | None:
+    def said_text(self) -> str | None:
         """The text of the answer; None if it is not known any more."""
-        if self._hides_text or not self.is_complete:
+        if not self.is_complete:
             return None
-        return "".join(
-            chain.from_iterable(texts for part, texts in self._kept if not is_thought(part))
-        )
+        return "".join(part.said_text for part in self.all if part.kind == "text")
 
     @property
     def only_hosted_calls(self) -> list[dict[str, str]]:
         """The calls that Google ran itself, if there is nothing else."""
-        return [] if self.call_count or self.shown_text != "" else self._hosted_calls
-
-    def kept_parts(self) -> list[Json]:
-        """Return the answer's parts, each text in one piece."""
-        return [{"text": "".join(texts), **rest} if texts else rest for rest, texts in self._kept]
+        is_alone = self.said_text == "" and not (self.call_count or self._has_images)
+        return self._hosted_calls if is_alone else []
 
     def check(self, value: object, shape: Shape) -> str:
         """Return a string; "" if it does not have its shape and reasoning is hidden."""
@@ -117,18 +146,26 @@ class PartReader:
     def read(self, part: Json, response_id: str) -> list[Event]:
         self._last_part = part
         if is_thought(part):
-            self._keep_text(part, {"thought": True})
-            return self._read_thought(string(part.get("text")))
+            return self._read_text("reasoning", {"thought": True}, part)
         if is_call(part):
             return self._read_call_part(part, response_id)
         if isinstance(part.get("text"), str) and self._is_understood(part):
-            self._keep_text(part, {})
             signature = self.check(signature_of(part), opaque)
             self._text_signature = signature or self._text_signature
-            return self._read_text(part["text"])
+            return self._read_text("text", {}, part)
+        if isinstance(part.get("inlineData"), dict):
+            return self._read_medium(part, part["inlineData"])
         self._left_out += 1
         self._note_hosted_call(part)
         return []
+
+    def end(self, response_id: str, *, is_cut: bool) -> list[Event]:
+        """End the answer. If it was `cut`, so was a call that is open. The signature of an answer
+        without calls follows its text, where it can be carried so."""
+        events = [*self._end_call(response_id, is_cut=is_cut), *self._end_run()]
+        if self._text_signature and self._carries_text_state and not self.call_count:
+            events += [*self._write_signature(None, self._text_signature), *self._end_run()]
+        return events
 
     def _note_hosted_call(self, part: Json) -> None:
         for kind in part.keys() & HOSTED_CALL_KINDS:
@@ -142,72 +179,79 @@ class PartReader:
         unknown key may say that it is none."""
         return not self._hides_raw or part.keys() <= TEXT_KEYS
 
-    def end(self, response_id: str, *, is_cut: bool) -> list[Event]:
-        """End the answer. If it was `cut`, so was a call that is open. The signature of an answer
-        without calls follows its text, where it can be carried so."""
-        calling = self._end_call(response_id, is_cut=is_cut)
-        ending = [*calling, *self._end_item(), *self._end_text(abort=False)]
-        if not (self._text_signature and self._carries_text_state) or self.call_count:
-            return ending
-        state = self._write_signature(None, self._text_signature)
-        return [*ending, *state, *self._end_item()]
+    def _read_medium(self, sent: Json, medium: Json) -> list[Event]:
+        """Read an image. An answer with what the client's API has no form for fails: without it, it
+        would be another one. An image is kept only where there is room for it."""
+        media_type = self.check(medium.get("mimeType"), name)
+        data = self.check(medium.get("data"), opaque)
+        kind = media_type.partition("/")[0]
+        if kind not in MEDIA or not data:
+            self._left_out += 1
+            return []
+        if kind != "image" or not self._carries_images:
+            words = f"The answer holds {MEDIA[kind]}, which this API cannot carry."
+            self.failure = ErrorDetail("upstream_error", words)
+            return []
+        self._has_images, part = True, SentPart("other", 0, sent)
+        if len(data) <= self._room_left:
+            self._room_left -= len(data)
+            self.all.append(part)
+        image = ImageDelta(LANE, None, media_type=media_type, data=data, part=part)
+        return [*self._end_run(), image]
 
-    def abort(self) -> list[Event]:
-        """Break the answer off; what was held back may be thinking."""
-        return [*self._end_item(), *self._end_text(abort=True)]
+    # Thoughts and texts
 
-    def _keep_text(self, part: Json, kind: Json) -> None:
-        """Keep a piece of a text. A signature ends its part: one without and one with a signature
-        are never joined."""
+    def _read_text(self, kind: PartKind, common: Json, part: Json) -> list[Event]:
+        """Read a piece of thoughts or of text. One without words signs what is before it, and ends
+        nothing."""
         text, signature = string(part.get("text")), signature_of(part)
+        if not (text or signature):
+            return []
+        run, events = self._run_of(kind if text or self._is_in(kind) else "other", common)
         self._room_left -= len(text) + len(signature)
-        if not self.is_complete:
-            return
-        if signature:
-            self._kept.append(({**kind, "thoughtSignature": signature}, [text]))
-        elif text and self._kept and self._kept[-1][0] == kind and self._kept[-1][1]:
-            self._kept[-1][1].append(text)
+        if self.is_complete:
+            run.signatures |= {len(run.texts): signature} if signature else {}
+            run.texts.append(text)
+        if text and kind == "text":
+            events.append(ContentDelta(LANE, None, text, part=run))
         elif text:
-            self._kept.append((kind, [text]))
+            events.append(ReasoningDelta(LANE, None, run.number, text, part=run))
+        return events
 
-    def _read_thought(self, text: str) -> list[Event]:
-        if not text:
-            return []
-        return [*self._begin_item(), ReasoningDelta(LANE, None, self.item_count - 1, text)]
+    def _is_in(self, kind: PartKind) -> bool:
+        return self._open is not None and self._open.kind == kind
 
-    def _begin_item(self) -> list[Event]:
-        if self._is_thinking:
-            return []
-        self._is_thinking = True
-        self.item_count += 1
-        return [*self._interrupt_text(), ReasoningStarted(LANE, None, self.item_count - 1)]
+    def _run_of(self, kind: PartKind, common: Json) -> tuple[TextRun, list[Event]]:
+        """Return the run that goes on, or a new one, and the events that begin it. A signature
+        alone, which is kind `other`, is a run of its own and leaves the open one open."""
+        if self._open is not None and self._open.kind == kind:
+            return self._open, []
+        run = TextRun(kind, self._item_count, common)
+        self.all.append(run)
+        if kind == "other":
+            return run, []
+        events, self._open = self._end_run(), run
+        if kind == "text":
+            return run, [*events, PartStarted(LANE, None, part=run)]
+        self._item_count += 1
+        return run, [*events, ReasoningStarted(LANE, None, run.number, part=run)]
 
-    def _end_item(self) -> list[Event]:
-        if not self._is_thinking:
+    def _end_run(self) -> list[Event]:
+        run, self._open = self._open, None
+        if run is None:
             return []
-        self._is_thinking = False
-        return [ReasoningEnded(LANE, None, self.item_count - 1)]
+        if run.kind == "text":
+            return [PartEnded(LANE, None, part=run)]
+        return [ReasoningEnded(LANE, None, run.number, part=run)]
 
-    def _read_text(self, text: str) -> list[Event]:
-        if not text:  # the signature of the text before it
+    def _write_signature(self, call: int | None, signature: str) -> list[Event]:
+        if not signature:
             return []
-        pieces = [TagPiece("text", text)] if self._filter is None else self._filter.feed(text)
-        return [*self._end_item(), *_text_events(pieces)]
+        run, events = self._run_of("reasoning", {"thought": True})
+        state = write_state(call, signature)
+        return [*events, ProviderState(LANE, None, run.number, state, signs=True, part=run)]
 
-    def _interrupt_text(self) -> list[Event]:
-        """Show what was held back of a text, since reasoning or a call follows."""
-        if self._filter is None:
-            return []
-        return _text_events([*self._filter.note_reasoning(), *self._filter.interrupt()])
-
-    def _end_text(self, *, abort: bool) -> list[Event]:
-        if self._filter is None:
-            return []
-        rest = self._filter.abort() if abort else self._filter.end()
-        self._left_out += self._filter.blocks
-        self._hides_text = self._hides_text or self._filter.blocks > 0
-        self._filter.blocks = 0
-        return _text_events(rest)
+    # Calls
 
     def _read_call_part(self, part: Json, response_id: str) -> list[Event]:
         """Read a call, or a part of one."""
@@ -225,49 +269,29 @@ class PartReader:
         call, self._partial_call = self._partial_call, None
         return [] if call is None else self._read_call(call.build(), response_id, is_cut=is_cut)
 
-    def _read_call(self, part: Json, response_id: str, *, is_cut: bool = False) -> list[Event]:
+    def _read_call(self, sent: Json, response_id: str, *, is_cut: bool = False) -> list[Event]:
         """Read a whole call. One that was cut has arguments without an end, so that nobody runs it,
         and is not kept."""
-        call, number = call_of(part), self.call_count
-        arguments = self._visible_arguments(dumps(as_object(call.get("args"))).decode())
-        signature = self.check(part.get("thoughtSignature"), opaque)
-        self._room_left -= len(dumps(part))
+        call, part = call_of(sent), SentPart("call", self.call_count, sent)
+        self._room_left -= len(dumps(sent))
         if self.is_complete and not is_cut:
-            self._kept.append((part, []))
+            self.all.append(part)
         given = self.check(call.get("id"), name)
-        identity = given or _make_id(response_id or self._salt, number, call)
+        identity = given or _make_id(response_id or self._salt, part.number, call)
         self.call_ids.append(identity)
-        signing = self._write_signature(number, signature)
+        signature = self.check(sent.get("thoughtSignature"), opaque)
+        signing = self._write_signature(part.number, signature)
+        arguments = dumps(as_object(call.get("args"))).decode()
         delta = ToolCallDelta(
             LANE,
             None,
-            call_index=number,
+            call_index=part.number,
             id=identity,
-            name=self.check(call.get("name"), name),
+            name=self.check(call.get("name"), call_name),
             arguments=arguments.rstrip('"]}') if is_cut else arguments,
+            part=part,
         )
-        return [*signing, *self._end_item(), *self._interrupt_text(), delta]
-
-    def _write_signature(self, call: int | None, signature: str) -> list[Event]:
-        if not signature:
-            return []
-        beginning = self._begin_item()
-        state = write_state(call, signature)
-        return [*beginning, ProviderState(LANE, None, self.item_count - 1, state, signs=True)]
-
-    def _visible_arguments(self, arguments: str) -> str:
-        """Return a call's arguments, without thinking if that is hidden."""
-        if not self._hides_raw:
-            return arguments
-        blocks = JsonBlockFilter(limit=self._limit)
-        shown = visible_text([*blocks.feed(arguments), *blocks.end()])
-        self._left_out += blocks.blocks
-        return shown
-
-
-def _text_events(pieces: list[TagPiece]) -> list[Event]:
-    text = visible_text(pieces)
-    return [ContentDelta(LANE, None, text)] if text else []
+        return [*signing, *self._end_run(), delta, PartEnded(LANE, None, part=part)]
 
 
 def _make_id(response_id: str, number: int, call: Json) -> str:
@@ -308,14 +332,10 @@ class PartialCall:
         self._part: Json = {}  # all of it but for its arguments
         self._arguments: dict[_Step, _Node] = {}
 
-    @property
-    def has_begun(self) -> bool:
-        return bool(self._part)
-
     def add(self, part: Json) -> bool:
         """Add a part of the call. Return False if it cannot be read, or begins another call."""
         call = call_of(part)
-        if not self.has_begun:
+        if not self._part:
             head = {key: value for key, value in call.items() if key not in _PIECES}
             self._part = {**part, "functionCall": head}
         elif call.get("name"):

@@ -8,7 +8,7 @@ first candidate is read, whatever place it has: only one is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from abridge.apis import sse
@@ -18,7 +18,7 @@ from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, without_message
 from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.gemini.history import record_turn
-from abridge.apis.gemini.parts import LANE, PartReader
+from abridge.apis.gemini.parts import LANE, AnswerParts, SentPart
 from abridge.apis.json import (
     as_object,
     begins_object,
@@ -28,8 +28,9 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.shapes import name
+from abridge.apis.shapes import name, proper_name
 from abridge.apis.usage import as_count
+from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
@@ -42,7 +43,6 @@ from abridge.core.events import (
 )
 from abridge.core.usage import Tokens
 from abridge.providers.learned import NO_OBSERVATION, Observation
-from abridge.providers.profile import Profile
 
 _FILTERED: tuple[str, ...] = (
     *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
@@ -69,10 +69,10 @@ FAILURES = frozenset(
 
 
 class GeminiReader:
-    """Read one response. See `Reader`."""
+    """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
 
-    def __init__(self, profile: Profile, display: Display, limit: int) -> None:
-        self._parts = PartReader(profile, display, limit)
+    def __init__(self, display: Display, limit: int) -> None:
+        self._parts = AnswerParts(display, limit)
         self._hides_raw = display.hides_raw
         self._citations = AnswerCitations(hides_raw=display.hides_raw)
         self._response_id = ""
@@ -111,11 +111,10 @@ class GeminiReader:
         usage = read_usage(self._usage)
         if error is not None:
             final = usage if self._reason else None  # not final before
-            ended = ResponseEnded(None, None, ok=False, usage=final, error=error)
-            return [*self._parts.abort(), ended]
+            return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
         return [
             *self._parts.end(self._response_id, is_cut=self._reason in FINISH_REASONS),
-            *self._citations.read(self._parts.shown_text),
+            *self._citations.read(self._parts.said_text),
             Finished(
                 LANE,
                 None,
@@ -138,9 +137,18 @@ class GeminiReader:
         return NO_OBSERVATION
 
     def recorded_turns(self) -> list[RecordedTurn]:
+        return self.record(self._parts.all)
+
+    def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
+        """See `ReaderOfParts`. Thinking that a text began with was the first of the answer's."""
         if not self._parts.is_complete:
             return []
-        return record_turn(self._parts.kept_parts(), self._parts.item_keys, self._parts.call_ids)
+        items = [part for part in parts if part.kind == "reasoning"]
+        made = [part.said_text for part in items if not isinstance(part, SentPart)]
+        sent: list[Json] = [{"text": text, "thought": True} for text in made]
+        sent += [each for part in self._parts.all for each in part.to_json()]
+        keys = tuple((LANE, part.number) for part in items)
+        return record_turn(sent, keys, self._parts.call_ids)
 
     def _read_chunk(self, chunk: Json) -> list[Event]:
         if chunk.get("error") is not None:
@@ -164,7 +172,7 @@ class GeminiReader:
             return []
         self._started = True
         self._response_id = self._parts.check(chunk.get("responseId"), name)
-        model = self._parts.check(chunk.get("modelVersion"), name)
+        model = self._parts.check(chunk.get("modelVersion"), proper_name)
         return [ResponseStarted(None, None, self._response_id, model, 0)]
 
     def _report_error(self, chunk: Json) -> list[Event]:

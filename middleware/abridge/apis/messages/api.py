@@ -10,6 +10,7 @@ from functools import partial
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
+from abridge.apis.messages.attribution import follow_calls
 from abridge.apis.messages.errors import error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
@@ -57,6 +58,7 @@ MESSAGES = Api(
     wants_state=lambda _: None,
     translating_writer=_make_translating_writer,
     write_error=error_body,
+    attribution=follow_calls,
     effort_field="output_config.effort",
     other_efforts={
         "none": {"thinking": {"type": "disabled"}},

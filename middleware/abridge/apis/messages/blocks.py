@@ -321,6 +321,12 @@ class RedactedThinkingBlock(Block):
         return self.content_block if self._has_begun else None
 
 
+class OpaqueThinkingBlock(Block):
+    """Redacted thinking, which passes as it is."""
+
+    part_kind: PartKind = "redacted"
+
+
 class TextBlock(Block):
     """Answer text. For a client of another API its sources follow it."""
 
@@ -424,7 +430,11 @@ SHARED_TYPES: Mapping[str, type[Block]] = {
 }
 
 TYPES: Mapping[bool, Mapping[str, type[Block]]] = {
-    True: {**SHARED_TYPES, **dict.fromkeys(HOSTED_CALL_TYPES, HostedCallBlock)},
+    True: {
+        **SHARED_TYPES,
+        **dict.fromkeys(HOSTED_CALL_TYPES, HostedCallBlock),
+        "redacted_thinking": OpaqueThinkingBlock,
+    },
     False: {**SHARED_TYPES, "redacted_thinking": RedactedThinkingBlock},
 }
 """The blocks that are read by type, for clients of this API and of others; any other is a

@@ -214,7 +214,7 @@ class MessagesReader:
         self._hides_raw = display.hides_raw
         self._state = MessageState(display, carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
-        self._rebuilder = MessageRebuilder() if display.hides_raw else None
+        self._rebuilder = MessageRebuilder(display.echoed) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self.read_delta = self._patterns.read
         self._usage: Json = {}

@@ -10,7 +10,8 @@ from abridge.apis.messages.history import began_without_thinking
 from abridge.apis.params import Param, check_value, read_string, require_object
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
-from abridge.core.model_request import ModelRequest, TranslatedRequest
+from abridge.core.model_request import ModelRequest, ReasoningPart, TranslatedRequest
+from abridge.errors import RequestError
 from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities
 from abridge.providers.profile import Profile
 
@@ -34,6 +35,8 @@ thinking counts towards it."""
 NO_BUDGET_ROOM = "There is no room to think below the bound on tokens."
 
 THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for the least effort."
+
+FOREIGN_THINKING = "This thinking comes from another model or another conversation."
 
 NO_THINKING = "This model does not think."
 
@@ -67,7 +70,7 @@ def read_thinking(body: Json, request: ModelRequest) -> None:
     if read_wish(body) == "summarized":
         request.native_style = request.native_style or "auto"
     kind, budget = read_string(thinking, "type", "thinking."), thinking.get("budget_tokens")
-    if kind == "disabled":
+    if kind in ("disabled", "between_tools"):
         request.declines_reasoning, request.effort = True, None
     elif kind == "enabled" and budget is not None:
         check_value(budget, _BUDGET, "thinking.budget_tokens")
@@ -75,6 +78,24 @@ def read_thinking(body: Json, request: ModelRequest) -> None:
         if request.effort is None:
             request.effort = effort_of_budget(budget)
             request.param_names["effort"] = "thinking.budget_tokens"
+
+
+def leave_out_foreign_thinking(body: Json, request: ModelRequest) -> None:
+    """Leave out thinking of another model, where the client has bound its thinking to the
+    conversation (anthropic-sdk-python, `BetaThinkingBlockBindingParam`). What Abridge itself gave
+    the client has gone from the request by now, to be put back as upstream said it.
+
+    Raises RequestError if the client wants to be told so.
+    """
+    binding = as_object(body.get("thinking")).get("block_binding")
+    if not isinstance(binding, dict):
+        return
+    for message in request.messages:
+        foreign = [part for part in message.parts if isinstance(part, ReasoningPart) and part.state]
+        if foreign and binding.get("prefix_mismatch_behavior") != "drop_block":
+            raise RequestError(FOREIGN_THINKING, param=foreign[0].param)
+        request.foreign_reasoning += [part.param for part in foreign]
+        message.parts = [part for part in message.parts if part not in foreign]
 
 
 def effort_of_budget(budget: int) -> str:

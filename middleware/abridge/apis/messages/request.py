@@ -11,7 +11,12 @@ from typing import Any
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.json import as_object, string
 from abridge.apis.messages.messages import MessagesBuilder, read_messages
-from abridge.apis.messages.reasoning import ThinkingParams, read_thinking, write_thinking
+from abridge.apis.messages.reasoning import (
+    ThinkingParams,
+    leave_out_foreign_thinking,
+    read_thinking,
+    write_thinking,
+)
 from abridge.apis.messages.tools import (
     forces_tool,
     read_tool_choice,
@@ -191,6 +196,7 @@ def read_request(body: Json) -> ModelRequest:
     )
     request.param_names.update(format="output_config.format", messages="messages")
     read_thinking(body, request)
+    leave_out_foreign_thinking(body, request)
     read_params(body, PARAM_FIELDS, request)
     _adapt_params(body, request)
     return request

@@ -26,16 +26,15 @@ from abridge.apis.shapes import (
     name,
     number,
     opaque,
+    proper_name,
     rebuild,
+    stop_sequence,
     streamed_text,
     text,
+    under,
     unknown,
 )
 from abridge.core.conversation import Json
-
-
-def _all(keys: str, shape: Shape) -> dict[str, Shape]:
-    return dict.fromkeys(keys.split(), shape)
 
 
 def _typed(*known: Mapping[str, Shape]) -> Shape:
@@ -56,14 +55,14 @@ def _input(value: Any, drops: DropCount) -> Any:
 _ERROR = _typed({"error_code": name, "error_message": text})
 
 _OUTPUT = _typed(
-    _all("stdout stderr", text),
-    {"encrypted_stdout": opaque, "return_code": number},
+    under("stdout stderr", text),
+    {"encrypted_stdout": opaque, "return_code": number, "abort_reason": name},
     {"content": each(_typed({"file_id": name}))},
 )
 
 _EDITED = _typed(
-    _all("file_type", name),
-    _all("num_lines start_line total_lines new_lines new_start old_lines old_start", number),
+    under("file_type", name),
+    under("num_lines start_line total_lines new_lines new_start old_lines old_start", number),
     {"content": text, "lines": each(text), "is_file_update": number},
 )
 
@@ -78,12 +77,12 @@ _DOCUMENT = _typed(
 _RESULT = by_type(
     {
         "web_search_result": _typed(
-            _all("title page_age", text), {"url": address, "encrypted_content": opaque}
+            under("title page_age", text), {"url": address, "encrypted_content": opaque}
         ),
         "web_fetch_result": _typed({"url": address, "retrieved_at": text, "content": _DOCUMENT}),
-        **_all("code_execution_result encrypted_code_execution_result", _OUTPUT),
+        **under("code_execution_result encrypted_code_execution_result", _OUTPUT),
         "bash_code_execution_result": _OUTPUT,
-        **_all(
+        **under(
             "text_editor_code_execution_view_result text_editor_code_execution_create_result "
             "text_editor_code_execution_str_replace_result",
             _EDITED,
@@ -91,7 +90,7 @@ _RESULT = by_type(
         "tool_search_tool_search_result": _typed(
             {"tool_references": each(_typed({"tool_name": name}))}
         ),
-        **_all(
+        **under(
             "web_search_tool_result_error web_fetch_tool_result_error "
             "code_execution_tool_result_error bash_code_execution_tool_result_error "
             "text_editor_code_execution_tool_result_error tool_search_tool_result_error",
@@ -112,17 +111,17 @@ def _results(value: Any, drops: DropCount) -> Any:
 # Content blocks
 
 CITATION = by_type(
-    _all(
+    under(
         "char_location page_location content_block_location search_result_location "
         "web_search_result_location",
         _typed(
-            _all("cited_text document_title title", text),
-            _all(
+            under("cited_text document_title title", text),
+            under(
                 "document_index start_char_index end_char_index start_page_number end_page_number "
                 "start_block_index end_block_index search_result_index",
                 number,
             ),
-            _all("url source", address),
+            under("url source", address),
             {"file_id": name, "encrypted_index": opaque},
         ),
     )
@@ -131,22 +130,23 @@ CITATION = by_type(
 _CALLER = {"caller": _typed({"tool_id": name})}
 
 _CALL = _typed(
-    _all("id server_name toolset_name", name), {"name": call_name, "input": _input}, _CALLER
+    under("id server_name toolset_name", name), {"name": call_name, "input": _input}, _CALLER
 )
 
 _TOOL_RESULT = _typed({"tool_use_id": name, "content": _results, "is_error": number}, _CALLER)
 
 CONTENT_BLOCKS: Mapping[str, Shape] = {
     "text": _typed({"text": streamed_text, "citations": each(CITATION)}),
-    **_all("thinking redacted_thinking", unknown("reasoning items")),
-    **_all("tool_use server_tool_use mcp_tool_use", _CALL),
-    **_all(
+    **under("thinking redacted_thinking", unknown("reasoning items")),
+    **under("tool_use server_tool_use mcp_tool_use", _CALL),
+    **under(
         "web_search_tool_result web_fetch_tool_result code_execution_tool_result "
         "bash_code_execution_tool_result text_editor_code_execution_tool_result "
         "tool_search_tool_result mcp_tool_result",
         _TOOL_RESULT,
     ),
     "container_upload": _typed({"file_id": name}),
+    "fallback": _typed(under("from to", fields({"model": proper_name}))),
 }
 """By type. A compaction is not among them: the model writes it of all it knows, thinking included.
 """
@@ -173,32 +173,33 @@ _CONTAINER = fields(
     {
         "id": name,
         "expires_at": name,
-        "skills": each(_typed(_all("skill_id version", name))),
+        "skills": each(_typed(under("skill_id version", name))),
     }
 )
 
 _EDITS = fields(
     {
         "applied_edits": each(
-            _typed(_all("cleared_tool_uses cleared_thinking_turns cleared_input_tokens", number))
+            _typed(under("cleared_tool_uses cleared_thinking_turns cleared_input_tokens", number))
         )
     }
 )
 
 _STOP: Mapping[str, Shape] = {
     "stop_reason": name,
-    "stop_sequence": text,
+    "stop_sequence": stop_sequence,
     "stop_details": _typed({"category": name}),
     "container": _CONTAINER,
 }
 
-_usage = partial(figures, names=("service_tier", "inference_geo", "speed"))
+_usage = partial(figures, names=("service_tier", "inference_geo", "speed", "type", "model"))
 
 
 MESSAGE = _typed(
-    _all("id role model", name),
+    under("id role", name),
     _STOP,
     {
+        "model": proper_name,
         "content": each(by_type(CONTENT_BLOCKS)),
         "usage": _usage,
         "context_management": _EDITS,
@@ -244,8 +245,8 @@ class MessageRebuilder:
     those of a known type.
     """
 
-    def __init__(self) -> None:
-        self.drops = DropCount()
+    def __init__(self, echoed: Json) -> None:
+        self.drops = DropCount(echoed)
         self._is_known: dict[int | None, bool] = {}
         """Whether a block's type is known, by its index; of the last one by None, to which belongs
         what names no block that has begun."""

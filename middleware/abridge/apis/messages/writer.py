@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import StringIO
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
+from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display, Envelope, SealEnvelope
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
@@ -39,7 +40,7 @@ from abridge.apis.openai import MintId, mint_id
 from abridge.apis.places import place_after_call
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
-from abridge.core.answer import Part
+from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.events import (
     NO_SUMMARY,
@@ -68,6 +69,7 @@ from abridge.core.events import (
     UsageReported,
 )
 from abridge.core.model_request import Tool
+from abridge.core.reasoning_pieces import Piece, ReasoningPieces
 from abridge.stages.order import CallOrder
 
 PART_SEPARATOR = "\n\n"
@@ -337,7 +339,7 @@ class MessageContent:
         is_text = event.part is not None and event.part.kind == "text"
         self._text = (ContentDelta, 0) if is_text else None
         if event.frame is not None:
-            yield from self._blocks.start_in(event.frame, event)
+            yield from self._blocks.start_in(attribute_frame(event.frame, event), event)
         elif is_text:
             yield from self._blocks.start({"type": "text", "text": ""})
 
@@ -378,7 +380,7 @@ class MessageContent:
             self.has_calls = True
             self._call = CallContent(event, self._tools.get(event.name), self._mint_id)
             self.sealer.note_call(self._call.id)
-            yield from self._blocks.start(self._call.build_start())
+            yield from self._blocks.start(attribute_block(self._call.build_start(), event.extra))
         yield from self._blocks.add(
             "input_json_delta", escape_halves(self._call.write(event.arguments))
         )
@@ -390,7 +392,7 @@ class MessageContent:
         if event.id:
             self.sealer.note_call(event.id)
         yield from self._stop_block()
-        yield from self._blocks.start_in(frame, event)
+        yield from self._blocks.start_in(attribute_frame(frame, event), event)
 
     def _stop_block(self, frame: bytes | None = None) -> WireEvents:
         call, self._call, self._text = self._call, None, None
@@ -415,6 +417,25 @@ class MessageContent:
         thinking, self._thinking = self._thinking, None
         if thinking is not None:
             yield from thinking.end(None)
+
+
+def attribute_block(block: Json, attribution: Attribution | None) -> Json:
+    """Return a block, of a call with its attribution."""
+    if attribution is None:
+        return block
+    return attribute_call(block, attribution, string(block.get("id")))
+
+
+def attribute_frame(frame: bytes, event: Event) -> bytes:
+    """Return the frame that starts a block, of a call with its attribution."""
+    if event.extra is None:
+        return frame
+    start = parse_frame(frame)
+    block = as_object(start.get("content_block"))
+    attributed = attribute_block(block, event.extra)
+    if attributed == block:
+        return frame
+    return encode_event("content_block_start", {**start, "content_block": attributed})
 
 
 class CallContent:
@@ -482,9 +503,9 @@ class ThinkingContent:
         self._blocks = blocks
         self._sealer = sealer
         self._is_given = is_given
-        self._builder: EnvelopeBuilder | None = None
+        self._pieces: ReasoningPieces | None = None
         if sealer.is_sealing and not (is_given and display.show_raw):
-            self._builder = EnvelopeBuilder(MAX_SEALED_CHARS if is_given else limit)
+            self._pieces = ReasoningPieces(MAX_SEALED_CHARS if is_given else limit)
         self._kind: Literal["raw", "summary"] | None = None  # of the text in the last block
         self._last_part: int | None = None
         self._held_summary = StringIO()
@@ -494,8 +515,8 @@ class ThinkingContent:
         self._given: tuple[ProviderState, bytes] | None = None  # upstream's last signature
 
     def write(self, event: Event) -> WireEvents:
-        if self._builder is not None and not self._is_given:
-            self._builder.add(event)
+        if self._pieces is not None and not self._is_given:
+            self._pieces.add(event)
         match event:
             case ReasoningDelta():
                 yield from self._write_raw(event)
@@ -517,8 +538,8 @@ class ThinkingContent:
         is_shown = self._display.show_raw and event.text
         if is_shown and not (self._kind == "raw" and self._blocks.is_open):
             return None
-        if self._builder is not None and not self._is_given:
-            self._builder.add(event)
+        if self._pieces is not None and not self._is_given:
+            self._pieces.add(event)
         elif self._is_given:
             self._note_raw(event)
         return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
@@ -546,8 +567,8 @@ class ThinkingContent:
 
     def _note_raw(self, event: ReasoningDelta) -> None:
         self._has_text = self._has_text or bool(event.text)
-        if self._builder is not None:
-            self._builder.add(event)
+        if self._pieces is not None:
+            self._pieces.add(event)
         if self._display.show_raw:
             self._kind = "raw"
 
@@ -615,9 +636,10 @@ class ThinkingContent:
 
     def _seal(self) -> str:
         """Return the envelope of the stretch; "" if there is nothing in it."""
-        if self._builder is not None and self._given is not None:
-            self._builder.add(self._given[0])
-        blocks = None if self._builder is None else self._builder.build()
+        if self._pieces is not None and self._given is not None:
+            self._pieces.add(self._given[0])
+        pieces = None if self._pieces is None else self._pieces.build()
+        blocks = None if pieces is None else list(write_pieces(pieces))
         if not (blocks or self._is_given) and self._kind is None:
             return ""
         signature = self._sealer.seal(blocks)
@@ -667,51 +689,15 @@ class EnvelopeSealer:
         return self._seal(Envelope(blocks, place=self._place))
 
 
-class EnvelopeBuilder:
-    """Collect one stretch of translated reasoning, as the blocks that Anthropic would send.
-
-    Each signature is for its own text, and opaque state is a block of its own, unless it repeats
-    the text, as Ollama's does. Text that nothing signs has an empty signature. Past `limit`
-    characters give up.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._room_left = limit
-        self._blocks: list[Json] = []
-        self._text = StringIO()
-
-    def add(self, event: Event) -> None:
-        """Take an event of the stretch."""
-        match event:
-            case ReasoningDelta():
-                self._room_left -= len(event.text)
-                if self._room_left >= 0:
-                    self._text.write(event.text)
-            case ProviderState():
-                self._room_left -= len(event.data)
-                if self._room_left >= 0:
-                    self._add_state(event)
-
-    def build(self) -> list[Json] | None:
-        """Return the blocks; None if there was too much to keep."""
-        if self._room_left < 0:
-            return None
-        return [*self._blocks, *self._unsigned_block()]
-
-    def _add_state(self, event: ProviderState) -> None:
-        text = self._text.getvalue()
-        if event.signs:
-            self._blocks.append({"type": "thinking", "thinking": text, "signature": event.data})
-        elif event.data.strip() == text.strip():
-            return
-        else:
-            self._blocks += self._unsigned_block()
-            self._blocks.append({"type": "redacted_thinking", "data": event.data})
-        self._text = StringIO()
-
-    def _unsigned_block(self) -> list[Json]:
-        text = self._text.getvalue()
-        return [{"type": "thinking", "thinking": text, "signature": ""}] if text.strip() else []
+def write_pieces(pieces: Iterable[Piece]) -> Iterator[Json]:
+    """Write reasoning as the blocks that Anthropic would send: opaque state is a block of its own,
+    and text that nothing signs has an empty signature."""
+    for piece in pieces:
+        if piece.text.strip() or piece.signs:
+            signature = piece.state if piece.signs else ""
+            yield {"type": "thinking", "thinking": piece.text, "signature": signature}
+        if piece.state and not piece.signs:
+            yield {"type": "redacted_thinking", "data": piece.state}
 
 
 PING = encode_event("ping", {})
@@ -738,6 +724,7 @@ class MessagesWriter:
         self._first_usage: Json = {}
         self._has_failed = False
         self._parts: list[Part] = []  # of a whole message
+        self._attributions: dict[Part, Attribution] = {}
 
     def write(self, event: Event) -> bytes:
         frame = event.frame
@@ -763,6 +750,8 @@ class MessagesWriter:
         part = event.part
         if part is not None and (not self._parts or self._parts[-1] is not part):
             self._parts.append(part)
+        if part is not None and event.extra is not None:
+            self._attributions[part] = event.extra
 
     def write_whole(self, end: ResponseEnded) -> bytes:
         message = None
@@ -819,16 +808,22 @@ class MessagesWriter:
     def _is_unchanged(self, end: ResponseEnded) -> bool:
         has_summaries = any(one.parts or one.error for one in end.summaries.values())
         is_shown = self._display.show_raw and not self._display.hides_raw
-        is_same = all(isinstance(part, Block) and not _is_changed(part) for part in self._parts)
+        is_same = all(map(self._is_as_given, self._parts))
         keeps_end = end.share is None and end.error is None
         return is_shown and is_same and keeps_end and not has_summaries
+
+    def _is_as_given(self, part: Part) -> bool:
+        if not isinstance(part, Block) or _is_changed(part):
+            return False
+        given = part.content_block
+        return attribute_block(given, self._attributions.get(part)) == given
 
     def _show(self, part: Part, end: ResponseEnded) -> Iterator[Json]:
         """Show a block as a stream would add up."""
         if isinstance(part, Block):
             if part.type == "tool_use":
                 self._content.sealer.note_call(string(part.content_block.get("id")))
-            block = _shown_block(part)
+            block = attribute_block(_shown_block(part), self._attributions.get(part))
         else:
             field = "text" if part.kind == "text" else "thinking"
             block = {"type": field, field: part.shown_text}
@@ -922,6 +917,8 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         model = event.model if isinstance(event, ResponseStarted) else ""
         message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
         message = complete_start({"id": message_id, "model": model})
+        if self._echo.foreign_reasoning:
+            message["input_transformations"] = list(map(_dropped, self._echo.foreign_reasoning))
         yield "message_start", {"message": message}
         yield "ping", {}
 
@@ -965,6 +962,12 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         elif finished.reason == "stop" and is_known:
             reason, sequence = "stop_sequence", finished.stop_sequence
         return {"stop_reason": reason, "stop_sequence": sequence}
+
+
+def _dropped(path: str) -> Json:
+    """Tell of thinking that did not go upstream (anthropic-sdk-python,
+    `BetaThinkingDroppedInputTransformation`)."""
+    return {"type": "thinking_dropped", "path": path, "reason": "model_binding_mismatch"}
 
 
 class MessageAccumulator:

@@ -7,10 +7,10 @@ the types of the `openai` package, which are ahead of it).
 Beside that they know what servers send though the description lacks it: request parameters that
 openresponses' `ResponseResource` repeats, and errors in the form of an error body.
 
-Known, but left out: log probabilities and `obfuscation`, which could spell out anything, and
-`output_text`, which only client libraries set. Upstream's error messages are told in other words:
-servers quote in them what the model wrote. What a response repeats of the request is taken from the
-request.
+Log probabilities stay where their tokens are the text beside them. Known, but left out:
+`obfuscation`, which could spell out anything, and `output_text`, which only client libraries set.
+Upstream's error messages are told in other words: servers quote in them what the model wrote. What
+a response repeats of the request is taken from the request.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from abridge.apis import errors
 from abridge.apis.json import as_object, string
+from abridge.apis.logprobs import LOGPROBS, with_logprobs
 from abridge.apis.responses.items import (
     CONTENT_PART_ADDED,
     ITEM_ADDED,
@@ -31,7 +32,9 @@ from abridge.apis.responses.items import (
 )
 from abridge.apis.responses.reasoning import SHOWN_ITEM
 from abridge.apis.shapes import (
-    DROPPED,
+    ANNOTATION,
+    FILTER_RESULTS,
+    MODERATION_RESULT,
     DropCount,
     Shape,
     address,
@@ -47,9 +50,12 @@ from abridge.apis.shapes import (
     name,
     number,
     opaque,
+    proper_name,
     streamed_json,
     streamed_text,
     text,
+    under,
+    under_names,
     unused,
 )
 from abridge.core.conversation import Json
@@ -66,14 +72,6 @@ def _echoed(_value: Any, _: DropCount) -> Any:
     """A value that repeats the request. See `ECHOED`."""
 
 
-def _no_logprobs(value: Any, drops: DropCount) -> Any:
-    """An empty list: the description requires one."""
-    if isinstance(value, list):
-        drops.drop(value)
-        return []
-    return value if value is None else drops.drop(value)
-
-
 _REBUILT_FIELDS = ("id", "call_id", "status", "summary")
 """Fields of a reasoning item that are read for what clients are shown."""
 
@@ -88,37 +86,14 @@ def _reasoning_item(value: Any, drops: DropCount) -> Any:
     }
 
 
-def _under_names(shape: Shape) -> Shape:
-    """An object of values of one shape."""
-
-    def rebuild_object(value: Any, drops: DropCount) -> Any:
-        keys = value if isinstance(value, dict) else ()
-        known = {key: shape for key in keys if name(key, drops) is not DROPPED}
-        return fields(known)(value, drops)
-
-    return rebuild_object
-
-
-def _all(keys: str, shape: Shape) -> dict[str, Shape]:
-    return dict.fromkeys(keys.split(), shape)
-
-
 # Content parts
 
-ANNOTATION = by_type(
-    _all(
-        "file_citation url_citation container_file_citation file_path",
-        fields(
-            _all("type file_id container_id", name)
-            | _all("index start_index end_index", number)
-            | _all("filename title", text)
-            | {"url": address}
-        ),
-    )
-)
-
-OUTPUT_TEXT = fields(
-    {"type": name, "text": streamed_text, "annotations": each(ANNOTATION), "logprobs": _no_logprobs}
+OUTPUT_TEXT = with_logprobs(
+    fields(
+        {"type": name, "text": streamed_text}
+        | {"annotations": each(ANNOTATION), "logprobs": LOGPROBS}
+    ),
+    "text",
 )
 
 OUTPUT_PARTS: Mapping[str, Shape] = {
@@ -137,11 +112,11 @@ _BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name, "ttl": name})}
 def _input_parts(texts: Shape) -> dict[str, Shape]:
     return {
         "input_text": fields({"type": name, "text": texts, **_BREAKPOINT}),
-        **_all(
+        **under(
             "input_image input_file computer_screenshot",
             fields(
-                _all("type file_id detail", name)
-                | _all("image_url file_url file_data", address)
+                under("type file_id detail", name)
+                | under("image_url file_url file_data", address)
                 | {"filename": text, **_BREAKPOINT}
             ),
         ),
@@ -151,8 +126,8 @@ def _input_parts(texts: Shape) -> dict[str, Shape]:
 # Items
 
 _ITEM_FIELDS = {
-    **_all("id type status role phase call_id created_by name namespace execution", name),
-    **_all("server_label approval_request_id container_id fingerprint", name),
+    **under("id type status role phase call_id created_by name namespace execution", name),
+    **under("server_label approval_request_id container_id fingerprint", name),
     "caller": fields({"type": name, "caller_id": name}),
     "async": number,
 }
@@ -170,8 +145,8 @@ def _tool_output(texts: Shape) -> Shape:
 _SAFETY_CHECKS = each(fields({"id": name, "code": name, "message": text}))
 
 _COMPUTER_ACTION = fields(
-    _all("type button", name)
-    | _all("x y scroll_x scroll_y", number)
+    under("type button", name)
+    | under("x y scroll_x scroll_y", number)
     | {"text": text, "keys": each(text), "path": each(fields({"x": number, "y": number}))}
 )
 
@@ -190,15 +165,16 @@ _IMAGE_CALL = _item(
     result=opaque,
     error=errors.ERROR,
     svg_usage=partial(figures, names=("model",)),
-    **_all("action background output_format quality size", name),
+    revised_prompt=text,
+    **under("action background output_format quality size", name),
 )
 
 _LOCAL_SHELL_ACTION = fields(
     {"type": name, "user": name, "working_directory": text, "timeout_ms": number}
-    | {"command": each(text), "env": _under_names(text)}
+    | {"command": each(text), "env": under_names(text)}
 )
 
-_SHELL_ACTION = fields({"commands": each(text)} | _all("timeout_ms max_output_length", number))
+_SHELL_ACTION = fields({"commands": each(text)} | under("timeout_ms max_output_length", number))
 
 _ENVIRONMENT = fields(
     {"type": name, "container_id": name}
@@ -212,7 +188,9 @@ _SHELL_OUTPUT = fields(
 
 _TOOL = described("tool schemas")
 
-_MCP_TOOL = fields({"name": name, "description": text} | _all("input_schema annotations", _TOOL))
+_MCP_TOOL = fields(
+    {"name": call_name, "description": text} | under("input_schema annotations", _TOOL)
+)
 
 _MCP_TEXT = by_type({"text": fields({"type": name, "text": text})})
 
@@ -266,9 +244,9 @@ ITEMS: Mapping[str, Shape] = {
     "shell_call_output": _item(output=each(_SHELL_OUTPUT), max_output_length=number),
     "apply_patch_call": _item(operation=fields({"type": name, "path": text, "diff": text})),
     "apply_patch_call_output": _item(output=text),
-    "mcp_call": _item(arguments=json_text, output=text, error=_MCP_ERROR),
+    "mcp_call": _item(name=call_name, arguments=json_text, output=text, error=_MCP_ERROR),
     "mcp_list_tools": _item(tools=each(_MCP_TOOL), error=text),
-    "mcp_approval_request": _item(arguments=json_text),
+    "mcp_approval_request": _item(name=call_name, arguments=json_text),
     "mcp_approval_response": _item(approve=number, reason=text),
 }
 
@@ -290,7 +268,8 @@ INPUT_ITEMS: Mapping[str, Shape] = {
 }
 
 ITEM_LIST = fields(
-    _all("object first_id last_id", name) | {"has_more": number, "data": each(by_type(INPUT_ITEMS))}
+    under("object first_id last_id", name)
+    | {"has_more": number, "data": each(by_type(INPUT_ITEMS))}
 )
 """A page of a response's input (`ResponseItemList`)."""
 
@@ -300,27 +279,31 @@ DELETED = fields({"id": name, "object": name, "deleted": number})
 
 # The response
 
-_MODERATION = fields(
-    _all("type model code", name)
-    | {"flagged": number, "message": errors.message}
-    | _all("categories category_scores", _under_names(number))
-    | {"category_applied_input_types": _under_names(each(name))}
+_MODERATION = fields({**MODERATION_RESULT, "message": errors.message})
+
+_CONTENT_FILTER = fields(
+    {"blocked": number, "source_type": name, "content_filter_results": FILTER_RESULTS}
+    | {"content_filter_offsets": figures}
 )
 
 RESPONSE = fields(
-    _all("id object status model previous_response_id service_tier truncation", name)
-    | _all("user safety_identifier prompt_cache_key prompt_cache_retention", name)
-    | _all("created_at completed_at background store max_output_tokens max_tool_calls", number)
-    | _all("parallel_tool_calls temperature top_p top_logprobs", number)
-    | _all("presence_penalty frequency_penalty", number)
-    | _all("instructions metadata prompt text tool_choice tools", _echoed)
+    under("id object status previous_response_id service_tier truncation", name)
+    | under("user safety_identifier prompt_cache_key prompt_cache_retention", name)
+    | under("created_at completed_at background store max_output_tokens max_tool_calls", number)
+    | under("parallel_tool_calls temperature top_p top_logprobs", number)
+    | under("presence_penalty frequency_penalty", number)
+    | under("instructions metadata prompt tools", _echoed)
     | {
-        "reasoning": fields(_all("effort summary generate_summary mode context", name)),
-        "prompt_cache_options": fields(_all("mode ttl comparison_response_id", name)),
+        "model": proper_name,
+        "text": fields({"format": _echoed, "verbosity": name}),
+        "tool_choice": either(name, _echoed),
+        "content_filters": each(_CONTENT_FILTER),  # Azure
+        "reasoning": fields(under("effort summary generate_summary mode context", name)),
+        "prompt_cache_options": fields(under("mode ttl comparison_response_id", name)),
         "prompt_cache_diagnostics": partial(figures, names=("type", "reason")),
-        "access_programs": _under_names(name),
+        "access_programs": under_names(name),
         "image": fields({"context_compression": name}),
-        "input_transformations": each(fields(_all("id action reason type", name))),
+        "input_transformations": each(fields(under("id action reason type", name))),
         "tool_usage": figures,
         "conversation": fields({"id": name}),
         "billing": fields({"payer": name}),
@@ -337,16 +320,21 @@ RESPONSE = fields(
 # Events
 
 _EVENT_FIELDS = {
-    **_all("type item_id status", name),
+    **under("type item_id status", name),
     "sequence_number": _renumbered,
-    **_all("output_index content_index summary_index annotation_index", number),
-    **_all("command_index partial_image_index", number),
+    **under("output_index content_index summary_index annotation_index", number),
+    **under("command_index partial_image_index", number),
     "obfuscation": unused,
 }
 
 
 def _events(kinds: str, **own: Shape) -> dict[str, Shape]:
     return {f"response.{kind}": fields({**_EVENT_FIELDS, **own}) for kind in kinds.split()}
+
+
+def _logprob_events(kind: str, key: str) -> dict[str, Shape]:
+    events = _events(kind, **{key: streamed_text, "logprobs": LOGPROBS})
+    return {kind: with_logprobs(shape, key) for kind, shape in events.items()}
 
 
 RESPONSE_EVENTS: Mapping[str, Shape] = {
@@ -366,8 +354,8 @@ RESPONSE_EVENTS: Mapping[str, Shape] = {
 ITEM_EVENTS: Mapping[str, Shape] = {
     **_events("output_item.added output_item.done", item=by_type(ITEMS)),
     **_events("content_part.added content_part.done", part=by_type(EVENT_PARTS)),
-    **_events("output_text.delta", delta=streamed_text, logprobs=_no_logprobs),
-    **_events("output_text.done", text=streamed_text, logprobs=_no_logprobs),
+    **_logprob_events("output_text.delta", "delta"),
+    **_logprob_events("output_text.done", "text"),
     **_events("output_text.annotation.added", annotation=ANNOTATION),
     **_events("refusal.done", refusal=streamed_text),
     **_events("reasoning_text.done reasoning_summary_text.done", text=streamed_text),
@@ -375,8 +363,8 @@ ITEM_EVENTS: Mapping[str, Shape] = {
         "reasoning_summary_part.added reasoning_summary_part.done",
         part=by_type({"summary_text": _REASONING_PART}),
     ),
-    **_events("function_call_arguments.done", name=name, arguments=streamed_json),
-    **_events("mcp_call_arguments.done", name=name, arguments=json_text),
+    **_events("function_call_arguments.done", name=call_name, arguments=streamed_json),
+    **_events("mcp_call_arguments.done", name=call_name, arguments=json_text),
     **_events("custom_tool_call_input.done", input=streamed_text),
     **_events("code_interpreter_call_code.done", code=text),
     **_events("shell_call_command.added shell_call_command.done", command=text),
@@ -398,7 +386,7 @@ ITEM_EVENTS: Mapping[str, Shape] = {
     **_events(
         "image_generation_call.partial_image",
         partial_image_b64=opaque,
-        **_all("size quality background output_format", name),
+        **under("size quality background output_format", name),
     ),
     **_events(
         "file_search_call.in_progress file_search_call.searching file_search_call.completed "
@@ -429,10 +417,15 @@ taken from the request itself, since they hold keys of the client's own."""
 
 
 def with_echo(rebuilt: Json, echoed: Json) -> Json:
-    """Return a rebuilt response with what it repeats of the request."""
-    repeated = {key: echoed.get(key) or ECHOED[key] for key in ECHOED if key in rebuilt}
+    """Return a rebuilt response with what it repeats of the request, and else with upstream's
+    defaults as far as they are known."""
+    repeated = {
+        key: echoed.get(key) or rebuilt[key] or ECHOED[key] for key in ECHOED if key in rebuilt
+    }
     if "text" in repeated:
-        repeated["text"] = {**ECHOED["text"], **as_object(repeated["text"])}
+        defaults = {key: value for key, value in as_object(rebuilt["text"]).items() if value}
+        repeated["text"] = {**ECHOED["text"], **defaults, **as_object(repeated["text"])}
+        repeated["text"]["format"] = repeated["text"].get("format") or ECHOED["text"]["format"]
     return {**rebuilt, **repeated}
 
 
@@ -458,7 +451,7 @@ class ResponseRebuilder:
     """
 
     def __init__(self, echoed: Json, drops: DropCount | None = None) -> None:
-        self.drops = drops or DropCount()
+        self.drops = drops or DropCount(echoed)
         self._echoed = echoed
         self._items = _AnnouncedItems()
 

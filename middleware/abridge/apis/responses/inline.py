@@ -20,12 +20,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
 from abridge.apis.frames import MakeFrame, change_frame
 from abridge.apis.json import objects, string
+from abridge.apis.logprobs import without_logprobs
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
@@ -80,19 +81,7 @@ CLIENT_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 FramedEvent: TypeAlias = tuple[Json, bytes | None]
 
 
-class Splitter(Protocol):
-    """Separate thinking from one text that arrives in pieces."""
-
-    def passes(self, text: str) -> bool:
-        """Return whether `feed` would return just this text."""
-
-    def feed(self, text: str) -> list[TagPiece]: ...
-
-    def end(self) -> list[TagPiece]:
-        """End the text; return what was held back."""
-
-    def abort(self) -> list[TagPiece]:
-        """End a text that breaks off; return what was held back."""
+Splitter: TypeAlias = TagSplitter | ThinkingFilter
 
 
 @dataclass(slots=True, frozen=True)
@@ -210,12 +199,13 @@ def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> Spli
 
 
 def _without_passages(message: Json) -> Json:
-    """Return a message whose texts were changed without the places that its annotations name."""
+    """Return a message whose texts were changed without the places that its annotations name, and
+    without log probabilities."""
     content = [
         {**part, "annotations": [_without_place(each) for each in objects(part["annotations"])]}
         if isinstance(part.get("annotations"), list)
         else part
-        for part in objects(message.get("content"))
+        for part in map(without_logprobs, objects(message.get("content")))
     ]
     return {**message, "content": content}
 
@@ -420,7 +410,7 @@ class InlineItem:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         part = self.part
         is_fresh = part is not None and not (part.is_fed or part.is_ended)
-        index = self._indexes.read(event, stage, is_fresh=is_fresh)
+        index = self._indexes.read(event.get("content_index"), stage, is_fresh=is_fresh)
         if index is None:
             return None, part
         return index, next((each for each in reversed(self._parts) if each.index == index), None)
@@ -433,7 +423,7 @@ class InlineItem:
             self._emitted.add(event, frame)
             return
         self._show(part, pieces)
-        rest = {**event, "delta": ""}
+        rest = without_logprobs({**event, "delta": ""})
         if says_anything(rest) and self.is_held and self.reasoning_id:
             self._tell_thinking(rest)
         elif says_anything(rest):
@@ -718,7 +708,9 @@ def _with_text(
     """Return an event with the visible part of its text."""
     if visible == text:
         return event, frame
-    return _changed(event, frame, lambda event: with_event_text(event, kind, visible))
+    return _changed(
+        event, frame, lambda event: without_logprobs(with_event_text(event, kind, visible))
+    )
 
 
 # Written back

@@ -6,13 +6,14 @@ with, whatever upstream calls it later (GitHub Copilot changes the id from event
 event's id is unknown, its `output_index` finds the item. An item gets a new id if it has none
 (llama.cpp's calls) or another item's (messages of older vLLM have the id of their reasoning item).
 
-`ItemContents` is what one item streams: its content parts, or a call's arguments. Each part gets
-its added, delta and done events, in this order, whichever of them upstream leaves out, and parts
-are counted from 0 as they begin. Parts that upstream tells apart by `content_index` may be open at
-once; of others each is done before the next is added. llama.cpp's server neither counts nor adds
-parts of reasoning (ggml-org/llama.cpp tools/server/server-task.cpp). Older vLLM counts every event
-(`PartIndexes`), and adds parts of reasoning as `output_text` (vllm
-entrypoints/openai/serving_responses.py).
+`ItemContents` is what one item streams: its content parts, a call's arguments, or the parts of the
+summary that upstream makes itself. Each part gets its added, delta and done events, in this order,
+whichever of them upstream leaves out, and parts are counted from 0 as they begin. Parts that
+upstream tells apart by `content_index` may be open at once; of others, and of summaries, each is
+done before the next is added. llama.cpp's server neither counts nor adds parts of reasoning
+(ggml-org/llama.cpp tools/server/server-task.cpp), Ollama neither adds nor ends those of summaries
+(ollama openai/responses.go). Older vLLM counts every event (`PartIndexes`), and adds parts of
+reasoning as `output_text` (vllm entrypoints/openai/serving_responses.py).
 
 Upstream's final text of a part is the answer, whatever its deltas were. If they are its beginning,
 the rest becomes a delta, as long as there is a place for it. Any other difference is a mismatch and
@@ -25,7 +26,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from abridge.apis.delta_patterns import Proceed
 from abridge.apis.frames import MakeFrame, change_frame, encode_event
@@ -34,14 +35,8 @@ from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.reasoning import (
     LANE,
-    SUMMARY_PART_ADDED,
-    SUMMARY_PART_DONE,
-    SUMMARY_TEXT_DELTA,
-    SUMMARY_TEXT_DONE,
     is_reasoning,
-    part_texts,
     rename_raw_summary,
-    summary_fields,
     summary_parts,
     summary_text,
 )
@@ -50,7 +45,6 @@ from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
     Event,
-    NativeStage,
     NativeSummary,
     Passthrough,
     ReasoningDelta,
@@ -77,10 +71,14 @@ CONTENT_PART_DONE = "response.content_part.done"
 class ContentKind:
     """One kind of content: its event types and fields."""
 
-    name: str  # the `type` of a part, and the middle of event types: `response.{name}.delta`
+    name: str  # the middle of event types: `response.{name}.delta`
     text_field: str  # has the whole text, in a part or in the item
     is_part: bool = True  # else all the content of its item, without events for a part
     other_fields: Json = field(default_factory=dict)  # other fields of a part
+    part_type: str = ""  # the `type` of a part, if that is not the name
+    part_events: str = "content_part"  # begins the types of the events about a whole part
+    index_field: str = "content_index"  # tells the parts apart
+    item_field: str = "content"  # has the parts in an item
 
     @property
     def delta_type(self) -> str:
@@ -96,9 +94,7 @@ class ContentKind:
             return self.delta_type, {"delta": text}
         if stage == "text_done":
             return self.done_type, {self.text_field: text}
-        return CONTENT_PART_ADDED if stage == "added" else CONTENT_PART_DONE, {
-            "part": self.build_part(text)
-        }
+        return f"response.{self.part_events}.{stage}", {"part": self.build_part(text)}
 
     def extra_fields(self, stage: Stage, item: Json) -> Json:
         """Return the other fields that an event of this item has."""
@@ -109,7 +105,8 @@ class ContentKind:
         return {}
 
     def build_part(self, text: str) -> Json:
-        return {"type": self.name, self.text_field: text, **self.other_fields}
+        part_type = self.part_type or self.name
+        return {"type": part_type, self.text_field: text, **self.other_fields}
 
 
 TEXT = ContentKind(
@@ -121,6 +118,16 @@ TEXT = ContentKind(
 REFUSAL = ContentKind("refusal", "refusal")
 
 REASONING = ContentKind("reasoning_text", "text")
+
+SUMMARY = ContentKind(
+    "reasoning_summary_text",
+    "text",
+    part_type="summary_text",
+    part_events="reasoning_summary_part",
+    index_field="summary_index",
+    item_field="summary",
+)
+"""The summary that upstream makes of an item itself."""
 
 ARGUMENTS = ContentKind("function_call_arguments", "arguments", is_part=False)
 
@@ -152,6 +159,13 @@ EVENT_STAGES: Mapping[str, Stage] = {
     **{kind.done_type: "text_done" for kinds in CONTENT_KINDS.values() for kind in kinds},
 }
 """The stage that each type of content event brings its part to."""
+
+SUMMARY_STAGES: Mapping[str, Stage] = {
+    SUMMARY.build_event(stage, "")[0]: stage for stage in get_args(Stage)
+}
+"""The same of the types of events about upstream's summary."""
+
+_STAGES = {**EVENT_STAGES, **SUMMARY_STAGES}
 
 
 ADDRESS_FIELDS = ("item_id", "output_index", "content_index")
@@ -203,12 +217,15 @@ def event_text(event: Json, content_kind: ContentKind) -> str | None:
 
 def contents_of(item: Json, item_type: str) -> list[Content]:
     """Return the content of an item of this type, part by part."""
-    kinds = CONTENT_KINDS.get(item_type, ())
+    return _contents_in(item, CONTENT_KINDS.get(item_type, ()))
+
+
+def _contents_in(item: Json, kinds: tuple[ContentKind, ...]) -> list[Content]:
     if kinds and not kinds[0].is_part:
         return [(kinds[0], _text_in(item, kinds[0].text_field))]
     return [
         (content_kind, _text_in(part, content_kind.text_field))
-        for part in objects(item.get("content"))
+        for part in objects(item.get(kinds[0].item_field) if kinds else None)
         for content_kind in kinds
         if _is_part_of_kind(part, content_kind)
     ]
@@ -260,7 +277,7 @@ def _is_part_of_kind(part: object, content_kind: ContentKind) -> bool:
         return False
     part_type = string(part.get("type"))
     return (
-        content_kind is REASONING
+        content_kind in (REASONING, SUMMARY)
         or part_type == content_kind.name
         or (content_kind is TEXT and part_type in TEXT_TYPE_ALIASES)
     )
@@ -315,7 +332,7 @@ MAX_INDEXES = 128
 
 
 class PartIndexes:
-    """Tell which part an event of an item is about, by its `content_index`.
+    """Tell which part an event of an item is about, by its `content_index` or `summary_index`.
 
     Older vLLM counts every event there: after it has added a part it sends none with the index of
     that one. Then the index says nothing, and nor does it beyond `MAX_INDEXES`.
@@ -325,12 +342,11 @@ class PartIndexes:
         self._known: tuple[int, ...] = ()  # nearly always one
         self._counts_events = False
 
-    def read(self, event: Json, stage: Stage, *, is_fresh: bool) -> int | None:
-        """Return the index of the event's part; None if it does not say.
+    def read(self, index: Any, stage: Stage, *, is_fresh: bool) -> int | None:
+        """Return the index of an event's part; None if it does not say.
 
         `is_fresh` tells that the last part has no text yet.
         """
-        index = event.get("content_index")
         if not isinstance(index, int) or self._counts_events:
             return None
         is_new = index not in self._known
@@ -356,10 +372,15 @@ class ItemContents:
     """
 
     def __init__(
-        self, part: Part, address: Json, added: Json, reserve: Reserve, make_frame: MakeFrame
+        self,
+        part: Part,
+        address: Json,
+        added: Json,
+        reserve: Reserve,
+        make_frame: MakeFrame,
+        *,
+        kinds: tuple[ContentKind, ...] | None = None,
     ) -> None:
-        self.delta_type = ""  # type of the events that continue the current part, if it can go on
-        self.content_index: int | None = None  # the `content_index` of that part
         self.takes_rest: RestPlace = "open part"
         self.contradicted: str | None = None  # what was streamed of a part whose final text differs
         self.number = 0  # of a message among the messages, or of a call among the calls
@@ -367,10 +388,12 @@ class ItemContents:
         self._address = address
         self._added = added
         self._item_type = string(added.get("type"))
+        self._kinds = CONTENT_KINDS.get(self._item_type, ()) if kinds is None else kinds
         self._reserve = reserve
         self._make_frame = make_frame
         self._parts: list[StreamedPart] = []  # in the order in which they began
         self._current: StreamedPart | None = None  # the part of the last event
+        self._next: StreamedPart | None = None  # that part, if deltas may continue it unread
         self._indexes = PartIndexes()
         self._by_index: dict[int, StreamedPart] = {}  # by upstream's `content_index`
         self._is_share = False  # one of several items that share upstream's content
@@ -389,31 +412,45 @@ class ItemContents:
         return "".join(part.text for part in self._parts)
 
     @property
+    def has_begun(self) -> bool:
+        return bool(self._parts)
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts of the parts, in the order that upstream has them in."""
+        return [part.text for part in sorted(self._parts, key=lambda part: part.index)]
+
+    @property
     def _is_known(self) -> bool:
         """Return whether there is content, and room for all of it."""
         is_streamed = any(part.deltas for part in self._parts)
         return is_streamed and not any(part.truncated for part in self._parts)
 
-    def find_proceed(self) -> Proceed | None:
-        """Return what reads more text of the current part, after a delta of it."""
-        return None if self._current is None else partial(self._proceed, self._current)
+    def find_continuation(self, event: Json) -> Proceed | None:
+        """Return what reads an event that is nothing but the next delta of the current part, as
+        nearly every event of a stream is, and more text of that; None for any other."""
+        part, text = self._next, event.get("delta")
+        if part is None or event.get("type") != part.kind.delta_type:
+            return None
+        is_next = part.address.items() <= event.items() and isinstance(text, str) and bool(text)
+        return partial(self._proceed, part) if is_next else None
 
     def _proceed(self, part: StreamedPart, text: str, frame: bytes | None) -> Event:
         self._append(part, text)
-        return self._tell(part.kind, text, frame)
+        return self._tell(part, "delta", frame, text)
 
     def read(self, event: Json, kind: ContentKind, frame: bytes | None) -> list[Event] | None:
         """Read one upstream event; return None if it is out of order."""
-        stage, text = EVENT_STAGES[event["type"]], event_text(event, kind)
+        stage, text = _STAGES[event["type"]], event_text(event, kind)
         index, part = self._find_part(event, kind, stage)
         if part is not None and part.is_continued_by(stage, kind):
             return self._continue_part(part, stage, text, event, frame)
         if self._is_repeated(part, index, stage, kind, text):
             return None
-        ending = self.close() if index is None else self._close_part(part)
+        ending = self.close() if index is None or kind is SUMMARY else self._close_part(part)
         if stage == "added":
             part = self._add_part(kind, index)
-            added = self._repeat(kind, self._correct(part, stage, event, frame))
+            added = self._tell(part, stage, self._correct(part, stage, event, frame))
             return [*ending, added, *self._add_text(part, text or "")]
         part, adding = self._begin_part(kind, index)
         return [*ending, *adding, *self._continue_part(part, stage, text, event, frame)]
@@ -452,7 +489,7 @@ class ItemContents:
 
     def fill_in(self, item: Json) -> Json:
         """Return the item with the texts that it leaves out; a share, with its own alone."""
-        given = contents_of(item, self._item_type)
+        given = _contents_in(item, self._kinds)
         if self._is_share or not given:
             return self.rewrite(item)
         if not self._is_known or all(text is not None for _, text in given):
@@ -502,7 +539,7 @@ class ItemContents:
             return stage in ("text_done", "done") and text in known
         if part.kind is not kind:
             return False
-        if not kind.is_part:
+        if not kind.is_part or kind is SUMMARY:
             return True
         if stage == "added":
             is_late = index is not None and part.lacks_beginning
@@ -520,12 +557,13 @@ class ItemContents:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         last = self._parts[-1] if self._parts else None
         is_fresh = last is not None and last.is_open and not (last.deltas or last.truncated)
-        index = self._indexes.read(event, stage, is_fresh=is_fresh) if kind.is_part else None
+        given = event.get(kind.index_field) if kind.is_part else None
+        index = self._indexes.read(given, stage, is_fresh=is_fresh)
         return index, last if index is None else self._by_index.get(index)
 
     def _add_part(self, kind: ContentKind, index: int | None) -> StreamedPart:
         """Add a part, which takes the events of upstream's `content_index` from now on."""
-        place = {"content_index": len(self._parts)} if kind.is_part else {}
+        place = {kind.index_field: len(self._parts)} if kind.is_part else {}
         taken = {*self._ended, *(part.index for part in self._parts)}
         order = self._next_index() if index is None or index in taken else index
         part = StreamedPart(kind, order, len(self._parts), {**self._address, **place})
@@ -560,12 +598,12 @@ class ItemContents:
 
     def _note_current(self, part: StreamedPart | None) -> None:
         """Note the part of the last event, and whether deltas may continue it unread."""
-        self._current, self.delta_type = part, ""
+        self._current, self._next = part, None
         if part is None or not part.is_open or part.stage != "added":
             return
-        self.content_index = part.address.get("content_index")
-        if self.content_index is None or self._by_index.get(self.content_index) is part:
-            self.delta_type = part.kind.delta_type
+        index = part.address.get(part.kind.index_field)
+        if index is None or self._by_index.get(index) is part:
+            self._next = part
 
     def _continue_part(
         self, part: StreamedPart, stage: Stage, text: str | None, event: Json, frame: bytes | None
@@ -576,7 +614,7 @@ class ItemContents:
                 self._append(part, text)
             elif not says_anything(event):
                 return []
-            return [self._tell(part.kind, text or "", self._correct(part, stage, event, frame))]
+            return [self._tell(part, stage, self._correct(part, stage, event, frame), text or "")]
         share = self._own_share(part, part.index, text)
         events = self._add_text(part, self._settle_by_event(part, share))
         if stage == "done" and part.stage != "text_done":
@@ -584,7 +622,7 @@ class ItemContents:
         part.stage, part.is_open = stage, stage != "done"
         self._item_part.is_ended = not part.kind.is_part
         self._note_current(self._current)
-        return [*events, self._repeat(part.kind, self._correct(part, stage, event, frame))]
+        return [*events, self._tell(part, stage, self._correct(part, stage, event, frame))]
 
     # Final texts
 
@@ -599,7 +637,7 @@ class ItemContents:
         parts = {part.index: part for part in self._parts}
         indexes = iter(sorted({*self._earlier, *parts}))
         finals = list[FinalText]()
-        for kind, text in contents_of(item, self._item_type):
+        for kind, text in _contents_in(item, self._kinds):
             index = next(indexes, None)
             if index not in self._ended:
                 part = None if index is None else parts.get(index)
@@ -688,13 +726,20 @@ class ItemContents:
         self._append(part, text)
         return [self._make_missing(part, "delta", text)]
 
-    def _tell(self, kind: ContentKind, text: str, frame: bytes | None) -> Event:
-        """Return an event with new text. Naming its part afterwards takes a tenth of the time."""
+    def _tell(self, part: StreamedPart, stage: Stage, frame: bytes | None, text: str = "") -> Event:
+        """Return an event with new text, or one that repeats or closes earlier text. Naming its
+        part afterwards takes a tenth of the time."""
+        kind = part.kind
         event: Event
-        if kind is TEXT:
-            event = ContentDelta(LANE, frame, text, (), self.number)
-        elif kind is REASONING:
+        if kind is REASONING:
             event = ReasoningDelta(LANE, frame, self._item_part.number, text)
+        elif kind is SUMMARY:
+            native = "done" if stage == "text_done" else stage
+            event = NativeSummary(LANE, frame, self._item_part.number, part.index, native, text)
+        elif stage != "delta":
+            event = Passthrough(LANE, frame)
+        elif kind is TEXT:
+            event = ContentDelta(LANE, frame, text, (), self.number)
         elif kind is REFUSAL:
             event = RefusalDelta(LANE, frame, "", (), self.number, text)
         else:
@@ -703,21 +748,13 @@ class ItemContents:
         event.part = self._item_part
         return event
 
-    def _repeat(self, kind: ContentKind, frame: bytes | None) -> Event:
-        """Return an event that repeats or closes earlier text."""
-        if kind is REASONING:
-            return self._tell(kind, "", frame)
-        return Passthrough(LANE, frame, part=self._item_part)
-
     def _make_missing(self, part: StreamedPart, stage: Stage, text: str) -> Event:
         """Make an event that upstream left out."""
         event_type, fields = part.kind.build_event(stage, text)
         frame = self._make_frame(
             event_type, {**part.address, **part.kind.extra_fields(stage, self._added), **fields}
         )
-        if stage == "delta":
-            return self._tell(part.kind, text, frame)
-        return self._repeat(part.kind, frame)
+        return self._tell(part, stage, frame, text if stage == "delta" else "")
 
     def _correct(
         self, part: StreamedPart, stage: Stage, event: Json, frame: bytes | None
@@ -736,7 +773,8 @@ class ItemContents:
                 return {**event, **part.address}
             if stage == "text_done":
                 return {**event, **part.address, **text}
-            return {**event, **part.address, "part": {**event["part"], "type": kind.name, **text}}
+            head, kept = kind.build_part("")["type"], as_object(event.get("part"))
+            return {**event, **part.address, "part": {**kept, "type": head, **text}}
 
         if correct(event) == event:
             return frame
@@ -750,126 +788,6 @@ def _fill_missing(whole: Json, event: Json) -> Json:
     return {**whole, **event, **part}
 
 
-# The summary that upstream makes of an item
-
-NATIVE_STAGES: dict[str, NativeStage] = {
-    SUMMARY_PART_ADDED: "added",
-    SUMMARY_TEXT_DELTA: "delta",
-    SUMMARY_TEXT_DONE: "done",
-    SUMMARY_PART_DONE: "done",
-}
-
-
-class NativeSummaryRepair:
-    """Repair the summary that upstream makes of one item.
-
-    Each part gets its added, delta and done events, in this order and before the next part is
-    added, whichever of them upstream leaves out: Ollama neither adds nor ends parts (ollama
-    openai/responses.go).
-    """
-
-    def __init__(self, part: Part, address: Json, reserve: Reserve, make_frame: MakeFrame) -> None:
-        self.texts: dict[int, list[str]] = {}  # by upstream's `summary_index`
-        self._item_part = part
-        self._address = address
-        self._reserve = reserve
-        self._make_frame = make_frame
-        self._open_part: int | None = None
-        self._last_type = SUMMARY_PART_ADDED
-
-    def summary_parts(self) -> list[Json]:
-        return summary_parts("".join(deltas) for _, deltas in sorted(self.texts.items()))
-
-    def read(self, event: Json, frame: bytes | None) -> list[Event] | None:
-        """Read one upstream event; return None if it is out of order. Text for which there is no
-        room is passed on, but not stored."""
-        has_room = self._reserve(len(string(event.get("delta"))))
-        kind, index = event["type"], event.get("summary_index")
-        part = index if isinstance(index, int) else 0
-        if part != index:
-            frame = change_frame(frame, lambda event: {**event, "summary_index": part})
-        if part == self._open_part:
-            return self._continue_part(kind, event, frame, has_room=has_room)
-        if part in self.texts:
-            return None
-        opening = self.close()
-        if kind == SUMMARY_PART_ADDED:
-            return [*opening, self._begin_part(part, frame)]
-        opening.append(self._begin_part(part))
-        return [*opening, *(self._continue_part(kind, event, frame, has_room=has_room) or ())]
-
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        """Read more text of the open part, after a delta of it."""
-        if self._reserve(len(text)):
-            self.texts[self._open_part or 0].append(text)
-        return self._tell(SUMMARY_TEXT_DELTA, frame, text)
-
-    def close(self) -> list[Event]:
-        """Close the open part, if there is one."""
-        if self._open_part is None:
-            return []
-        missing = [SUMMARY_TEXT_DONE, SUMMARY_PART_DONE]
-        closing = [*map(self._make_missing, missing[self._last_type == SUMMARY_TEXT_DONE :])]
-        self._open_part = None
-        return closing
-
-    def finish(self, item: Json) -> list[Event]:
-        """Emit the parts of the finished item's summary that were not streamed."""
-        events, parts = self.close(), part_texts(item.get("summary"))
-        for index, text in enumerate(parts if any(parts) else ()):
-            if index not in self.texts:
-                events += [self._begin_part(index), *self._add_text(text), *self.close()]
-        return events
-
-    def _begin_part(self, part: int, frame: bytes | None = None) -> Event:
-        self._open_part, self._last_type, self.texts[part] = part, SUMMARY_PART_ADDED, []
-        if frame:
-            return self._tell(SUMMARY_PART_ADDED, frame)
-        return self._make_missing(SUMMARY_PART_ADDED)
-
-    def _continue_part(
-        self, kind: str, event: Json, frame: bytes | None, *, has_room: bool
-    ) -> list[Event] | None:
-        """Read another event of the open part; return None if it is out of order."""
-        has_text = self._last_type == SUMMARY_TEXT_DONE
-        if kind == SUMMARY_PART_ADDED or (has_text and kind != SUMMARY_PART_DONE):
-            return None
-        if kind == SUMMARY_TEXT_DELTA:
-            self._last_type, text = SUMMARY_TEXT_DELTA, string(event.get("delta"))
-            self.texts[self._open_part or 0] += [text] if has_room else []
-            return [self._tell(SUMMARY_TEXT_DELTA, frame, text)]
-        events = self._add_text(_done_text(event)) if self._last_type == SUMMARY_PART_ADDED else []
-        if kind == SUMMARY_PART_DONE and not has_text:
-            events.append(self._make_missing(SUMMARY_TEXT_DONE))
-        events.append(self._tell(kind, frame))
-        self._last_type = kind
-        if kind == SUMMARY_PART_DONE:
-            self._open_part = None
-        return events
-
-    def _add_text(self, text: str) -> list[Event]:
-        self.texts[self._open_part or 0].append(text)
-        return [self._make_missing(SUMMARY_TEXT_DELTA)] if text else []
-
-    def _make_missing(self, kind: str) -> Event:
-        """Make an event that upstream left out. A delta has the whole text of its part."""
-        index = self._open_part or 0
-        text = "" if kind == SUMMARY_PART_ADDED else "".join(self.texts[index])
-        address = {**self._address, "summary_index": index}
-        frame = self._make_frame(kind, {**address, **summary_fields(kind, text)})
-        return self._tell(kind, frame, text if kind == SUMMARY_TEXT_DELTA else "")
-
-    def _tell(self, kind: str, frame: bytes | None, text: str = "") -> Event:
-        part, index = self._item_part, self._open_part or 0
-        return NativeSummary(LANE, frame, part.number, index, NATIVE_STAGES[kind], text, part=part)
-
-
-def _done_text(event: Json) -> str:
-    """Return the text that a done event repeats."""
-    texts = [string(event.get("text")), *part_texts([event.get("part")])]
-    return next(filter(None, texts), "")
-
-
 # Items
 
 
@@ -880,6 +798,18 @@ tells that it is whole."""
 
 def _unlimited(_size: int) -> bool:
     return True
+
+
+@dataclass(slots=True)
+class Telling:
+    """How much of an item a client of another API was told."""
+
+    has_place: bool = False  # the API has such items
+    is_named: bool = False  # it is a message, or a call whose name is known
+    has_arguments: bool = False  # arguments of the call were emitted
+    withheld: str = ""  # `{}`, which may only hold the place of other arguments
+    written: str = ""  # all the arguments, where they were emitted at the end of the call
+    turn: int = 0  # of a message: which of them it was to begin its text, from 1
 
 
 class OutputItem:
@@ -903,8 +833,9 @@ class OutputItem:
         kind = PART_KINDS.get(self.type, "call")
         self.part = Part(kind, output_index, free_text=self.type != "function_call")
         address = {"item_id": self.id, "output_index": output_index}
-        self.native = NativeSummaryRepair(self.part, address, reserve, make_frame)
         self.contents = ItemContents(self.part, address, added, reserve, make_frame)
+        self.native = ItemContents(self.part, address, added, reserve, make_frame, kinds=(SUMMARY,))
+        self.telling = Telling()
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
         self.held_events: list[tuple[Json, bytes | None]] = []
         self.summary_is_raw = False  # its native summary is the raw reasoning
@@ -913,27 +844,18 @@ class OutputItem:
         self.done: Json | None = None  # the item at its end
         self.added = added  # the item at its beginning
 
-    def is_continued_by(self, event: Json) -> bool:
-        """Return whether an event is nothing but the next delta of the open content part, as nearly
-        every event of a stream is."""
-        contents, text = self.contents, event.get("delta")
-        return (
-            bool(contents.delta_type)
-            and event.get("type") == contents.delta_type
-            and event.get("output_index") == self.output_index
-            and event.get("content_index") == contents.content_index
-            and event.get("item_id") == self.id
-            and isinstance(text, str)
-            and bool(text)
-        )
+    def find_continuation(self, event: Json) -> Proceed | None:
+        """Return what reads the next delta of what is open in the item; see `ItemContents`."""
+        is_summary = event.get("type") == SUMMARY.delta_type
+        return (self.native if is_summary else self.contents).find_continuation(event)
 
     def reconcile(self, item: Json) -> Json:
         """Return upstream's `item` with the first id, and what it leaves out filled in."""
         reconciled = rename_raw_summary(item) if self.summary_is_raw else item
         reconciled = {**reconciled, "id": self.id} if self.id else dict(reconciled)
         reconciled = self.contents.fill_in(reconciled)
-        if self.native.texts and not summary_text(item):
-            reconciled["summary"] = self.native.summary_parts()
+        if self.native.has_begun and not summary_text(item):
+            reconciled["summary"] = summary_parts(self.native.texts)
         return reconciled
 
     def settle(self, item: Json) -> None:
@@ -965,9 +887,9 @@ class OutputItem:
         event_id = event["item"].get("id") if "item" in event else event.get("item_id", self.id)
         if event_id == self.id and event.get("output_index") == self.output_index:
             return frame
-        return change_frame(frame, self._with_address)
+        return change_frame(frame, self.with_address)
 
-    def _with_address(self, event: Json) -> Json:
+    def with_address(self, event: Json) -> Json:
         addressed = {**event, "output_index": self.output_index}
         if "item" in event:
             return {**addressed, "item": {**event["item"], "id": self.id}}
@@ -1026,7 +948,7 @@ class OutputItems:
 
     def __init__(self, limit: int, make_frame: MakeFrame = encode_event) -> None:
         self._last_reasoning: OutputItem | None = None  # the reasoning item that began last
-        self._last_answer: OutputItem | None = None  # the item of the answer that did, if kept open
+        self._last_answer: OutputItem | None = None  # the item of the answer that did
         self.frame_size = 0  # bytes of the frame that is being read
         self.faults = 0  # events that upstream sent out of order
         self.misplaced = 0  # texts of the final response that no stream can have in their place
@@ -1050,7 +972,7 @@ class OutputItems:
 
     @property
     def open_answer(self) -> OutputItem | None:
-        """Return the item of the answer that began last, if it is kept open, and is open."""
+        """Return the item of the answer that began last, if it is open."""
         item = self._last_answer
         return item if item is not None and item.is_open else None
 
@@ -1069,11 +991,12 @@ class OutputItems:
         if self.reserve(self.frame_size):
             item.done = done
 
-    def note_begun(self, item: OutputItem, *, is_kept_open: bool) -> None:
-        """Note that an item has begun: what names no known item may be about this one."""
+    def note_begun(self, item: OutputItem, *, is_ordered: bool) -> None:
+        """Note that an item has begun: what names no known item may be about this one. Where items
+        need no order, only a message goes on so."""
         if item.is_reasoning:
             self._last_reasoning = item
-        elif is_kept_open:
+        elif is_ordered or item.type == "message":
             self._last_answer = item
 
     def count_fault(self) -> list[Event]:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.json import dumps, string
+from abridge.apis.media import write_data_url
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
     invalid_value_error,
@@ -109,6 +110,9 @@ UNRESOLVED_REFERENCE = (
     "do with store: false."
 )
 """Error for a client that assumes `store`, the default: the AI SDK then sends only ids."""
+
+IMAGE_CALL = "image_generation_call"
+"""The type of an item with an image of the answer."""
 
 DISPENSABLE_TYPES = frozenset({"web_search_call", "mcp_list_tools"})
 """Items of hosted tools that the model can do without in its next answer."""
@@ -229,6 +233,11 @@ def _read_callee(item: Json, param: str, names: ToolNames) -> tuple[str, str]:
     return require_string(item.get("call_id"), f"{param}.call_id"), name
 
 
+def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
+    media_type = f"image/{string(item.get('output_format')) or 'png'}"
+    return ImagePart(write_data_url(media_type, string(item.get("result"))), param=param)
+
+
 def _read_shell_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     shell_command = write_shell_arguments(require_object(item.get("action"), f"{param}.action"))
     return ToolCallPart(_call_id(item), names.assign("local_shell"), shell_command)
@@ -273,6 +282,7 @@ _ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] 
         "custom_tool_call": ("assistant", _read_custom_call),
         "local_shell_call": ("assistant", _read_shell_call),
         "tool_search_call": ("assistant", _read_search_call),
+        IMAGE_CALL: ("assistant", _read_image),
         "function_call_output": ("tool", _read_tool_output),
         "custom_tool_call_output": ("tool", _read_tool_output),
         "local_shell_call_output": ("tool", _read_tool_output),

@@ -16,7 +16,7 @@ Everything is in one lane. An item's number is its `output_index`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar
 
@@ -66,13 +66,15 @@ from abridge.apis.responses.items import (
     EVENT_STAGES,
     ITEM_ADDED,
     ITEM_DONE,
-    NATIVE_STAGES,
     REASONING,
+    SUMMARY,
+    SUMMARY_STAGES,
     TEXT,
     TEXT_DELTA,
     TEXT_TYPE_ALIASES,
     OutputItem,
     OutputItems,
+    Telling,
     content_kind_of,
     event_text,
     is_reasoning_content,
@@ -83,7 +85,6 @@ from abridge.apis.responses.reasoning import (
     LANE,
     REASONING_PREFIX,
     SUMMARY_PART_ADDED,
-    SUMMARY_TEXT_DELTA,
     is_opaque,
     is_raw_summary,
     is_reasoning,
@@ -212,12 +213,9 @@ class ResponsesReader:
         if self._inline is not None:
             framed = self._inline.read(event, carried)
         events, proceed = self._read_events(framed)
-        is_same = len(framed) == 1 and framed[0][0] is event
-        if proceed is None or not is_same:
+        if proceed is None or len(framed) != 1 or framed[0][0] is not event:
             self._patterns.clear()
-            is_summary = self._inline is None and event.get("type") == SUMMARY_TEXT_DELTA
-            proceed = self._items.find_summary(events) if is_summary else None
-        if proceed is not None and len(events) == 1 and dropped == self.dropped:
+        elif dropped == self.dropped:
             self._learn(frame, event, events[0].frame, proceed)
         return events
 
@@ -525,20 +523,11 @@ class ItemReader:
             item = self._output.open_reasoning or self._output.find(event)
         else:
             item = None if part is None else self._output.get(part.number)
-        if item is None or not (item.is_open and item.is_continued_by(event)):
+        proceed = item.find_continuation(event) if item is not None and item.is_open else None
+        if item is None or proceed is None:
             return None
-        if told is not None and not (item.is_reasoning or told.may_proceed(item, event)):
-            return None
-        return item.contents.find_proceed()
-
-    def find_summary(self, events: list[Event]) -> Proceed | None:
-        """Return what reads more of the summary that upstream makes, if these events are a piece of
-        it and nothing else goes on beside it."""
-        event = events[0] if len(events) == 1 and self._order.passes(events[0]) else None
-        if not isinstance(event, NativeSummary) or event.stage != "delta":
-            return None
-        item = self._output.get(event.item)
-        return None if item is None else item.native.proceed
+        is_told = told is None or item.is_reasoning or told.may_proceed(item, event)
+        return proceed if is_told else None
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
@@ -624,7 +613,7 @@ class ItemReader:
         return self._begin(item, item.correct_address(event, frame))
 
     def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
-        self._output.note_begun(item, is_kept_open=self._told is None)
+        self._output.note_begun(item, is_ordered=self._told is None)
         if item.is_reasoning:
             return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
         if self._told is not None:
@@ -636,12 +625,7 @@ class ItemReader:
         return [PartStarted(LANE, frame, part=item.part)]
 
     def _announce(self, item: OutputItem) -> list[Event]:
-        """Begin an item whose beginning upstream left out.
-
-        Where no frames are carried, an item of the answer needs no beginning.
-        """
-        if not item.is_reasoning and self._told is not None:
-            return []
+        """Begin an item whose beginning upstream left out."""
         fields = {"output_index": item.output_index, "item": item.snapshot("in_progress")}
         return self._begin(item, self._make_frame(ITEM_ADDED, fields))
 
@@ -728,7 +712,7 @@ class ItemReader:
         if item is None or not item.is_open:
             return self._output.count_fault()
         frame = item.correct_address(event, frame)
-        if event["type"] == SUMMARY_PART_ADDED or item.native.texts:
+        if event["type"] == SUMMARY_PART_ADDED or item.native.has_begun:
             return [*self._release_held(item), *self._read_native(item, event, frame)]
         if not self._output.reserve(self._output.frame_size):
             return self._output.count_fault()
@@ -736,7 +720,7 @@ class ItemReader:
         return []
 
     def _end_reasoning(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        item.summary_is_raw = not item.native.texts and is_raw_summary(event["item"])
+        item.summary_is_raw = not item.native.has_begun and is_raw_summary(event["item"])
         events = self._release_held(item)
         done, frame = item.reconcile_done(event, frame)
         self._output.store_done(item, done)
@@ -764,7 +748,7 @@ class ItemReader:
         return events
 
     def _read_native(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        events = item.native.read(event, frame)
+        events = item.native.read(item.with_address(event), SUMMARY, frame)
         return self._output.count_fault() if events is None else events
 
     # The answer
@@ -772,13 +756,13 @@ class ItemReader:
     def _read_answer(
         self, named: OutputItem | None, event: Json, frame: bytes | None
     ) -> list[Event]:
-        answer = self if self._told is None else self._told
-        item = answer.find_target(named, event)
+        item = self._find_target(named, event)
         opening = self._announce(item) if item is not None and item is not named else []
+        answer = self if self._told is None else self._told
         events = answer.read_item(item, event, frame)
         return self._output.count_fault() if events is None else [*opening, *events]
 
-    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
+    def _find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
         """Find the item that takes an event.
 
         Text of an unknown item becomes a message. A delta of an item that was closed for others
@@ -844,7 +828,7 @@ class ItemReader:
         ITEM_DONE: _on_done,
         **dict.fromkeys((CONTENT_PART_ADDED, CONTENT_PART_DONE), _on_content),
         **dict.fromkeys((REASONING.delta_type, REASONING.done_type), _on_content),
-        **dict.fromkeys(NATIVE_STAGES, _on_summary),
+        **dict.fromkeys(SUMMARY_STAGES, _on_summary),
     }
 
 
@@ -900,17 +884,6 @@ PART_TEXT_FIELDS = ("delta", "text", "refusal")
 """Fields that may hold the text of a message."""
 
 
-@dataclass(slots=True)
-class _Telling:
-    """How much of an item was told."""
-
-    is_named: bool  # it is a message, or a call whose name is known
-    has_arguments: bool = False  # arguments of the call were emitted
-    withheld: str = ""  # `{}`, which may only hold the place of other arguments
-    written: str = ""  # all the arguments, where they were emitted at the end of the call
-    turn: int = 0  # of a message: which of them it was to begin its text, from 1
-
-
 class ToldAnswer:
     """Tell the items of the answer to a client of another API.
 
@@ -925,9 +898,7 @@ class ToldAnswer:
 
     def __init__(self, output: OutputItems) -> None:
         self._output = output
-        self._tellings: dict[int, _Telling | None] = {}
         self._call_count = 0
-        self._last_message: OutputItem | None = None
         self._citations = MessageCitations()
         self._hosted_calls: list[dict[str, str]] = []
         self._speaker: OutputItem | None = None  # the message whose text was emitted last
@@ -936,44 +907,32 @@ class ToldAnswer:
         self._failure: ErrorDetail | None = None
 
     def begin(self, item: OutputItem) -> list[Event]:
-        if item.type == "message":
-            self._last_message = item
-        telling = self._find_telling(item)
-        return [] if telling is None else self._call_start(item, telling, item.added)
-
-    def find_target(self, item: OutputItem | None, event: Json) -> OutputItem | None:
-        """Find the item that takes an event: text of an unknown item is of the open message, else
-        of a new one."""
-        kind = content_kind_of(event, "message") if item is None else None
-        if kind is None:
-            return item
-        item, index = self._last_message, event.get("output_index")
-        if event_text(event, kind) and (item is None or not item.is_open):
-            item = self._output.add({"type": "message", "id": event.get("item_id")}, index)
-            self._last_message = item
-        if item is not None:
-            self._output.register_id(item, event.get("item_id"))
-        return item
+        if item.type == "message" or item.type in CALL_TYPES:
+            item.contents.takes_rest = "last part"
+            item.telling = Telling(has_place=True, is_named=item.type == "message")
+            return self._call_start(item, item.added)
+        self._output.faults += item.type not in HOSTED_TYPES
+        if item.type in HOSTED_TYPES:
+            self._hosted_calls.append(describe_call(item.type, string(item.added.get("name"))))
+        return []
 
     def may_proceed(self, item: OutputItem, event: Json) -> bool:
         """Return whether the next delta of an item may be told unread."""
-        telling = self._tellings.get(item.output_index)
-        if telling is None or not telling.is_named:
+        if not item.telling.is_named:
             return False
         if event["type"] == TEXT_DELTA and not event.get("logprobs"):
-            self._take_turn(item, telling)
+            self._take_turn(item)
             return True
-        return telling.has_arguments
+        return item.telling.has_arguments
 
     def read_item(
         self, item: OutputItem | None, event: Json, _: bytes | None
     ) -> list[Event] | None:
         """Read an event of an item; return None if it is out of order."""
-        telling = None if item is None else self._find_telling(item)
-        if item is None or telling is None:
+        if item is None or not item.telling.has_place:
             return []
         if event.get("type") not in EVENT_STAGES:
-            cites = telling.is_named and event.get("type") == ANNOTATION_ADDED
+            cites = item.telling.is_named and event.get("type") == ANNOTATION_ADDED
             if cites and self._output.reserve(self._output.frame_size):
                 self._citations.note(item.contents.number, event)
             return []
@@ -981,16 +940,15 @@ class ToldAnswer:
             return None
         kind = content_kind_of(event, item.type)
         events = None if kind is None else item.contents.read(event, kind, None)
-        if not telling.is_named:  # its arguments come with its name
+        if not item.telling.is_named:  # its arguments come with its name
             return []
-        deltas = self._deltas(item, telling, events or (), objects([event.get("part"), event]))
+        deltas = self._deltas(item, events or (), objects([event.get("part"), event]))
         is_end = EVENT_STAGES[event["type"]] != "delta"
-        return [*deltas, *self._check(item, telling)] if is_end else deltas
+        return [*deltas, *self._check(item)] if is_end else deltas
 
     def finish(self, item: OutputItem, event: Json) -> list[Event]:
         """Read the event that ends an item: what it says beyond what was streamed."""
-        telling = self._find_telling(item)
-        rest = [] if telling is None else self._rest(item, telling, event["item"])
+        rest = self._rest(item, event["item"]) if item.telling.has_place else []
         done, _ = item.reconcile_done(event, None)
         self._output.store_done(item, done)
         item.is_open = False
@@ -1003,16 +961,14 @@ class ToldAnswer:
     def settle(self, item: OutputItem) -> list[Event]:
         """Return what final texts that came after an item was closed have beyond its deltas."""
         late, item.late_texts = item.late_texts, []
-        telling = self._find_telling(item)
-        if telling is None or not telling.is_named:
+        if not item.telling.is_named:
             return []
-        return [*self._deltas(item, telling, late, []), *self._check(item, telling)]
+        return [*self._deltas(item, late, []), *self._check(item)]
 
     def confirm(self, item: OutputItem) -> list[Event]:
         """Do the same of each item of the final response, in the order that they have there. Fail
         also where that alone has a text, before one that was told."""
-        settling, telling = self.settle(item), self._find_telling(item)
-        turn = 0 if telling is None else telling.turn
+        settling, turn = self.settle(item), item.telling.turn
         if turn and turn < self._confirmed:
             self._output.misplaced += 1
             return [*settling, *self._fail(TEXT_CHANGED)]
@@ -1039,29 +995,14 @@ class ToldAnswer:
 
     # Items
 
-    def _find_telling(self, item: OutputItem) -> _Telling | None:
-        """Return how much of an item was told; None if the client has no place for it."""
-        if item.output_index not in self._tellings:
-            self._tellings[item.output_index] = self._start_telling(item)
-        return self._tellings[item.output_index]
-
-    def _start_telling(self, item: OutputItem) -> _Telling | None:
-        if item.type == "message" or item.type in CALL_TYPES:
-            item.contents.takes_rest = "last part"
-            return _Telling(is_named=item.type == "message")
-        self._output.faults += item.type not in HOSTED_TYPES
-        if item.type in HOSTED_TYPES:
-            self._hosted_calls.append(describe_call(item.type, string(item.added.get("name"))))
-        return None
-
-    def _rest(self, item: OutputItem, telling: _Telling, done: Json) -> list[Event]:
-        head = self._call_start(item, telling, done, is_last=True)
-        rest = self._deltas(item, telling, item.contents.finish(done), objects(done.get("content")))
-        rest += self._check(item, telling)
-        return [*head, *rest, *self._final_arguments(item, telling, done)]
+    def _rest(self, item: OutputItem, done: Json) -> list[Event]:
+        head = self._call_start(item, done, is_last=True)
+        rest = self._deltas(item, item.contents.finish(done), objects(done.get("content")))
+        rest += self._check(item)
+        return [*head, *rest, *self._final_arguments(item, done)]
 
     def _deltas(
-        self, item: OutputItem, telling: _Telling, events: Iterable[Event], sources: list[Json]
+        self, item: OutputItem, events: Iterable[Event], sources: list[Json]
     ) -> list[Event]:
         """Return the events with new text; log probabilities only where they are for just that
         text. Arguments `{}` are withheld until the call ends: upstream's last word may be
@@ -1069,11 +1010,11 @@ class ToldAnswer:
         deltas: list[Event] = []
         for event in events:
             if isinstance(event, ToolCallDelta) and event.arguments:
-                if not self._withholds(item, telling, event.arguments):
-                    telling.has_arguments = True
+                if not self._withholds(item, event.arguments):
+                    item.telling.has_arguments = True
                     deltas.append(event)
             elif isinstance(event, ContentDelta) and (text := _text_of(event)):
-                self._take_turn(item, telling)
+                self._take_turn(item)
                 matching = (part for part in sources if text in map(part.get, PART_TEXT_FIELDS))
                 event.logprobs = objects(next(matching, {}).get("logprobs"))
                 deltas.append(event)
@@ -1081,7 +1022,7 @@ class ToldAnswer:
 
     # Final texts
 
-    def _take_turn(self, item: OutputItem, telling: _Telling) -> None:
+    def _take_turn(self, item: OutputItem) -> None:
         """Note that the text of a message goes on: what that before it lacks has no place now."""
         last = self._speaker
         if last is item:
@@ -1089,10 +1030,10 @@ class ToldAnswer:
         if last is not None:
             last.contents.takes_rest = "no part"
         self._speaker = item
-        if not telling.turn:
-            self._turns = telling.turn = self._turns + 1
+        if not item.telling.turn:
+            self._turns = item.telling.turn = self._turns + 1
 
-    def _check(self, item: OutputItem, telling: _Telling) -> list[Event]:
+    def _check(self, item: OutputItem) -> list[Event]:
         """Fail an answer if an item ends with another text than was streamed, or as another call:
         a client might run one that upstream has not made."""
         told, final = item.contents.contradicted, item.contents
@@ -1100,9 +1041,9 @@ class ToldAnswer:
             return []
         if item.type not in CALL_TYPES:
             return self._fail(TEXT_CHANGED)
-        told = telling.written or told
+        told = item.telling.written or told
         is_same = not final.text or _read_json(told) == _read_json(final.text)
-        return [] if is_same or not telling.has_arguments else self._fail(CALL_CHANGED)
+        return [] if is_same or not item.telling.has_arguments else self._fail(CALL_CHANGED)
 
     def _fail(self, error: ErrorDetail) -> list[Event]:
         if self._failure is not None:
@@ -1112,50 +1053,49 @@ class ToldAnswer:
 
     # Calls
 
-    def _call_start(
-        self, item: OutputItem, telling: _Telling, added: Json, *, is_last: bool = False
-    ) -> list[Event]:
+    def _call_start(self, item: OutputItem, added: Json, *, is_last: bool = False) -> list[Event]:
         """Announce a call once its name is known, or with what `is_last` said of it.
 
         Its arguments come from its deltas, or else from its end.
         """
         name = string(added.get("name"))
-        if telling.is_named or not (name or is_last):
+        if item.telling.is_named or not (name or is_last):
             return []
-        telling.is_named, item.contents.number = True, self._call_count
+        item.telling.is_named, item.contents.number = True, self._call_count
         self._call_count += 1
-        head = self._call_delta(item, telling, item.contents.text)
+        head = self._call_delta(item, item.contents.text)
         head.id, head.name = string(added.get("call_id")), name
         return [head]
 
-    def _withholds(self, item: OutputItem, telling: _Telling, text: str) -> bool:
+    def _withholds(self, item: OutputItem, text: str) -> bool:
+        telling = item.telling
         arguments = telling.withheld + text
         if item.type != "function_call" or telling.has_arguments or arguments.strip() != "{}":
             return False
         telling.withheld = arguments
         return True
 
-    def _final_arguments(self, item: OutputItem, telling: _Telling, done: Json) -> list[Event]:
+    def _final_arguments(self, item: OutputItem, done: Json) -> list[Event]:
         """Emit the arguments of a call that has had none: `{}` where a server leaves them out."""
+        telling = item.telling
         if item.type != "function_call" or telling.has_arguments:
             return []
         if done.get("status") == "incomplete" and not telling.withheld:
             return []
         final = string(item.reconcile(done).get("arguments")) or telling.withheld or "{}"
         telling.written = final
-        return [self._call_delta(item, telling, final)]
+        return [self._call_delta(item, final)]
 
     def _release_withheld(self) -> list[Event]:
         """Emit the arguments that were withheld of calls which upstream does not end."""
         events = list[Event]()
-        for number, telling in self._tellings.items():
-            item = self._output.get(number)
-            if item is not None and telling is not None and telling.withheld:
-                events += self._final_arguments(item, telling, item.snapshot("completed"))
+        for item in self._output.all_open:
+            if item.telling.withheld:
+                events += self._final_arguments(item, item.snapshot("completed"))
         return events
 
-    def _call_delta(self, item: OutputItem, telling: _Telling, text: str) -> ToolCallDelta:
-        telling.has_arguments = telling.has_arguments or bool(text)
+    def _call_delta(self, item: OutputItem, text: str) -> ToolCallDelta:
+        item.telling.has_arguments = item.telling.has_arguments or bool(text)
         call, custom = item.contents.number, item.type == "custom_tool_call"
         return ToolCallDelta(
             LANE, None, call_index=call, arguments=text, custom=custom, part=item.part

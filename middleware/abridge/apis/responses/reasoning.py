@@ -89,15 +89,6 @@ def summary_parts(texts: Iterable[str]) -> list[Json]:
     return [{"type": "summary_text", "text": text} for text in texts]
 
 
-def summary_fields(event_type: str, text: str = "") -> Json:
-    """Return what an event about a part of a summary says of it, beside its address."""
-    if event_type == SUMMARY_TEXT_DELTA:
-        return {"delta": text}
-    if event_type == SUMMARY_TEXT_DONE:
-        return {"text": text}
-    return {"part": {"type": "summary_text", "text": text}}
-
-
 def raw_parts(texts: Iterable[str]) -> list[Json]:
     return [{"type": "reasoning_text", "text": text} for text in texts]
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.openai import flat, read_output_format, write_output_format
 from abridge.apis.params import (
+    CANNOT_DECLINE,
     model_body,
     read_extra,
     read_flag,
@@ -92,11 +93,12 @@ SAFE_INCLUDES = (
     "computer_call_output.output.image_url",
     "file_search_call.results",
     "message.input_image.image_url",
+    INCLUDE_LOGPROBS,
     "reasoning.encrypted_content",
     "web_search_call.action.sources",
     "web_search_call.results",
 )
-"""Values of `include` (openai-openapi, `IncludeEnum`) but for the log probabilities."""
+"""Values of `include` (openai-openapi, `IncludeEnum`)."""
 
 REQUEST_SHAPE = fields(
     {
@@ -107,6 +109,7 @@ REQUEST_SHAPE = fields(
         **allow("truncation", "context_management"),
         # the answer's form and length
         **allow("max_output_tokens", "temperature", "top_p", "stream", "background"),
+        **allow("top_logprobs"),
         "text": fields(allow("format", "verbosity")),
         "include": only(*SAFE_INCLUDES),
         "stream_options": fields(allow("include_usage", "include_obfuscation")),
@@ -117,8 +120,7 @@ REQUEST_SHAPE = fields(
         **EXTENSION_FIELDS,
     }
 )
-"""What goes upstream where reasoning is hidden: OpenAI's own but for `top_logprobs`, and
-those of other servers."""
+"""What goes upstream where reasoning is hidden: OpenAI's own, and those of other servers."""
 
 
 def read_request(body: Json) -> ModelRequest:
@@ -188,8 +190,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     write_tools(request, profile, translated, write_tool, write_tool_choice)
     if request.output_format is not None:
         set_nested(body, "text.format", write_output_format(request.output_format, flat))
-    if request.effort is not None:
-        set_nested(body, "reasoning.effort", request.effort)
+    _write_effort(request, profile, translated)
     if request.native_style is not None and not profile.summary_is_raw:
         set_nested(body, "reasoning.summary", request.native_style)
     _write_params(request, profile, translated)
@@ -200,6 +201,17 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         body["stream"] = True
     write_extra(request, body)
     return translated
+
+
+def _write_effort(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:
+    """Write how much the model is to think. An effort turns thinking off, if anything does."""
+    effort = request.effort
+    if request.declines_reasoning:
+        effort = profile.thinking_off.get("reasoning_effort")
+        if effort is None:
+            translated.leave_out(request.param("thinking"), CANNOT_DECLINE)
+    if effort is not None:
+        set_nested(translated.body, "reasoning.effort", effort)
 
 
 def _write_params(request: ModelRequest, profile: Profile, translated: TranslatedRequest) -> None:

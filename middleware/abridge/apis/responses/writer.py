@@ -30,28 +30,30 @@ from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_obje
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.places import place_after_call
+from abridge.apis.responses.attribution import ItemAttributor, attribute_response
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
     ANNOTATION_ADDED,
-    CONTENT_PART_ADDED,
-    CONTENT_PART_DONE,
+    ARGUMENTS,
+    INPUT,
     ITEM_ADDED,
     ITEM_DONE,
     REASONING,
+    REFUSAL,
+    SUMMARY,
+    TEXT,
+    ContentKind,
+    Stage,
 )
+from abridge.apis.responses.messages import IMAGE_CALL
 from abridge.apis.responses.reasoning import (
     LANE,
-    SUMMARY_PART_ADDED,
-    SUMMARY_PART_DONE,
-    SUMMARY_TEXT_DELTA,
-    SUMMARY_TEXT_DONE,
     as_sent,
     as_shown,
     is_reasoning,
     raw_parts,
     raw_text,
-    summary_fields,
     summary_parts,
     without_raw_content,
     without_reasoning,
@@ -67,6 +69,7 @@ from abridge.core.events import (
     ErrorDetail,
     Event,
     Finished,
+    ImageDelta,
     NativeSummary,
     PartEnded,
     PartStarted,
@@ -85,6 +88,7 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import SIGNATURE_PREFIX, Tool
+from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
 from abridge.stages.order import CallOrder
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
@@ -110,6 +114,8 @@ _PART_INDEX_KEY = b'"summary_index"'
 _PART_INDEX_PATTERN = re.compile(_PART_INDEX_KEY + rb"(\s*:\s*)\d+")
 
 _CALL_NEEDLE = b'"call_id"'
+
+_CALL_SUFFIX = b'_call"'
 
 MAX_BLOB_CHARS = 1 << 22
 """Characters of blobs that are stored until a response's end. Items after that get no blob."""
@@ -269,7 +275,18 @@ class ResponsesWriter(TranslatedAnswer):
         if not isinstance(item, dict):
             return b""
         shown = as_shown(item, event.summary, self._display, self._seal_item(event.item, item))
+        self._output.attribute(shown)
         return self._renumber(frame) if shown == item else self._rewrite({**done, "item": shown})
+
+    def _write_part_end(self, event: PartEnded, frame: bytes) -> bytes:
+        """Write the end of an item of the answer, of a call with its attribution."""
+        if self._display.attribution_limit is not None and _CALL_SUFFIX in frame:
+            done = parse_frame(frame)
+            attributed = {**done, "item": self._output.attribute(done.get("item"))}
+            if attributed != done:
+                self._output.note_call(done.get("item"))
+                return self._rewrite(attributed)
+        return self._write_other(event, frame)
 
     def _write_end(self, event: ResponseEnded, frame: bytes) -> bytes:
         ended = parse_frame(frame)
@@ -289,7 +306,8 @@ class ResponsesWriter(TranslatedAnswer):
         ReasoningDelta: _write_raw,
         NativeSummary: _write_native,
         ReasoningEnded: _write_item_end,
-        **dict.fromkeys((Passthrough, PartStarted, PartEnded), _write_other),
+        **dict.fromkeys((Passthrough, PartStarted), _write_other),
+        PartEnded: _write_part_end,
         ResponseStarted: _write_start,
         ResponseEnded: _write_end,
     }
@@ -373,6 +391,8 @@ class ResponsesWriter(TranslatedAnswer):
             )
 
         shown = _show_response(response, self._display, show_item)
+        if self._display.attribution_limit is not None:
+            shown = attribute_response(shown, self._display.attribution_limit)
         RESPONSES_USAGE.add_share(shown, end.share, merged=self._display.merge_usage)
         self.final_response = shown
         return shown
@@ -525,6 +545,8 @@ class WrittenOutput:
         self._text_end = 0  # characters of the answer's text in messages that are done
         self._status: ItemStatus = "completed"  # of the items that end now
         self._reported_errors: set[ItemKey] = set()
+        limit = display.attribution_limit
+        self._attributor = None if limit is None else ItemAttributor(limit)
 
     @property
     def failure(self) -> ErrorDetail | None:
@@ -543,6 +565,10 @@ class WrittenOutput:
         self._status = status
         rest = [said for piece in self._order.rest() for said in self._write_piece(piece)]
         return rest + self._finish_item()
+
+    def attribute(self, item: Any) -> Any:
+        """Take an item that is done; return it, with its attribution if it is a call."""
+        return item if self._attributor is None else self._attributor.attribute(item)
 
     def note_call(self, item: Any) -> None:
         """Take a call of the response, to which the reasoning after it is bound."""
@@ -587,6 +613,10 @@ class WrittenOutput:
     def _write_answer(self, event: ContentDelta) -> _Written:
         """Write a piece into the open item it belongs to, or into a new one."""
         item, begun = self._open_item, _Written()
+        if isinstance(event, ImageDelta):
+            begun = self._finish_item()
+            image = WrittenImage(self._mint_id("ig_"), len(self.items), event)
+            return begun + self._add_item(image) + self._finish_item()
         if isinstance(event, ToolCallDelta):
             if not isinstance(item, WrittenCall) or item.number != event.call_index:
                 begun = self._finish_item()
@@ -630,7 +660,7 @@ class WrittenOutput:
         if item.is_added_late:
             ended.append((ITEM_ADDED, {**address, "item": item.build_added()}))
         ended += item.end()
-        done = item.build_done(self._status)
+        done = self.attribute(item.build_done(self._status))
         self.items.append(done)
         if isinstance(item, WrittenMessage):
             self._text_end = item.text_end
@@ -665,14 +695,11 @@ class WrittenItem(ABC):
         """Return the item at its end."""
 
 
-_PartType = Literal["output_text", "refusal"]
-
-
 class ContentPart:
     """Write one content part, which comes after so many characters of the answer."""
 
-    def __init__(self, part_type: _PartType, address: Json, before: int) -> None:
-        self.type = part_type
+    def __init__(self, kind: ContentKind, address: Json, before: int) -> None:
+        self.kind = kind
         self.address = address
         self._before = before
         self._annotations: list[Json] = []
@@ -680,18 +707,19 @@ class ContentPart:
         self._logprobs: list[Json] = []
 
     def build_part(self) -> Json:
-        text = self._buffer.getvalue()
-        if self.type == "refusal":
-            return {"type": "refusal", "refusal": text}
-        annotations, logprobs = list(self._annotations), list(self._logprobs)
-        head = {"type": "output_text", "text": text}
-        return {**head, "annotations": annotations, "logprobs": logprobs}
+        part = self.kind.build_part(self._buffer.getvalue())
+        if self.kind is REFUSAL:
+            return part
+        return {**part, "annotations": [*self._annotations], "logprobs": [*self._logprobs]}
 
     def write(self, text: str, logprobs: list[Json]) -> _Written:
         self._buffer.write(text)
         self._logprobs += logprobs
-        extra = {} if self.type == "refusal" else {"logprobs": logprobs}
-        return [(f"response.{self.type}.delta", {**self.address, "delta": text, **extra})]
+        return [self._say("delta", text, logprobs)]
+
+    def _say(self, stage: Stage, text: str, logprobs: list[Json]) -> tuple[str, Json]:
+        extra = {} if self.kind is REFUSAL else {"logprobs": logprobs}
+        return say(self.kind, stage, self.address, text, **extra)
 
     def add_text(self, text: str) -> AddedText:
         """Add a text without log probabilities."""
@@ -700,15 +728,11 @@ class ContentPart:
 
     @cached_property
     def _frame(self) -> DeltaFrame:
-        return numbered_delta("response.output_text.delta", self.address, logprobs=[])
+        return numbered_delta(TEXT, self.address, logprobs=[])
 
     def end(self) -> _Written:
-        part = self.build_part()
-        whole: Json = {key: part[key] for key in ("text", "refusal", "logprobs") if key in part}
-        return [
-            (f"response.{self.type}.done", {**self.address, **whole}),
-            (CONTENT_PART_DONE, {**self.address, "part": part}),
-        ]
+        done = self._say("text_done", self._buffer.getvalue(), [*self._logprobs])
+        return [done, say(self.kind, "done", self.address, part=self.build_part())]
 
     def cite(self, citation: CitationDelta) -> _Written:
         annotation = write_annotation(citation, self._before, self._buffer.tell())
@@ -719,7 +743,7 @@ class ContentPart:
     @property
     def text_end(self) -> int:
         """Return how many characters of the answer's text there are by its end."""
-        return self._before + (self._buffer.tell() if self.type == "output_text" else 0)
+        return self._before + (self._buffer.tell() if self.kind is TEXT else 0)
 
 
 class WrittenMessage(WrittenItem):
@@ -741,15 +765,14 @@ class WrittenMessage(WrittenItem):
         return None if part is None else part.add_text(event.text)
 
     def write(self, event: ContentDelta) -> _Written:
-        is_refusal = isinstance(event, RefusalDelta)
-        part_type: _PartType = "refusal" if is_refusal else "output_text"
+        kind = REFUSAL if isinstance(event, RefusalDelta) else TEXT
         begun = _Written()
-        if not self._parts or self._parts[-1].type != part_type:
+        if not self._parts or self._parts[-1].kind is not kind:
             begun = self.end()
             address = {**self.address, "content_index": len(self._parts)}
-            part = ContentPart(part_type, address, self.text_end)
+            part = ContentPart(kind, address, self.text_end)
             self._parts.append(part)
-            begun.append((CONTENT_PART_ADDED, {**part.address, "part": part.build_part()}))
+            begun.append(say(kind, "added", part.address, part=part.build_part()))
         text = event.refusal if isinstance(event, RefusalDelta) else event.text
         return begun + self._parts[-1].write(text, complete_logprobs(event.logprobs))
 
@@ -757,7 +780,7 @@ class WrittenMessage(WrittenItem):
     def open_text(self) -> ContentPart | None:
         """Return the part whose text goes on, if it is of the answer."""
         part = self._parts[-1] if self._parts else None
-        return part if part is not None and part.type == "output_text" else None
+        return part if part is not None and part.kind is TEXT else None
 
     @property
     def text_end(self) -> int:
@@ -800,8 +823,7 @@ class WrittenCall(WrittenItem):
         self._tool = tool
         self._takes_text = kind == "custom"
         self._streams = kind == "function" or (kind == "custom" and event.custom)
-        name = "custom_tool_call_input" if self._takes_text else "function_call_arguments"
-        self._delta_type, self._done_type = f"response.{name}.delta", f"response.{name}.done"
+        self._content_kind = INPUT if self._takes_text else ARGUMENTS
         self._call_id = event.id or mint_id("call_")
         self._name = event.name
         self._arguments = StringIO()
@@ -819,25 +841,23 @@ class WrittenCall(WrittenItem):
 
     @cached_property
     def _frame(self) -> DeltaFrame:
-        return numbered_delta(self._delta_type, self.address)
+        return numbered_delta(self._content_kind, self.address)
 
     def write(self, arguments: str) -> _Written:
         self._arguments.write(arguments)
         if not (arguments and self._streams):
             return []
-        return [(self._delta_type, {**self.address, "delta": arguments})]
+        return [say(self._content_kind, "delta", self.address, arguments)]
 
     def end(self) -> _Written:
         if self.is_added_late:
             return []
-        item = self.build_done("completed")
-        if not self._takes_text:
-            whole = {"name": string(item["name"]), "arguments": item["arguments"]}
-            return [(self._done_type, {**self.address, **whole})]
-        ended = [(self._done_type, {**self.address, "input": item["input"]})]
-        if item["input"] and not self._streams:
-            ended.insert(0, (self._delta_type, {**self.address, "delta": item["input"]}))
-        return ended
+        item, kind = self.build_done("completed"), self._content_kind
+        text = item[kind.text_field]
+        address = {**self.address, **kind.extra_fields("text_done", item)}
+        is_late = self._takes_text and text and not self._streams
+        ended = [say(kind, "delta", self.address, text)] if is_late else []
+        return [*ended, say(kind, "text_done", address, text)]
 
     def build_done(self, status: ItemStatus) -> Json:
         return self._build_item(self._text, status)
@@ -848,6 +868,28 @@ class WrittenCall(WrittenItem):
     @property
     def _text(self) -> str:
         return self._arguments.getvalue()
+
+
+class WrittenImage(WrittenItem):
+    """Write an image, as that of a call of OpenAI's own tool."""
+
+    def __init__(self, item_id: str, index: int, image: ImageDelta) -> None:
+        super().__init__(item_id, index)
+        self._image = image
+
+    def add_text(self, _event: Event, _order: CallOrder) -> None:
+        """Take nothing: it comes whole."""
+
+    def build_added(self) -> Json:
+        return {"id": self.id, "type": IMAGE_CALL, "status": "in_progress", "result": None}
+
+    def end(self) -> _Written:
+        return [(f"response.{IMAGE_CALL}.completed", self.address)]
+
+    def build_done(self, _status: ItemStatus) -> Json:
+        output_format = self._image.media_type.partition("/")[2]
+        done = {"status": "completed", "result": self._image.data, "output_format": output_format}
+        return {**self.build_added(), **done}
 
 
 class WrittenReasoning(WrittenItem):
@@ -878,7 +920,7 @@ class WrittenReasoning(WrittenItem):
         self._summary: list[str] = []
         self._native_part: tuple[int, list[str]] | None = None
         self._part_frame: DeltaFrame | None = None  # for the text of the part that is open
-        self._envelope = ResponsesEnvelopeBuilder() if display.seal is not None else None
+        self._pieces = None if display.seal is None else ReasoningPieces(MAX_BLOB_CHARS)
 
     def build_added(self) -> Json:
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
@@ -889,8 +931,8 @@ class WrittenReasoning(WrittenItem):
             is_shown = self._display.show_raw and event.text
             if is_shown and not self._raw.tell():
                 return None
-            if self._envelope is not None:
-                self._envelope.add_text(event.text)
+            if self._pieces is not None:
+                self._pieces.add(event)
             if not is_shown:
                 return NOTHING
             self._raw.write(event.text)
@@ -898,16 +940,17 @@ class WrittenReasoning(WrittenItem):
         if not isinstance(event, SummaryTextDelta) or self._native_part is not None:
             return None
         if self._part_frame is None:
-            address = self._part_address(event.index)
-            self._part_frame = numbered_delta(SUMMARY_TEXT_DELTA, address)
+            self._part_frame = numbered_delta(SUMMARY, self._part_address(event.index))
         return self._part_frame, event.text
 
     @cached_property
     def _raw_frame(self) -> DeltaFrame:
-        return numbered_delta(REASONING.delta_type, self._raw_address)
+        return numbered_delta(REASONING, self._raw_address)
 
     def write(self, event: Event) -> _Written:
         """Write any event between the beginning and the end of the item."""
+        if self._pieces is not None and isinstance(event, ReasoningDelta | ProviderState):
+            self._pieces.add(event)
         match event:
             case ReasoningDelta():
                 return self._write_raw(event.text)
@@ -922,35 +965,27 @@ class WrittenReasoning(WrittenItem):
         return []
 
     def _add_state(self, event: ProviderState) -> None:
-        """Add opaque state; mark a signature as one."""
-        state = SIGNATURE_PREFIX + event.data if event.signs else event.data
-        if self._envelope is not None:
-            self._envelope.add_state(state)
+        state = _write_state(event.data, signs=event.signs)
         if self._state is None:
             self._state = state
         else:
             self.extra_states.append(state)
 
     def _write_raw(self, text: str) -> _Written:
-        if self._envelope is not None:
-            self._envelope.add_text(text)
         if not (self._display.show_raw and text):
             return []
-        begun = _Written()
-        if not self._raw.tell():
-            part = {"type": "reasoning_text", "text": ""}
-            begun = [(CONTENT_PART_ADDED, {**self._raw_address, "part": part})]
+        begun = [] if self._raw.tell() else [say(REASONING, "added", self._raw_address)]
         self._raw.write(text)
-        return [*begun, (REASONING.delta_type, {**self._raw_address, "delta": text})]
+        return [*begun, say(REASONING, "delta", self._raw_address, text)]
 
     def _write_part(self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone) -> _Written:
         """Write an event of one of Abridge's summary parts."""
         native, address = self._end_native_part(), self._part_address(event.index)
         match event:
             case SummaryPartAdded():
-                return [*native, _say_summary(SUMMARY_PART_ADDED, address)]
+                return [*native, say(SUMMARY, "added", address)]
             case SummaryTextDelta():
-                return [*native, _say_summary(SUMMARY_TEXT_DELTA, address, event.text)]
+                return [*native, say(SUMMARY, "delta", address, event.text)]
             case SummaryPartDone():
                 return native + self._end_part(address, event.text, complete=event.complete)
 
@@ -962,11 +997,10 @@ class WrittenReasoning(WrittenItem):
         if self._native_part is None or self._native_part[0] != event.index:
             written = self._end_native_part()
             self._native_part = event.index, []
-            written.append(_say_summary(SUMMARY_PART_ADDED, self._part_address(event.index)))
+            written.append(say(SUMMARY, "added", self._part_address(event.index)))
         if event.text:
             self._native_part[1].append(event.text)
-            address = self._part_address(event.index)
-            written.append(_say_summary(SUMMARY_TEXT_DELTA, address, event.text))
+            written.append(say(SUMMARY, "delta", self._part_address(event.index), event.text))
         return written
 
     def _end_native_part(self) -> _Written:
@@ -978,9 +1012,9 @@ class WrittenReasoning(WrittenItem):
     def _end_part(self, address: Json, text: str, *, complete: bool = True) -> _Written:
         self._summary.append(text)
         self._part_frame = None
-        kind, done = _say_summary(SUMMARY_PART_DONE, address, text)
-        done |= {} if complete else {"status": "incomplete"}
-        return [_say_summary(SUMMARY_TEXT_DONE, address, text), (kind, done)]
+        status = {} if complete else {"status": "incomplete"}
+        done = say(SUMMARY, "done", address, text, **status)
+        return [say(SUMMARY, "text_done", address, text), done]
 
     def end(self) -> _Written:
         return self._end_native_part() + self._end_raw()
@@ -992,11 +1026,8 @@ class WrittenReasoning(WrittenItem):
         if not text:
             return []
         self._raw_is_done = True
-        part = {"type": "reasoning_text", "text": text}
-        return [
-            (REASONING.done_type, {**self._raw_address, "text": text}),
-            (CONTENT_PART_DONE, {**self._raw_address, "part": part}),
-        ]
+        stages: tuple[Stage, ...] = ("text_done", "done")
+        return [say(REASONING, stage, self._raw_address, text) for stage in stages]
 
     def build_done(self, status: ItemStatus) -> Json:
         """Return the item at its end. Opaque state in the blob is not repeated beside it."""
@@ -1016,9 +1047,11 @@ class WrittenReasoning(WrittenItem):
         return item
 
     def _seal_envelope(self) -> str:
-        if self._display.seal is None or self._envelope is None or not self._envelope.has_text:
+        pieces = None if self._pieces is None else self._pieces.build()
+        if not pieces or self._display.seal is None or not have_text(pieces):
             return ""
-        items = self._envelope.build_items(self.id)
+        first, *others = map(_write_piece, pieces)
+        items = [{"id": self.id, **first}, *others]
         return self._display.seal(Envelope(items, self.id, self._place))
 
     @property
@@ -1031,36 +1064,17 @@ class WrittenReasoning(WrittenItem):
         return {**self.address, "summary_index": index if self._has_frames else len(self._summary)}
 
 
-class ResponsesEnvelopeBuilder:
-    """Collect one stretch of reasoning.
+def _write_state(state: str, *, signs: bool) -> str:
+    """Write opaque state; mark a signature as one."""
+    return SIGNATURE_PREFIX + state if signs else state
 
-    Make an item of each piece of text that opaque state belongs to, since each signature is for its
-    own text, and one of the text after the last.
-    """
 
-    def __init__(self) -> None:
-        self._items: list[Json] = []
-        self._buffer = StringIO()
-        self.has_text = False  # there is text that can be read
-
-    def add_text(self, text: str) -> None:
-        self._buffer.write(text)
-        self.has_text = self.has_text or bool(text.strip())
-
-    def add_state(self, state: str) -> None:
-        """Add opaque state, which belongs to the text since the last one."""
-        self._items.append({**self._build_item(), "encrypted_content": state})
-        self._buffer = StringIO()
-
-    def build_items(self, item_id: str) -> list[Json]:
-        """Return all items. The first gets this id, which the client knows."""
-        rest = [self._build_item()] if self._buffer.tell() else []
-        first, *following = self._items + rest
-        return [{"id": item_id, **first}, *following]
-
-    def _build_item(self) -> Json:
-        texts = filter(None, [self._buffer.getvalue()])
-        return {"type": "reasoning", "summary": [], "content": raw_parts(texts)}
+def _write_piece(piece: Piece) -> Json:
+    """Write a piece as an item, since each signature is for its own text."""
+    content = raw_parts([piece.text] if piece.text else [])
+    state = _write_state(piece.state, signs=piece.signs)
+    item: Json = {"type": "reasoning", "summary": [], "content": content}
+    return {**item, "encrypted_content": state} if state else item
 
 
 def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:
@@ -1074,11 +1088,15 @@ def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:
     return {"type": "file_citation", "file_id": citation.file_id, "filename": name, "index": end}
 
 
-def _say_summary(event_type: str, address: Json, text: str = "") -> tuple[str, Json]:
-    return event_type, {**address, **summary_fields(event_type, text)}
+def say(
+    kind: ContentKind, stage: Stage, address: Json, text: str = "", **others: Any
+) -> tuple[str, Json]:
+    """Return an event about content of this kind, and the fields that it has."""
+    event_type, fields = kind.build_event(stage, text)
+    return event_type, {**address, **fields, **others}
 
 
-def numbered_delta(event_type: str, address: Json, **others: Any) -> DeltaFrame:
+def numbered_delta(kind: ContentKind, address: Json, **others: Any) -> DeltaFrame:
     """Return the frame of deltas that go to one address."""
-    fields = {**address, "delta": HOLE, **others}
-    return DeltaFrame({"type": event_type, "sequence_number": HOLE, **fields}, event_type)
+    head = {"type": kind.delta_type, "sequence_number": HOLE}
+    return DeltaFrame({**head, **address, "delta": HOLE, **others}, kind.delta_type)

@@ -54,6 +54,10 @@ REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
     },
 }
 
+OWN_ITEMS = "reasoning in items of its own"
+
+UNTOLD = "no reasoning seen: where it would be cannot be told, so choose a profile"
+
 API_NAMES: Mapping[str, str] = {
     "chat": "Chat Completions",
     "responses": "Responses",
@@ -71,7 +75,7 @@ class _ProbeResult:
     has_raw: bool = False
     has_native: bool = False
     text: str = ""  # of the answer, up to `MAX_TEXT_CHARS`
-    is_inline: bool = False  # messages on Responses have reasoning in them
+    is_inline: bool = False  # its messages have reasoning in them
     is_broken: bool = False
     is_missing: bool = False  # upstream does not have the API
     has_usage: bool = False
@@ -140,9 +144,9 @@ class Probe:
                     await (_read_stream if streams else _read_whole)(response, reader, result)
         except httpx.TransportError as error:
             return Finding(subject, describe_error(error), "fault")
-        if api.name == "responses":
-            observed = reader.observed().inline_on_responses
-            result.is_inline = observed or _has_thinking(result.text, self.profile)
+        split = api.name == "chat" and result.has_raw and not result.reasoning_fields
+        observed = split or reader.observed().inline_on_responses
+        result.is_inline = observed or _has_thinking(result.text, self.profile)
         if response.status_code in (404, 405):
             result.is_missing = True
             return Finding(subject, f"is not available ({response.status_code})", "note")
@@ -150,7 +154,8 @@ class Probe:
             return Finding(subject, f"answers with status {response.status_code}", "fault")
         if result.is_broken:
             return Finding(subject, "sends what cannot be read, or broke off", "fault")
-        return Finding(subject, _describe(result, streams=streams), "ok" if streams else "note")
+        told = _describe(result, streams=streams, vouched=self.profile.parses_text)
+        return Finding(subject, told, "ok" if streams else "note")
 
 
 def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None:
@@ -226,17 +231,18 @@ def _reasoning_fields(data: bytes) -> set[str]:
     }
 
 
-def _describe(result: _ProbeResult, *, streams: bool) -> str:
+def _describe(result: _ProbeResult, *, streams: bool, vouched: bool) -> str:
+    """Say what an answer was like; `vouched` if its server is known to parse what models write."""
     parts = ["streams" if streams else "answers, but does not stream"]
     fields = " and ".join(sorted(result.reasoning_fields))
     if result.is_inline:
         parts.append("reasoning in tags inside its messages")
     elif result.has_raw:
-        parts.append(f"reasoning in {fields or 'items of its own or in tags'}")
+        parts.append(f"reasoning in a field of its own, {fields}" if fields else OWN_ITEMS)
     if result.has_native:
         parts.append("summaries of its own")
     if not (result.has_raw or result.has_native or result.is_inline):
-        parts.append("no reasoning seen")
+        parts.append("no reasoning seen" if vouched else UNTOLD)
     if result.first_text_after is not None:
         parts.append(f"first word after {result.first_text_after:.2f} s")
     if not result.has_usage:

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
-from abridge.apis.api import Writer
+from abridge.apis.chat.attribution import attribute_message, map_choices
+from abridge.apis.chat.writer import ReasoningFields
 from abridge.apis.display import Display
-from abridge.attribution.chat import ChatAttributingWriter, attribute_message, map_choices
-from abridge.attribution.messages import MessagesAttributingWriter, attribute_content
-from abridge.attribution.responses import ResponsesAttributingWriter, attribute_response
+from abridge.apis.messages.attribution import attribute_content
+from abridge.apis.responses.attribution import attribute_response
 from abridge.core.conversation import Json
-from abridge.providers.profile import ApiName
-
-ATTRIBUTING_WRITERS: Mapping[ApiName, Callable[[Writer, Display, int], Writer]] = MappingProxyType(
-    {
-        "chat": ChatAttributingWriter,
-        "responses": ResponsesAttributingWriter,
-        "messages": MessagesAttributingWriter,
-    }
-)
-"""By the client's API: wraps a Writer in one that adds to each call the reasoning that led to it.
-The number limits the characters of reasoning that it keeps; with 0 it removes what others added.
-"""
 
 
 def attribute(body: Json) -> Json:
@@ -47,7 +32,8 @@ def attribute(body: Json) -> Json:
 
 
 def _attribute_choice(choice: Json) -> Json:
-    message = choice.get("message")
+    message, display = choice.get("message"), Display()
     if not isinstance(message, dict):
         return choice
-    return {**choice, "message": attribute_message(message)}
+    fields = ReasoningFields(display).names
+    return {**choice, "message": attribute_message(message, display, fields)}

@@ -1,0 +1,416 @@
+"""Take thinking out of the texts of a message, as a server with a parser would have sent it.
+
+What a text holds of thinking becomes the field of reasoning: of a whole message, or of deltas that
+come before the rest of theirs. So whoever reads a message reads reasoning in one place.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import compress
+from typing import Any, TypeAlias
+
+from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, Continuation
+from abridge.apis.chat.reasoning import (
+    DEFAULT_FIELD,
+    FoundReasoning,
+    find_reasoning,
+    get_delta,
+    is_text_chunk,
+    read_answer_text,
+)
+from abridge.apis.delta_patterns import Accepts
+from abridge.apis.display import Display
+from abridge.apis.json import as_object, objects, string
+from abridge.core.conversation import Json
+from abridge.providers.profile import Profile
+from abridge.stages.hidden_thinking import (
+    BlockFilter,
+    JsonBlockFilter,
+    ThinkingFilter,
+    visible_text,
+)
+from abridge.stages.tags import (
+    MAX_LEADING_BLANKS,
+    TagPiece,
+    TagSplitter,
+    join_alike,
+    may_have_tags,
+)
+
+MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
+"""Deltas held back with text that may yet become a block. A tag and the blank before it have no
+more characters: deltas beyond that hold no text."""
+
+_INTERRUPTING_FIELDS = ("tool_calls", "function_call", "refusal")
+"""Fields of a delta before which text goes out that was held back."""
+
+_Place: TypeAlias = tuple[str, int | None]
+"""Where a text stands: of a call, its kind and its index, which that of `function_call` lacks."""
+
+REFUSAL: _Place = "refusal", None
+
+TRANSCRIPT: _Place = "transcript", None
+
+_FILTERS: Mapping[str, Callable[..., ThinkingFilter]] = {
+    "refusal": partial(ThinkingFilter, may_begin_inside=False),
+    "transcript": partial(ThinkingFilter, may_begin_inside=False),
+    "function": JsonBlockFilter,
+    "custom": BlockFilter,
+}
+"""What looks for thinking in texts in which it has no place."""
+
+
+class ChoiceTexts:
+    """Keep thinking out of the texts of one choice.
+
+    Only its content may begin with thinking. Deltas whose text may yet be of a tag are held back,
+    whatever else they say, and go out as they came once it is known to be text. Where raw reasoning
+    is hidden, thinking is looked for in all of every text, and only texts are held back. What there
+    is of it once reasoning has come in a field, or beside a summary of upstream's, is left out.
+    """
+
+    def __init__(self, lane: int, profile: Profile, display: Display, limit: int) -> None:
+        self._lane = lane
+        self._limit = limit
+        self._hides_raw = display.hides_raw
+        self._content: TagSplitter | ThinkingFilter
+        if display.hides_raw:
+            self._content = ThinkingFilter.for_answer(profile, limit)
+        else:
+            self._content = TagSplitter(profile.tags, prefilled=profile.prefilled)
+        self._others: dict[_Place, ThinkingFilter] = {}  # of texts in which thinking has no place
+        self._held: list[Json] = []  # choices
+        self._has_field = display.hides_raw and display.drops_inline
+        self._is_cut = False  # the answer breaks off
+        self._repeated = 0
+
+    @property
+    def dropped(self) -> int:
+        """The number of texts of thinking that repeat the reasoning, or stand where none may."""
+        return self._repeated + sum(other.blocks for other in self._others.values())
+
+    def passes(self, found: Continuation) -> bool:
+        """Return whether a text has nothing to split."""
+        if found.is_reasoning:
+            return self._has_field and not self._content.has_held_text
+        if self._hides_raw:
+            accepts = self.accepts(found)
+            return accepts is not None and accepts(found.text)
+        if found.field == "content":
+            return self._content.passes(found.text)
+        return not (self._content.is_inside or self._content.has_held_text)
+
+    def accepts(self, found: Continuation) -> Accepts | None:
+        """Return what tells whether a text like this has nothing to split; None where no text is
+        looked at, and for the arguments of a call before there were any."""
+        if not self._hides_raw or found.is_reasoning:
+            return None
+        if found.field == "content":
+            return self._content.passes
+        arguments = self._others.get((found.kind, found.call_index))
+        return None if arguments is None else arguments.passes
+
+    def split(self, choice: Json) -> list[Json]:
+        """Return a choice as one or several, in order, whose deltas have no thinking in their
+        texts: that is in the field of reasoning. With the last comes what was held back."""
+        delta = get_delta(choice)
+        if "message" in choice and choice.get("delta") is not delta:  # it stands for a delta
+            choice = {**choice, "delta": delta}
+            del choice["message"]
+        if not self._hides_raw and self._content.passes(""):
+            return [choice]
+        return self._split(choice, delta, is_last=bool(choice.get("finish_reason")))
+
+    def split_message(self, message: Json) -> Json:
+        """Return a whole message without thinking in its texts, which is in the field of
+        reasoning."""
+        choice = {"delta": message, "finish_reason": "stop"}
+        *before, last = map(get_delta, self._split(choice, message, is_last=True))
+        for name in (DEFAULT_FIELD, "content"):
+            texts = [delta[name] for delta in (*before, last) if delta.get(name)]
+            if before and texts:
+                last = {**last, name: "".join(texts) if isinstance(texts[0], str) else texts[0]}
+        return last
+
+    def flush(self, *, is_cut: bool) -> list[Json]:
+        """Return choices with what is still held back; if the answer breaks off, that may be
+        thinking."""
+        self._is_cut = is_cut
+        end = self._wrap({})
+        return [choice for choice in self._split(end, {}, is_last=True) if choice is not end]
+
+    def _split(self, choice: Json, delta: Json, *, is_last: bool) -> list[Json]:
+        found, content = find_reasoning(delta), delta.get("content")
+        parts = self._split_content(delta, found, is_last=is_last)
+        changed = self._split_others(delta, is_last=is_last) if self._hides_raw else {}
+        if self._holds_choices and not parts:
+            if found is not None:
+                return _list_rest(choice, None, {}) if content else [choice]
+            self._held.append(choice)
+            return []
+        held, self._held = self._held, []
+        if not (parts or changed or held or content):
+            return [choice]
+        contents = [get_delta(one).get("content") for one in (*held, choice)]
+        if not changed and _is_unchanged(parts, list(filter(None, contents))):
+            return [*held, choice]
+        rests = [rest for one in held for rest in _list_rest(one, None, {})]
+        lists_tokens = not self._hides_raw and choice.get("logprobs")
+        goes_along = "content" in (parts[-1] if parts else {}) and not lists_tokens
+        last = parts.pop()["content"] if goes_along else None
+        return [*rests, *map(self._wrap, parts), *_list_rest(choice, last, changed)]
+
+    @property
+    def _holds_choices(self) -> bool:
+        return not self._hides_raw and self._content.has_held_text
+
+    def _wrap(self, delta: Json) -> Json:
+        return {"index": self._lane, "delta": delta, "finish_reason": None}
+
+    # The content
+
+    def _split_content(
+        self, delta: Json, found: FoundReasoning | None, *, is_last: bool
+    ) -> list[Json]:
+        """Split the content of a delta into deltas with either thinking or content. Before other
+        reasoning and calls, release what was held back of it."""
+        content, released = delta.get("content"), list[TagPiece]()
+        if found is not None and (found.text.strip() if self._hides_raw else found.text):
+            self._has_field, released = True, self._content.note_reasoning()
+        interrupted = any(map(delta.get, _INTERRUPTING_FIELDS))
+        ends = is_last or interrupted or len(self._held) >= MAX_HELD_DELTAS
+        pieces: Sequence[tuple[str, Any]]
+        if isinstance(content, list):
+            pieces = self._split_list(content, released, is_last=is_last, ends=ends)
+        elif content or released or not self._content.passes(""):
+            released += self._content.feed(string(content))
+            pieces = join_alike(released + (self._release(is_last=is_last) if ends else []))
+        else:
+            return []
+        if not (self._hides_raw and self._has_field):
+            return [{DEFAULT_FIELD if kind == "raw" else "content": text} for kind, text in pieces]
+        self._repeated += any(kind == "raw" for kind, _ in pieces)
+        return [{"content": text} for kind, text in pieces if kind == "text"]
+
+    def _split_list(
+        self, content: list[Any], released: list[TagPiece], *, is_last: bool, ends: bool
+    ) -> list[tuple[str, Any]]:
+        parts = [self._split_part(part, is_last=is_last) for part in content]
+        held = [{"type": "text", "text": text}] if (text := visible_text(released)) else []
+        if is_last and not self._content.has_held_text:
+            raw, rest = split_parts(parts, self._content)
+        else:
+            raw, rest = split_content(parts, self._content)
+            if ends:
+                raw, rest = append_held(raw, rest, self._release(is_last=is_last))
+        return [piece for piece in (("raw", raw), ("text", [*held, *rest])) if piece[1]]
+
+    def _split_part(self, part: Any, *, is_last: bool) -> Any:
+        """Return a part of a list content; that of a refusal without thinking."""
+        if not self._hides_raw or not isinstance(part.get("refusal"), str):
+            return part
+        return {**part, "refusal": self._show(REFUSAL, part["refusal"], is_last=is_last)}
+
+    def _release(self, *, is_last: bool) -> list[TagPiece]:
+        return self._end(self._content) if is_last else self._content.interrupt()
+
+    # Other texts
+
+    def _split_others(self, delta: Json, *, is_last: bool) -> Json:
+        """Return the other fields that are changed: of a refusal, what is spoken, and calls."""
+        changed = self._split_calls(delta, is_last=is_last)
+        if is_last or "refusal" in delta or "audio" in delta:
+            given, audio = string(delta.get("refusal")), as_object(delta.get("audio"))
+            if (refusal := self._show(REFUSAL, given, is_last=is_last)) != given:
+                changed["refusal"] = refusal
+            given = string(audio.get("transcript"))
+            if (transcript := self._show(TRANSCRIPT, given, is_last=is_last)) != given:
+                changed["audio"] = {**audio, "transcript": transcript}
+        return {key: value for key, value in changed.items() if value != delta.get(key)}
+
+    def _show(self, place: _Place, text: str, *, is_last: bool = False) -> str:
+        """Return what is shown by now of a text in which thinking has no place."""
+        found = self._others.get(place)
+        if found is None:
+            if not text:
+                return text
+            found = self._others[place] = _FILTERS[place[0]](limit=self._limit)
+        return visible_text(found.feed(text) + (self._end(found) if is_last else []))
+
+    def _end(self, thinking: TagSplitter | ThinkingFilter) -> list[TagPiece]:
+        return thinking.abort() if self._is_cut else thinking.end()
+
+    # Calls
+
+    def _split_calls(self, message: Json, *, is_last: bool) -> Json:
+        """Return the fields of calls without thinking; with the last, what was held back of any."""
+        calls = [
+            self._split_call(call, _call_index(call, position))
+            for position, call in enumerate(objects(message.get("tool_calls")))
+        ]
+        legacy = message.get("function_call")
+        fields: Json = {"tool_calls": calls} if calls else {}
+        if isinstance(legacy, dict):
+            fields["function_call"] = self._split_call({"function": legacy}, None)["function"]
+        return self._release_arguments(fields) if is_last else fields
+
+    def _split_call(self, call: Json, index: int | None) -> Json:
+        """Split the arguments of a call; `index` is None for that of `function_call`."""
+        for kind, name in ARGUMENTS_FIELDS.items():
+            payload = call.get(kind)
+            if isinstance(payload, dict) and isinstance(text := payload.get(name), str):
+                call = {**call, kind: {**payload, name: self._show((kind, index), text)}}
+        return call
+
+    def _release_arguments(self, fields: Json) -> Json:
+        """Return the changed fields with the arguments that were held back."""
+        for kind, index in [*self._others]:
+            name = ARGUMENTS_FIELDS.get(kind)
+            held = self._show((kind, index), "", is_last=True) if name else ""
+            if not (name and held):
+                continue
+            if index is None:
+                call = fields.setdefault("function_call", {})
+                call[name] = string(call.get(name)) + held
+                continue
+            calls = fields.setdefault("tool_calls", [])
+            at = [_call_index(call, position) for position, call in enumerate(calls)]
+            if index not in at:
+                calls.append({"index": index, kind: {name: held}})
+                continue
+            call = calls[at.index(index)]
+            payload = as_object(call.get(kind))
+            call[kind] = {**payload, name: string(payload.get(name)) + held}
+        return fields
+
+
+def _is_unchanged(parts: list[Json], contents: list[Any]) -> bool:
+    """Return whether nothing but contents that came became of them."""
+    if parts == [{"content": content} for content in contents]:
+        return True
+    if len(contents) < 2 or any(DEFAULT_FIELD in part for part in parts):
+        return False
+    shown = (part["content"] for part in parts)
+    return "".join(map(read_answer_text, shown)) == "".join(map(read_answer_text, contents))
+
+
+def _list_rest(choice: Json, content: Any, changed: Json) -> list[Json]:
+    """List a choice with another content, unless nothing is in it."""
+    delta = get_delta(choice)
+    rest = {**delta, **changed}
+    if content or delta.get("content"):
+        rest["content"] = content
+    fields = [choice[key] for key in choice if key not in ("index", "delta")]
+    is_empty = all(value in (None, "") for value in (*rest.values(), *fields))
+    return [] if is_empty else [{**choice, "delta": rest}]
+
+
+def _call_index(call: Json, position: int) -> int:
+    """Return the index of a call, or its position if it has none."""
+    index = call.get("index")
+    return index if isinstance(index, int) else position
+
+
+# A whole content
+
+
+def is_plain(content: Any) -> bool:
+    """Return whether a content is nothing, or a text of which all is the answer, whatever its
+    message holds, unless the prompt's template opened a block."""
+    return content is None or (isinstance(content, str) and not may_have_tags(content))
+
+
+def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
+    """Split a whole content into reasoning and the rest.
+
+    With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
+    """
+    prefilled = profile.prefilled and no_field
+    if content is None or (is_plain(content) and not prefilled):
+        return "", content  # the usual case
+    splitter = TagSplitter(profile.tags, prefilled=prefilled)
+    raw, rest = split_content(content, splitter)
+    return append_held(raw, rest, splitter.end())
+
+
+def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:
+    """Split the content of a whole message into thinking and the rest."""
+    found, content = find_reasoning(message), message.get("content")
+    thinking = ThinkingFilter.for_answer(profile, sys.maxsize)
+    if found is not None and found.text.strip():
+        thinking.note_reasoning()
+    if isinstance(content, list):
+        return split_parts(content, thinking)
+    return append_held(*split_content(content, thinking), thinking.end())
+
+
+def split_content(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple[str, Any]:
+    """Split the next content of a stream into reasoning and the rest."""
+    if isinstance(content, str):
+        return _join_pieces(splitter.feed(content))
+    if not isinstance(content, list):
+        return "", content
+    reasoning, rest = "", []
+    for chunk in content:
+        if not is_text_chunk(chunk):
+            rest.append(chunk)
+            continue
+        raw, text = _join_pieces(splitter.feed(chunk["text"]))
+        reasoning += raw
+        if text == chunk["text"]:
+            rest.append(chunk)
+        elif text:
+            rest.append({**chunk, "text": text})
+    return reasoning, rest
+
+
+def split_parts(parts: list[Any], thinking: TagSplitter | ThinkingFilter) -> tuple[str, list[Any]]:
+    """Split the last parts of a content into reasoning and the rest, each part in its place.
+
+    Parts of which no text is left are left out.
+    """
+    text = "".join(part["text"] for part in parts if is_text_chunk(part))
+    pieces = [*thinking.feed(text), *thinking.end()]
+    shown, rest = iter(_mark_shown(text, pieces)), []
+    for part in parts:
+        kept = "".join(compress(part["text"], shown)) if is_text_chunk(part) else None
+        if kept is None or kept == part["text"]:
+            rest.append(part)
+        elif kept:
+            rest.append({**part, "text": kept})
+    return _join_pieces(pieces)[0], rest
+
+
+def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
+    """Mark the characters of a text that are shown: the pieces of it follow each other there."""
+    marks, position = bytearray(len(text)), 0
+    for kind, piece in pieces:
+        found = piece.strip() if kind == "raw" else piece  # blanks may have been added to it
+        start = text.find(found, position)
+        if start >= 0:
+            position = start + len(found)
+            marks[start:position] = bytes([kind == "text"]) * len(found)
+    return marks
+
+
+def append_held(raw: str, content: Any, held: Iterable[TagPiece]) -> tuple[str, Any]:
+    """Append what a splitter had held back."""
+    more, text = _join_pieces(held)
+    if not text:
+        return raw + more, content
+    if isinstance(content, list):
+        return raw + more, [*content, {"type": "text", "text": text}]
+    return raw + more, string(content) + text
+
+
+def _join_pieces(pieces: Iterable[TagPiece]) -> tuple[str, str]:
+    raw = text = ""
+    for piece in pieces:
+        if piece.kind == "raw":
+            raw += piece.text
+        else:
+            text += piece.text
+    return raw, text
