@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import filterfalse
 
 
 class Flag:
@@ -43,8 +44,7 @@ class Flag:
         if self._is_set:
             future.set_result(None)
         else:
-            others = (other for other in self._waiting if not other.done())
-            self._waiting = (*others, future)
+            self._waiting = (*filterfalse(asyncio.Future.done, self._waiting), future)
         return future
 
 

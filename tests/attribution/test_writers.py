@@ -290,6 +290,22 @@ def test_parts_of_a_summary_stay_separate(
     assert all(part["text"].count("**Part**") == 1 for part in parts)
 
 
+@BOTH
+@pytest.mark.parametrize("attribution_limit", [None, LIMIT])
+@pytest.mark.parametrize("client", ["responses", "messages"])
+def test_what_another_abridge_attributed_is_hidden_too(
+    client: str, attribution_limit: int | None, *, stream: bool
+) -> None:
+    """Its calls repeat raw reasoning."""
+    data = encode_turn(client, [A, CALL, CALL], stream=stream)
+    name = b'"name": "look"'
+    assert name in data
+    leak = b'"reasoning": [{"type": "reasoning_text", "text": "secret"}]'
+    data = data.replace(name, b'%b, %b, "reasoning_ref": "secret"' % (name, leak))
+    run = pipeline(client, client, attribution_limit, expose="summary")
+    assert b"secret" not in (run.stream(data) if stream else run.whole(data))
+
+
 def sealing(_: Envelope) -> str:
     return f"{ENVELOPE_PREFIX}k.AAAA"
 

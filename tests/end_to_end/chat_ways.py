@@ -261,19 +261,31 @@ AS_NAMES = {
 # Tags in texts
 
 FINAL = "<|start|>assistant<|channel|>final<|message|>"
-TAGS = (
-    *(("<think>", "</think>"), ("<THINKING >", "</Thinking>"), ("<thought>", "</thought>")),
+TAGS_OF_DOCUMENTS = (
+    *(("<thought>", "</thought>"), ("<reflection>", "</reflection>")),
+    *(("<reasoning>", "</reasoning>"), ("<reason>", "</reason>"), ("[REASONING]", "[/REASONING]")),
+)
+"""Names that documents use, too: they are thinking's where a text begins with them."""
+
+OWN_TAGS = (
+    *(("<think>", "</think>"), ("<THINKING >", "</THINKING>"), ("<think>", "<//think>")),
     *(("<think time='3'>", "</think>"), ("<seed:think>", "</seed:think>")),
-    *(("<think_faster>", "</think_faster>"), ("<reflection>", "</reflection>")),
-    *(("<reasoning>", "</reasoning>"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷")),
+    *(("<think_faster>", "</think_faster>"), ("<think:opensource>", "</think:opensource>")),
+    *(("&lt;think&gt;", "&lt;/think&gt;"), ("[THINK]", "[/THINK]"), ("◁think▷", "◁/think▷")),
+    *(("<think_never_used_51bce0c785ca2f68>", "</think_never_used_51bce0c785ca2f68>"),),
+    *(("<|thought_start|>", "<|thought_end|>"), ("[unused16]", "[unused17]")),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>"),
     *(("<|START_THINKING|>", "<|END_THINKING|>"), ("<|begin_of_thought|>", "<|end_of_thought|>")),
     *(("<|think|>", "<|/think|>"), ("<|inner_prefix|>", "<|inner_suffix|>")),
     *(("<|channel>thought\n", "<channel|>"), ("<unused94>thought\n", "<unused95>")),
     *(
         ("<|channel|>analysis<|message|>", f"<|end|>{FINAL}"),
         ("<|start|>assistant<|channel|>analysis to=python code<|message|>", f"<|call|>{FINAL}"),
+        ("<|channel|> musing <|message|>", f"<|end|>{FINAL}"),
     ),
 )
+
+TAGS = (*OWN_TAGS, *TAGS_OF_DOCUMENTS)
 
 
 def escaped(text: str) -> str:
@@ -281,11 +293,18 @@ def escaped(text: str) -> str:
     return json.dumps(text).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-WRITE_TEXTS: dict[str, Callable[[str], Way]] = {
+WRITE_LATER: dict[str, Callable[[str], Way]] = {
     "a refusal": lambda text: Way({"refusal": f"No. {text}"}),
     "a part of a refusal": lambda text: Way(say({"type": "refusal", "refusal": f"No. {text}"})),
-    "a part of text": lambda text: Way({"content": [{"type": "text", "text": f"{text}So."}]}),
     "what is spoken": lambda text: Way({"audio": {"id": "a", "transcript": f"So. {text}"}}),
+    "a text that has begun": lambda text: Way({"content": f"So. {text}Yes."}),
+    "a text's line": lambda text: Way({"content": f"So.\n{text}Yes."}),
+}
+"""Texts in which thinking comes later."""
+
+WRITE_TEXTS: dict[str, Callable[[str], Way]] = {
+    "a text": lambda text: Way({"content": f"{text}So."}),
+    "a part of text": lambda text: Way({"content": [{"type": "text", "text": f"{text}So."}]}),
     "a title": lambda text: Way(beside(annotations=citation(title=text))),
     "arguments": lambda text: Way(function(arguments=json.dumps({"a": f"{text}b"}))),
     "a key of arguments": lambda text: Way(function(arguments=json.dumps({f"{text}b": 1}))),
@@ -298,13 +317,8 @@ WRITE_TEXTS: dict[str, Callable[[str], Way]] = {
 
 IN_TAGS = {
     **{
-        f"{opening} {place}": Way({"content": text})
-        for opening, closing in TAGS
-        for place, text in {
-            "at the beginning": f"{opening}{THOUGHT}{closing}So.",
-            "after the answer has begun": f"So. {opening}{THOUGHT}{closing}Yes.",
-            "closed by nothing": f"So. {opening}{THOUGHT}",
-        }.items()
+        f"{opening} closed by nothing": Way({"content": f"So. {opening}{THOUGHT}"})
+        for opening, _ in OWN_TAGS
     },
     **{
         f"{closing} opened by nothing": Way(
@@ -314,8 +328,9 @@ IN_TAGS = {
     },
     **{
         f"{opening} in {place}": make(f"{opening}{THOUGHT}{closing}")
-        for opening, closing in TAGS
-        for place, make in WRITE_TEXTS.items()
+        for tags, writers in ((TAGS, WRITE_TEXTS), (OWN_TAGS, WRITE_LATER))
+        for opening, closing in tags
+        for place, make in writers.items()
     },
     **{
         f"{opening} before arguments": Way(function(arguments=f"{opening}{THOUGHT}{closing}{{}}"))

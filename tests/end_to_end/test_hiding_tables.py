@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -24,28 +23,12 @@ CALLS = {one["name"]: one for one in samples("legitimate") if one["kind"] == "ca
 THOUGHTS = {one["name"]: one for one in samples("thinking-in-text")}
 LONG = " ".join(["word"] * 60_000) + " the last word"
 
-GAPS = {
-    *("JSX component", "Markdown link", "Rust generics", "a document's own XML"),
-    *("a call with code in its arguments", "template tokens in a fence"),
-    *("<//think>", "only <//think>", "dify details", "openwebui details", "gemini THOUGHT:"),
-    *("cut harmony stripped, Chinese", "harmony stripped, role first", "rstar2 <reason>"),
-    *("doubao think_never_used", "doubao think_never_used, only closing"),
-    *("escaped html &lt;think&gt;", "hunyuan <think:opensource>", "hunyuan, only closing"),
-    *("kimi k3 XTML", "kimi k3 only closing", "minicpm thought_start"),
-}
-"""Samples that are not told apart yet."""
-
-
-def cases(names: Iterable[str]) -> list[Any]:
-    gap = pytest.mark.xfail(reason="not told apart yet", strict=False)
-    return [pytest.param(name, marks=[gap] if name in GAPS else []) for name in names]
-
 
 def text_of(sample: dict[str, Any]) -> str:
     return LONG if "…" in sample["text"] else sample["text"]
 
 
-@pytest.mark.parametrize("name", cases(TEXTS))
+@pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("profile", PROFILES_TRIED)
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda api: api.name)
 def test_a_legitimate_text_stays_as_it_is(name: str, profile: str, client: Api) -> None:
@@ -55,7 +38,7 @@ def test_a_legitimate_text_stays_as_it_is(name: str, profile: str, client: Api) 
         assert text in said(out, streamed=size is not None)
 
 
-@pytest.mark.parametrize("name", cases(CALLS))
+@pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("profile", PROFILES_TRIED)
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda api: api.name)
 def test_a_legitimate_call_stays_as_it_is(name: str, profile: str, client: Api) -> None:
@@ -69,7 +52,7 @@ def test_a_legitimate_call_stays_as_it_is(name: str, profile: str, client: Api) 
         assert all(value in texts for value in arguments.values())
 
 
-@pytest.mark.parametrize("name", cases(THOUGHTS))
+@pytest.mark.parametrize("name", THOUGHTS)
 @pytest.mark.parametrize("profile", UNPARSED)
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda api: api.name)
 def test_thinking_in_a_text_is_hidden_and_the_answer_is_not(

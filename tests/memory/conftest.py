@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers import HANG, LOOPS
+from tests.support.servers import HANG
+from tests.support.servers import pytest_asyncio_loop_factories as on_both_loops
 
 SOCKETS = ("test_redis", "test_redis_client")
 
 
 def pytest_asyncio_loop_factories(config: Any, item: Any) -> Mapping[str, Any]:
     """Test what uses sockets on both event loops."""
-    return LOOPS if item.path.stem in SOCKETS else {"asyncio": asyncio.new_event_loop}
+    if item.path.stem in SOCKETS:
+        return on_both_loops(config, item)
+    return {"asyncio": asyncio.new_event_loop}
 
 
 @pytest.fixture

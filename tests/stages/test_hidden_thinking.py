@@ -203,7 +203,7 @@ def test_any_split_of_arguments_gives_the_same(words: list[str], cuts: list[int]
 @pytest.mark.parametrize("interrupt", [ThinkingFilter.interrupt, ThinkingFilter.end])
 @pytest.mark.parametrize(
     ("tag", "shown"),
-    [("<think>", ""), ("</think>", "abc"), ("[THINK]", ""), ("<|channel|>analysis<|message|>", "")],
+    [("<think>", ""), ("<|end|>", "abc"), ("[THINK]", ""), ("<|channel|>analysis<|message|>", "")],
 )
 def test_what_goes_out_as_a_text_is_interrupted_still_begins_a_tag(
     tag: str, shown: str, interrupt: Callable[[ThinkingFilter], list[TagPiece]]
@@ -252,8 +252,9 @@ def test_no_more_is_held_back_than_the_limit() -> None:
     assert sum(len(piece.text) for piece in found.feed("b")) == LIMIT + 1
 
 
-def test_a_text_that_cannot_begin_inside_a_block_loses_only_a_stray_tag() -> None:
-    assert split(["abc</think>Hello"], may_begin_inside=False) == ("", "abcHello")
+def test_a_text_that_cannot_begin_inside_a_block_loses_only_control_tokens() -> None:
+    text = "abc</think>Hello<|end|>"
+    assert split([text], may_begin_inside=False) == ("", "abc</think>Hello")
 
 
 class TestAPrefilledTemplate:

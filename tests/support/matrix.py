@@ -1,11 +1,15 @@
 """Run a covering subset of long test matrices.
 
 A test marked `matrix(n)` is a cross product. A run selects enough cases for every combination of
-`n` parameter values to occur at least once; `--matrix` runs them all. Likewise it tries a share of
-a property's examples.
+`n` parameter values to occur at least once; `--matrix` runs them all. A dataclass parameter counts
+as its fields. Likewise a run tries a share of a property's examples, and each test of sockets on
+one event loop.
 
-A dataclass parameter counts as its fields. Cases named on the command line or left by `-k` form a
-matrix of their own. Every worker selects the same cases.
+A test of many cases that crosses tables of parameters is a matrix without a mark: each row of each
+table occurs, and of three tables or more each row of one meets each row of another.
+
+Cases named on the command line or left by `-k` form a matrix of their own. Every worker selects the
+same cases.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import combinations
 from typing import Any, TypeVar
@@ -24,6 +28,9 @@ from hypothesis import settings
 MARK = "matrix"
 LEFT = pytest.StashKey[int]()
 """The number of cases left out."""
+
+MANY, PAIRS = 24, 2
+"""Cases beyond which a test without a mark is a matrix, and how many rows meet in it at most."""
 
 SHARE = 3
 """Of so many examples of a property an ordinary run tries one."""
@@ -50,22 +57,51 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--matrix"):
         return
-    matrices: dict[tuple[Any, str, int], list[pytest.Item]] = {}
+    matrices: dict[tuple[Any, str], list[pytest.Item]] = {}
     for item in items:
-        marker = item.get_closest_marker(MARK)
-        if marker is not None:
-            name = getattr(item, "originalname", item.name)
-            matrices.setdefault((item.parent, name, marker.args[0]), []).append(item)
-    left: list[pytest.Item] = []
-    for (_, name, strength), matrix in matrices.items():
-        first = zlib.crc32(name.encode()) % len(matrix)
-        chosen = choose([list(facts(item)) for item in matrix], strength, first)
-        left += [item for place, item in enumerate(matrix) if place not in chosen]
+        name = getattr(item, "originalname", item.name)
+        matrices.setdefault((item.parent, name), []).append(item)
+    left = [item for (_, name), matrix in matrices.items() for item in _left_out(name, matrix)]
     if left:
         gone = set(left)
         items[:] = [item for item in items if item not in gone]
         config.stash[LEFT] = len(left)
         config.hook.pytest_deselected(items=left)
+
+
+def _left_out(name: str, matrix: Sequence[pytest.Item]) -> Iterator[pytest.Item]:
+    marker = matrix[0].get_closest_marker(MARK)
+    if marker is not None:
+        rows, strength = [list(facts(item)) for item in matrix], marker.args[0]
+    else:
+        rows = list(rows_of_tables([tuple(_tables(item)) for item in matrix]))
+        strength = min(PAIRS, len(rows[0]) - 1)
+    if strength > 0 and (marker or len(matrix) > MANY):
+        chosen = choose(rows, strength, zlib.crc32(name.encode()) % len(matrix))
+        yield from (item for place, item in enumerate(matrix) if place not in chosen)
+
+
+def _tables(item: pytest.Item) -> Iterator[tuple[int, ...]]:
+    """Yield of each table the row that a case has of it, as the identities of its values."""
+    callspec = getattr(item, "callspec", None)
+    params = dict(callspec.params) if callspec else {}
+    for table in item.iter_markers("parametrize"):
+        names = table.args[0]
+        names = names.replace(",", " ").split() if isinstance(names, str) else names
+        yield tuple(id(params.pop(name, None)) for name in names)
+    yield from ((id(value),) for value in params.values())
+
+
+def rows_of_tables(cases: Sequence[Sequence[Hashable]]) -> Iterator[list[Fact]]:
+    """Number the rows that cases have of tables, and leave out tables of which all have the same.
+
+    Every worker numbers them alike, by their first case.
+    """
+    columns = [column for column in zip(*cases, strict=True) if len(set(column)) > 1]
+    numbers = [{row: str(n) for n, row in enumerate(dict.fromkeys(column))} for column in columns]
+    for place in range(len(cases)):
+        rows = (number[column[place]] for number, column in zip(numbers, columns, strict=True))
+        yield [(str(table), row) for table, row in enumerate(rows)]
 
 
 def choose(rows: Sequence[Sequence[Fact]], strength: int, first: int = 0) -> set[int]:

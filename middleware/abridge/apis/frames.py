@@ -43,6 +43,16 @@ def change_frame(frame: bytes | None, change: Callable[[Json], Json]) -> bytes |
     return sse.encode_frame(dumps(event), string(event.get("type")))
 
 
+FramedEvent: TypeAlias = tuple[Json, bytes | None]
+"""An event as it was parsed, and its frame."""
+
+
+def repair(event: Json, frame: bytes | None, change: Callable[[Json], Json]) -> FramedEvent:
+    """Apply a change to an event and to its frame, which stays as it is if nothing changes."""
+    changed = change(event)
+    return (event, frame) if changed == event else (changed, change_frame(frame, change))
+
+
 def with_event_name(frame: bytes, event: Json) -> bytes:
     """Return the frame with an `event:` line that names its event's type."""
     if frame[:6] == b"event:" or b"\nevent:" in frame:

@@ -74,7 +74,7 @@ class TranslatedAnswer(ABC):
         """Build what an event becomes in a stream."""
         self._room_left -= text_size(event)
         if self._is_over:
-            return iter(())
+            return []
         if self._room_left < 0:
             event = ResponseEnded(None, None, ok=False, error=ANSWER_TOO_LONG)
         return self._translate(event)
@@ -105,18 +105,20 @@ class TranslatedAnswer(ABC):
         """End the answer."""
 
     def _translate(self, event: Event) -> WireEvents:
+        said: list[tuple[str, Json]] = []
         if not self._has_started:
             self._has_started = True
-            yield from self._start(event)
+            said += self._start(event)
         if event.lane not in (None, CHOICE):
             self._others += [] if self._is_answered else [event]
-            return
+            return said
         if isinstance(event, ContentDelta | ReasoningStarted):
             self._is_answered, self._others = True, []
         if isinstance(event, ResponseEnded):
             for other in self._stand_in():
-                yield from self._write(other)
-        yield from self._write(event)
+                said += self._write(other)
+        said += self._write(event)
+        return said
 
     def _stand_in(self) -> list[Event]:
         """Return the events of the choice that answers where there is no first one."""
@@ -126,29 +128,31 @@ class TranslatedAnswer(ABC):
     def _write(self, event: Event) -> WireEvents:
         match event:
             case ContentDelta():
-                yield from self._write_answer(event)
+                return self._write_answer(event)
             case Finished():
-                yield from self._finish(event)
+                return self._finish(event)
             case UsageReported():
                 self._usage = event.usage
             case ErrorReported():
                 self._error = event.error
             case ResponseEnded():
-                yield from self._end(event)
+                return self._end(event)
             case _:
-                yield from self._content.write(event)
+                return self._content.write(event)
+        return []
 
     def _write_answer(self, event: ContentDelta) -> WireEvents:
         """Write a piece of the answer. Sources are named in the open text; without one, they wait
         for the next."""
         if isinstance(event, CitationDelta):
             self._citations.append(event)
+            said = list[tuple[str, Json]]()
         else:
-            yield from self._content.write(event)
+            said = [*self._content.write(event)]
         if self._citations and self._content.has_open_text:
             waiting, self._citations = self._citations, []
-            for citation in waiting:
-                yield from self._content.cite(citation)
+            said += (one for citation in waiting for one in self._content.cite(citation))
+        return said
 
     def _failure(self, event: ResponseEnded) -> ErrorDetail | None:
         """Return why the answer fails, if it does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TypeAlias
@@ -14,7 +14,6 @@ from abridge.core.events import (
     Event,
     ItemSummary,
     NativeSummary,
-    ReasoningDelta,
     ReasoningEnded,
     ReasoningTextEnded,
     SummaryPartAdded,
@@ -360,19 +359,6 @@ class Lanes(dict[int | None, Lane]):
 
 ItemCut: TypeAlias = tuple[ReasoningItem, Cut]
 """What is to be summarized of an item's reasoning."""
-
-
-def take_texts(lanes: Mapping[int | None, Lane], events: Iterable[Event]) -> list[ItemCut]:
-    """Give each item its reasoning in these events; return what is to be summarized now."""
-    texts: dict[tuple[int | None, int], list[str]] = {}
-    for event in events:
-        if isinstance(event, ReasoningDelta):
-            texts.setdefault((event.lane, event.item), []).append(event.text)
-    cuts: list[ItemCut] = []
-    for (lane, number), pieces in texts.items():
-        if (item := lanes[lane].items.get(number)) is not None:
-            cuts += [(item, cut) for cut in item.take_text("".join(pieces))]
-    return cuts
 
 
 def with_text_ends(events: Iterable[Event]) -> Iterator[Event]:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, repeat
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -71,7 +71,6 @@ from abridge.core.parts import (
     PartIds,
     ReasoningItem,
     SummaryPart,
-    take_texts,
     with_text_ends,
 )
 from abridge.core.plan import OverheadBudget, SummaryPlan
@@ -164,11 +163,19 @@ class Sequencer:
         return self._take_texts(events)
 
     def _take_texts(self, events: Iterable[Event]) -> list[ItemCut]:
-        """Return what is to be summarized now of the reasoning in events."""
+        """Give each item its reasoning in these events; return what is to be summarized now."""
         for event in events if self._budget.is_limited else ():
             if isinstance(event, ReasoningDelta | ContentDelta):
                 self._budget.add_model_text(event.text)
-        return take_texts(self._lanes, events)
+        texts: dict[tuple[int | None, int], list[str]] = {}
+        for event in events:
+            if isinstance(event, ReasoningDelta):
+                texts.setdefault((event.lane, event.item), []).append(event.text)
+        cuts: list[ItemCut] = []
+        for (lane, number), pieces in texts.items():
+            if (item := self._lanes[lane].items.get(number)) is not None:
+                cuts += zip(repeat(item), item.take_text("".join(pieces)), strict=False)
+        return cuts
 
     def _take(self, event: Event, now: float) -> list[Effect]:
         """Queue an event, and emit what may leave."""

@@ -155,6 +155,8 @@ class SummaryRunner:
 
     def set_timer(self) -> None:
         """Set the timer to the Sequencer's deadline; none while the clock is paused."""
+        if self._timer_due is None and not self.sequencer.holding:
+            return
         idle = self._clock.paused or self._stopped
         due = None if idle else self.sequencer.deadline
         if due == self._timer_due:
@@ -188,8 +190,7 @@ class SummaryRunner:
                 effects = self._effects
         finally:
             self._effects = None
-        if self._timer_due is not None or self.sequencer.holding:
-            self.set_timer()
+        self.set_timer()
         if self.sequencer.held_bytes != self._held_bytes:
             self._note_held()
 

@@ -1,9 +1,9 @@
 """Find thinking in text that is shown, wherever it stands, where raw reasoning is hidden.
 
 `tags.py` looks for the blocks that a profile names, at the beginning of an answer. This filter
-takes whatever looks like thinking for thinking: blocks of any known form in any spelling, in the
-middle of an answer, too, and text before a closing tag that nothing opened. Only a tag in backticks
-is text, since answers about tags quote them so.
+takes for thinking blocks of every form that is known, and text before a closing tag that nothing
+opened. Where an opening tag counts is a column of the forms; nothing counts in code, since answers
+about tags quote them so. Each form is closed by its own tags alone, by the first one that comes.
 
 A model's template may open the block in the prompt, so that an answer begins inside it. Text is
 therefore held back until a block has closed, or the reasoning has come elsewhere, or the text ends.
@@ -13,23 +13,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from abridge.providers.profile import Profile
+from abridge.stages.surroundings import MAX_SPAN, Surroundings
 from abridge.stages.tag_forms import (
     ANY_TAG,
     FORMS,
     INCOMPLETE,
+    MAX_PHRASE,
     MAX_TAG,
+    PHRASES,
     STARTERS,
     TAG_PATTERNS,
     Form,
-    split_unmarked,
+    may_begin_phrase,
+    split_stripped,
 )
 from abridge.stages.tags import BLANK_LINES, MAX_LEADING_BLANKS, TagPiece
 
 _STRING_REST = re.compile(r'(?:[^"\\]++|\\.)*+(?=")', re.DOTALL)
 """The rest of a string of JSON, up to its end."""
+
+_NOTABLE = re.compile(f"{STARTERS.pattern}|`|~")
+"""What begins a tag, or code."""
+
+_BLANKS = re.compile(r"[\s\ufeff]*+")
+
+_COMPONENT = re.compile(r"</{0,2}[A-Z][a-z]")
+"""A tag as components and types are written in code."""
+
+_OPENS_WORDS = re.compile(r"\w")
+
+_IN_REGEX = re.compile(r"\(?(?:\?:)?\.[*+]|\(\[|\[\^|\[?\\{1,2}[sSw]")
+"""What follows a tag in regular expressions."""
+
+_MENTIONED = re.compile(
+    rf"[ \t,;:)\]}}>!?/\"'`，。；：）！？、」》]|\.(?!\.)|\\n|{_IN_REGEX.pattern}"
+)
+"""What follows a tag within a line that names it."""
+
+MIN_AFTER = 4
+"""So many characters after a tag tell whether a line only names it."""
+
+MAX_PASSED = 32
+"""So many pieces may pass before it is noted where they end."""
 
 
 class ThinkingFilter:
@@ -48,6 +77,7 @@ class ThinkingFilter:
         begins_inside: bool = False,
     ) -> None:
         self._undecided = may_begin_inside and not begins_inside
+        self._is_vouched_for = not may_begin_inside
         self._limit = limit
         self._buffer = ""
         self._shown = 0  # characters of the buffer that went out as the text was interrupted
@@ -56,6 +86,10 @@ class ThinkingFilter:
         self.open_form: Form | None = FORMS[0] if begins_inside else None  # of the open block
         self.is_assumed = begins_inside  # the prompt opened the block; no text of it has come yet
         self._block_has_text = False
+        self._last_paragraph = _LastParagraph(limit)
+        self._place = Surroundings()  # of the buffer's beginning
+        self._passed: list[str] = []  # before the buffer, which the place does not know of
+        self._named: set[Form] = set()  # whose opening tags stand in the text
         self._blank: str | None = None  # white space after a block, before the answer
         self.found = False  # there was thinking in the text
         self.blocks = 0  # blocks that were closed
@@ -85,7 +119,16 @@ class ThinkingFilter:
     def passes(self, text: str) -> bool:
         """Return whether `feed` would return just this text."""
         settled = self._blank is None and not (self._undecided or self._buffer or self.open_form)
-        return settled and STARTERS.search(text) is None and not text.endswith("`")
+        if not settled or _NOTABLE.search(text) is not None:
+            return False
+        self._passed.append(text)
+        if len(self._passed) > MAX_PASSED:
+            self._note_passed()
+        return True
+
+    def _note_passed(self) -> None:
+        self._place = self._place.after("".join(self._passed))
+        self._passed.clear()
 
     def note_reasoning(self) -> list[TagPiece]:
         """Note that the reasoning has come elsewhere; return the text that was held back for it."""
@@ -99,11 +142,23 @@ class ThinkingFilter:
     def feed(self, text: str) -> list[TagPiece]:
         if self.passes(text):
             return [TagPiece("text", text)] if text else []
-        self._buffer += text
-        pieces = [piece for piece in self._split(at_end=False) if piece.text]
+        if self._is_plain(text):
+            self._passed.append(text)
+            found = self._take_text(text)
+        else:
+            self._note_passed()
+            self._buffer += text
+            found = self._split(at_end=False)
+        pieces = [piece for piece in found if piece.text]
         if self._held_size > self._limit:
             pieces += self.note_reasoning()
         return pieces
+
+    def _is_plain(self, text: str) -> bool:
+        """Return whether there is no tag in a text, nor a phrase that begins it."""
+        may_be_phrase = self._undecided and self._place.is_start
+        is_apart = not (self._buffer or self.open_form or may_be_phrase)
+        return is_apart and STARTERS.search(text) is None
 
     def interrupt(self) -> list[TagPiece]:
         """Return the text that was held back, unless a block is open: another part of the answer
@@ -120,7 +175,9 @@ class ThinkingFilter:
 
     def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
         """End the text; return what was held back, as the kind that it is taken for."""
+        self._note_passed()
         pieces = list(self._split(at_end=True))
+        pieces += self._last_paragraph.end(kind)
         if self._undecided:
             self._undecided = False
             pieces += self._take_held(kind)
@@ -130,24 +187,37 @@ class ThinkingFilter:
         """Split what has come, and keep what may be the beginning of a tag. At the end that goes
         out as well, but is kept in case that more follows all the same."""
         buffer, position, shown = self._buffer, 0, self._shown
-        settled = len(buffer) if at_end else _settled_length(buffer)
-        tag = self._next_tag(buffer, position)
-        while tag is not None and (at_end or not _may_go_on(buffer, tag, settled)):
+        while True:
+            settled = len(buffer) if at_end else self._settled_length(buffer)
+            tag = self._next_tag(buffer, position, at_end=at_end)
+            if tag is None or not (at_end or (tag.is_certain and tag.start < settled)):
+                break
             yield from self._take_text(buffer[max(position, shown) : tag.start])
             yield from self._take_tag(tag.after(shown))
-            position = tag.end
-            tag = self._next_tag(buffer, position)
-        end = settled if tag is None else min(settled, _with_quote(buffer, tag.start))
-        end = max(end, position)
+            position, self._place = tag.end, Surroundings()
+        end = max(position, settled if tag is None else min(settled, tag.start))
         yield from self._take_text(buffer[max(position, shown) : end])
-        kept = max(position, _settled_length(buffer)) if at_end else end
+        kept = max(position, self._settled_length(buffer)) if at_end else end
+        if self.open_form is None:
+            self._place = self._place.after(buffer[position:kept])
         self._buffer, self._shown = buffer[kept:], max(shown, end) - kept
+
+    def _settled_length(self, buffer: str) -> int:
+        """Return how much of a text cannot be the beginning of a tag."""
+        if self.open_form is not None and self.open_form.is_phrase:
+            return max(0, len(buffer) - MAX_PHRASE)
+        for match in STARTERS.finditer(buffer, max(0, len(buffer) - MAX_TAG)):
+            if INCOMPLETE.fullmatch(buffer, match.start()):
+                return match.start()
+        return len(buffer)
 
     def _take_text(self, text: str) -> Iterator[TagPiece]:
         if self.open_form is not None:
+            if self.open_form.ends_last:
+                text = self._last_paragraph.take(text)
             yield self._take_raw(text, self.open_form)
         elif self._undecided:
-            self._held.append(text)
+            self._held += [text] if text else []
             self._held_size += len(text)
         else:
             yield TagPiece("text", self._take_answer(text))
@@ -175,42 +245,89 @@ class ThinkingFilter:
 
     def _take_tag(self, tag: _FoundTag) -> Iterator[TagPiece]:
         """Open or close a block. A closing tag that nothing opened makes thinking of what was held,
-        an opening one text."""
+        an opening one text. Other control tokens are left out."""
         if self.open_form is not None:
+            yield from self._last_paragraph.end("raw")
             self.open_form, self._blank, self.is_assumed = None, "", False
             self.blocks += 1
         elif tag.opens:
             yield from self._take_held("text")
             self.open_form, self._block_has_text = tag.form, False
-        else:
+        elif self._undecided and tag.form.lone.search(tag.text) is not None:
             yield from self._take_held("raw")
             self._blank = ""
             self.blocks += 1
+        else:
+            self._held += [""] if self._held else []  # there is a gap in what is held
+            return
         self._undecided = False
 
     def _take_held(self, kind: str) -> list[TagPiece]:
-        held, self._held, self._held_size = "".join(self._held), [], 0
+        texts = ["".join(group) for is_text, group in groupby(self._held, bool) if is_text]
+        held, self._held, self._held_size = "".join(texts), [], 0
         if kind == "raw":
             held = held.lstrip()
-        if kind == "text" and (unmarked := split_unmarked(held)) is not None:
+        if kind == "text" and (stripped := split_stripped(held)) is not None:
             self.found = True
-            return [TagPiece("raw", unmarked[0]), TagPiece("text", unmarked[1])]
+            return [TagPiece("raw", stripped[0]), TagPiece("text", stripped[1])]
         self.found = self.found or (kind == "raw" and bool(held))
-        return [TagPiece("raw" if kind == "raw" else "text", held)] if held else []
+        if kind == "raw":
+            return [TagPiece("raw", held)] if held else []
+        return [TagPiece("text", text) for text in texts]
 
-    def _next_tag(self, buffer: str, position: int) -> _FoundTag | None:
+    def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
         """Find the next tag that counts: any, or inside a block the one that closes it."""
         if (form := self.open_form) is not None:
             closing = form.closing.search(buffer, position)
             return None if closing is None else _FoundTag.of(closing, form, opens=False)
+        phrase = self._find_phrase(buffer, position) if self._undecided else None
+        if phrase is not None and (phrase.is_certain or not at_end):
+            return phrase
+        place, read = self._place, position
         for starter in STARTERS.finditer(buffer, position):
             if ANY_TAG.match(buffer, starter.start()) is None:
                 continue
+            place, read = place.after(buffer[read : starter.start()]), starter.start()
             for form, opens, pattern in TAG_PATTERNS:
                 match = pattern.match(buffer, starter.start())
-                if match is not None and not _is_quoted(buffer, match):
-                    return _FoundTag.of(match, form, opens=opens)
+                if match is None:
+                    continue
+                tag = _FoundTag.of(match, form, opens=opens)
+                counts = self._counts(tag, place, buffer[tag.end :][:MAX_SPAN], at_end=at_end)
+                if counts is not False:
+                    return tag._replace(is_certain=counts is True)
+                if opens:
+                    self._named.add(form)
         return None
+
+    def _find_phrase(self, buffer: str, position: int) -> _FoundTag | None:
+        """Find the phrase that begins the text, or what may become one."""
+        if not self._place.is_start:
+            return None
+        blanks = _BLANKS.match(buffer, position)
+        start = position if blanks is None else blanks.end()
+        for form in PHRASES:
+            if (match := form.opening.match(buffer, start)) is not None:
+                return _FoundTag.of(match, form, opens=True)
+        if may_begin_phrase(buffer[start : start + MAX_TAG]):
+            return _FoundTag(start, start, "", PHRASES[0], opens=True, is_certain=False)
+        return None
+
+    def _counts(
+        self, tag: _FoundTag, place: Surroundings, after: str, *, at_end: bool
+    ) -> bool | None:
+        """Return whether a tag counts where it stands, before this; None while that cannot be
+        told."""
+        form = tag.form
+        is_code = place.is_code(after, at_end=at_end)
+        if is_code is not False:
+            return None if is_code is None else False
+        if form.place == "any" or (tag.opens and place.is_start):
+            return True
+        if not tag.opens:
+            is_named = form.place == "start" and form in self._named
+            return not (self._is_vouched_for or is_named or tag.is_component)
+        return form.place == "line" and _opens_within(tag, place, after, at_end=at_end)
 
 
 class BlockFilter(ThinkingFilter):
@@ -241,8 +358,19 @@ class BlockFilter(ThinkingFilter):
         elif tag.opens:
             self.open_form = tag.form
             self._keep(tag.text)
-        else:
-            yield TagPiece("text", tag.text)
+
+    def _counts(
+        self, tag: _FoundTag, place: Surroundings, after: str, *, at_end: bool
+    ) -> bool | None:
+        """Return whether a tag opens a block: one outside code, since most is written in calls."""
+        if not tag.opens:
+            return False
+        if len(after) < MIN_AFTER and not at_end:
+            return None
+        if _IN_REGEX.match(after) is not None or not tag.opens_words(after):
+            return False
+        is_code = place.is_code(after, at_end=at_end)
+        return None if is_code is None else not is_code
 
     def _keep(self, text: str) -> None:
         if text:
@@ -275,9 +403,9 @@ class JsonBlockFilter(BlockFilter):
             self._note_shown(text)
         return passes
 
-    def _next_tag(self, buffer: str, position: int) -> _FoundTag | None:
+    def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
         """Find the next tag, or the end of the string that the open block begins in."""
-        tag, form = super()._next_tag(buffer, position), self.open_form
+        tag, form = super()._next_tag(buffer, position, at_end=at_end), self.open_form
         if form is None or not self._begins_in_string:
             return tag
         begin = position + (self._escapes and position == 0)
@@ -311,6 +439,7 @@ class _FoundTag(NamedTuple):
     text: str
     form: Form
     opens: bool
+    is_certain: bool = True  # whatever comes next
 
     @classmethod
     def of(cls, match: re.Match[str], form: Form, *, opens: bool) -> _FoundTag:
@@ -320,32 +449,68 @@ class _FoundTag(NamedTuple):
         """Return the tag without what of it stands before a place."""
         return self._replace(text=self.text[max(0, shown - self.start) :])
 
+    @property
+    def is_component(self) -> bool:
+        return _COMPONENT.match(self.text) is not None
 
-def _may_go_on(buffer: str, tag: _FoundTag, settled: int) -> bool:
-    """Return whether a tag may yet turn out to be quoted, to be longer, as harmony's end, or to be
-    inside of one that begins before it. The text may go on from `settled`."""
-    if settled <= tag.start:
+    def opens_words(self, after: str) -> bool:
+        """Return whether a tag that is written as a component opens words, as those do not that
+        code consists of; any other does."""
+        if not self.is_component:
+            return True
+        return self.form.place == "line" and _OPENS_WORDS.match(after) is not None
+
+
+def _opens_within(tag: _FoundTag, place: Surroundings, after: str, *, at_end: bool) -> bool | None:
+    """Return whether a tag that no document uses opens a block after the text's start. Within a
+    line it does where words follow it at once; elsewhere the line names it."""
+    is_line_start = place.is_line_start
+    if is_line_start and not tag.is_component:
         return True
-    return tag.end == len(buffer) and _with_quote(buffer, tag.start) < tag.start
+    if len(after) < MIN_AFTER and not at_end:
+        return None
+    if not tag.opens_words(after):
+        return False
+    follows_name = place.line[-1:].isalnum()
+    is_named = _MENTIONED.match(after) is not None or (follows_name and not after[:1].isalnum())
+    return is_line_start or not is_named
 
 
-def _is_quoted(buffer: str, match: re.Match[str]) -> bool:
-    """Return whether backticks enclose a tag."""
-    start, end = match.span()
-    return _with_quote(buffer, start) < start and buffer[end : end + 1] == "`"
+class _LastParagraph:
+    """Hold back the last paragraph of thinking, which may be the answer: at most `limit` characters
+    of it."""
 
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: list[str] = []
+        self._blank = ""
+        self._size = 0
+        self._is_second = False  # a blank line came before it
 
-def _with_quote(buffer: str, start: int) -> int:
-    """Return where a tag begins, with the backtick before it if there is one."""
-    return start - (buffer[start - 1 : start] == "`")
+    def take(self, text: str) -> str:
+        """Take more text; return what it ends of the thinking."""
+        text = self._blank + text
+        said = text.rstrip()
+        self._blank = text[len(said) :]
+        at = said.rfind("\n\n")
+        if at >= 0:
+            self._is_second = True
+            before, self._held = "".join(self._held) + said[: at + 2], [said[at + 2 :]]
+            self._size = len(self._held[0])
+            return before
+        self._size += len(said)
+        self._held.append(said)
+        if self._size + len(self._blank) <= self._limit:
+            return ""
+        before, self._held, self._size = "".join(self._held) + self._blank, [], 0
+        self._blank, self._is_second = "", False
+        return before
 
-
-def _settled_length(buffer: str) -> int:
-    """Return how much of a text cannot be the beginning of a tag."""
-    for match in STARTERS.finditer(buffer, max(0, len(buffer) - MAX_TAG)):
-        if INCOMPLETE.fullmatch(buffer, match.start()):
-            return _with_quote(buffer, match.start())
-    return _with_quote(buffer, len(buffer))
+    def end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        """Return what was held back."""
+        text, self._held, self._size = "".join(self._held) + self._blank, [], 0
+        is_answer, self._blank, self._is_second = self._is_second and kind == "text", "", False
+        return [TagPiece("text" if is_answer else "raw", text)] if text else []
 
 
 def visible_text(pieces: Iterable[TagPiece]) -> str:

@@ -1,4 +1,4 @@
-"""The forms of tags around thinking that are known, in any spelling.
+"""The forms in which models write their thinking into a text, in any spelling.
 
 They are looked for where raw reasoning is hidden; elsewhere only those that a profile names.
 """
@@ -6,39 +6,53 @@ They are looked for where raw reasoning is hidden; elsewhere only those that a p
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 MAX_TAG = 220
 """The longest tag, in characters."""
 
-_NAMES = (
-    "think|thinking|thoughts?|reflection|scratchpad|inner_monologue"  # R1, Qwen, Gemini, Reflection
-    "|antthinking|longcat_think"  # what prompts have Claude write, LongCat
-    "|think_fast(?:er)?"  # K2-V2
-    "|internal_thinking|thinking_process|chain_of_thought"
+MAX_PHRASE = 64
+"""The longest phrase that ends thinking, in characters."""
+
+Place: TypeAlias = Literal["start", "line", "any"]
+"""Where an opening tag counts, outside code: at the start of the text, since documents use its name
+as well; at a line's start, and within a line where it opens something; anywhere."""
+
+_PREFIX = "(?:[a-z]{1,16}:)?"  # <seed:think>, <budget:thinking>, <mm:think>
+
+_THINK = (
+    "(?:(?:ant|longcat_|internal_)?think(?:ing)?"  # R1, Qwen; what prompts have Claude write
+    "(?:_fast(?:er)?|_process"  # K2-V2
+    "|_[a-z_]{0,24}[0-9a-f]{8,40}|:[a-z]{1,24})?"  # Doubao, Hunyuan
+    "|chain_of_thought|inner_monologue)"
 )
 
-_PREFIX = r"(?:[a-z]{1,16}:)?"  # <seed:think>, <budget:thinking>, <mm:think>
+_KINDS = "(?:think|thought|reason|analys|reflect|monologue|scratchpad)"
+
+_ENDS = r"[^|｜<>]{0,40}?(?:end|clos|stop|/)"
 
 _HARMONY_CHANNEL = r"[^<]{0,60}?(?:<\|constrain\|>[^<]{0,20}?)?<\|message\|>"
 
 _HARMONY_FINAL = (
-    rf"(?:(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary){_HARMONY_CHANNEL}"
-    r"|<\|start\|>assistant<\|message\|>)"
+    r"(?:(?:<\|start\|>assistant)?<\|channel\|>\s{0,4}(?:final|commentary)"
+    rf"{_HARMONY_CHANNEL}|<\|start\|>assistant<\|message\|>)"
 )
 
 _ELEMENT = re.compile(r"\\.|\[[^\[\]]*+\]|.")
 """An escape, a set, or a character of a pattern."""
 
 _ESCAPED = {
-    **{mark: rf"(?:{mark}|\\u{ord(mark):04x})" for mark in "<>◁▷"},
+    **{mark: rf"(?:{mark}|\\u{ord(mark):04x})" for mark in "◁▷"},
+    "<": r"(?:<|\\u003c|&lt;)",
+    ">": r"(?:>|\\u003e|&gt;)",
     "/": r"\\?/",
     r"\s": r"(?:\s|\\[nrt])",
 }
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern that matches in JSON, too, where encoders may escape what it matches."""
+    """Compile a pattern that matches in JSON and HTML, too, where encoders may escape what it
+    matches."""
     elements = _ELEMENT.findall(pattern)
     return re.compile("".join(_ESCAPED.get(one, one) for one in elements), re.IGNORECASE)
 
@@ -49,49 +63,61 @@ class Form(NamedTuple):
     opening: re.Pattern[str]
     closing: re.Pattern[str]
     examples: tuple[str, ...]  # its commonest tags
+    place: Place = "any"
     separator: str = "\n"  # goes between blocks that follow each other
+    lone: re.Pattern[str] = re.compile("")
+    """In closing tags that tell of thinking though nothing has opened it. Of a form that counts
+    anywhere the others are taken out as well."""
+    is_phrase: bool = False
+    ends_last: bool = False
+    """What follows the last blank line is the answer, if nothing else closes it."""
 
 
-def _form(opening: str, closing: str, *examples: str, separator: str = "\n") -> Form:
-    return Form(_compile(opening), _compile(closing), examples, separator)
+def _form(opening: str, closing: str, *examples: str, place: Place = "any", lone: str = "") -> Form:
+    return Form(_compile(opening), _compile(closing), examples, place, lone=_compile(lone))
+
+
+def _element(name: str, *examples: str, place: Place = "start") -> Form:
+    """Return the form of a tag of XML. One that closes itself, as those of JSX, is none."""
+    opening = rf"<{_PREFIX}{name}(?:\s{{0,8}}|\s[^<>]{{0,60}}?[^<>/])>"
+    return _form(opening, rf"<//?{_PREFIX}{name}\s{{0,60}}>", *examples, place=place)
+
+
+def _pairs(*names: str) -> list[str]:
+    return [tag for name in names for tag in (f"<{name}>", f"</{name}>")]
 
 
 FORMS = (
-    _form(
-        rf"<{_PREFIX}(?:{_NAMES})(?:\s[^<>]{{0,60}}?)?>",
-        rf"</{_PREFIX}(?:{_NAMES})\s{{0,60}}>",
-        *("<think>", "</think>", "<thinking>", "</thinking>", "<thought>", "</thought>"),
-        *("<reflection>", "</reflection>", "<scratchpad>", "</scratchpad>"),
-        *("<seed:think>", "</seed:think>", "<budget:thinking>", "</budget:thinking>"),
-        *("<think_fast>", "</think_fast>", "<think_faster>", "</think_faster>"),
+    _element(
+        _THINK,
+        *_pairs("think", "thinking", "seed:think", "budget:thinking"),
+        *_pairs("think_fast", "think_faster"),
+        place="line",
     ),
+    _element("thoughts?", *_pairs("thought")),  # Gemini
+    _element("reflection", *_pairs("reflection")),  # Reflection
+    _element("scratchpad", *_pairs("scratchpad")),
+    _element("reason", *_pairs("reason")),  # rStar2
     # Bedrock: a block for each fragment
-    _form(
-        r"<reasoning\s{0,60}>",
-        r"</reasoning\s{0,60}>",
-        *("<reasoning>", "</reasoning>"),
-        separator="",
-    ),
+    _element("reasoning", *_pairs("reasoning"))._replace(separator=""),
     _form(  # Magistral
-        r"\[(?:think|thinking|reasoning)\]",
-        r"\[/(?:think|thinking|reasoning)\]",
+        r"\[(?-i:THINK)\]",
+        r"\[/(?-i:THINK)\]",
         *("[THINK]", "[/THINK]"),
+        place="line",
+    ),
+    _form(
+        r"\[(?:think|thinking|reasoning)\](?![(\[:])",
+        r"\[/(?:think|thinking|reasoning)\]",
+        *("[REASONING]", "[/REASONING]"),
+        place="start",
     ),
     _form("◁think▷", "◁/think▷", "◁think▷", "◁/think▷"),  # Kimi-VL
-    _form(  # Command R
-        r"<\|START_THINKING\|>",
-        r"<\|END_THINKING\|>",
-        *("<|START_THINKING|>", "<|END_THINKING|>"),
-    ),
-    _form(  # Sky-T1, OpenThinker
-        r"<\|begin_of_thought\|>",
-        r"<\|end_of_thought\|>",
+    _form(  # control tokens by their kind: Command R, Sky-T1, OpenThinker, MiniCPM
+        rf"<[|｜](?!{_ENDS}|no_?th)[a-z0-9_▁]{{0,24}}?{_KINDS}[a-z0-9_▁]{{0,24}}[|｜]>",
+        rf"<[|｜](?={_ENDS})[/a-z0-9_▁]{{0,24}}?{_KINDS}[a-z0-9_▁]{{0,24}}[|｜]>",
+        *("<|START_THINKING|>", "<|END_THINKING|>", "<|think|>", "<|/think|>"),
         *("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ),
-    _form(
-        r"<\|(?:begin_)?think(?:ing)?\|>",
-        r"<\|(?:/|end_)think(?:ing)?\|>",
-        *("<|think|>", "<|/think|>"),
     ),
     _form(  # Apertus
         r"<\|inner_prefix\|>",
@@ -103,16 +129,24 @@ FORMS = (
         r"<channel\|>",
         *("<|channel>thought", "<channel|>"),
     ),
-    _form(  # MedGemma
-        r"<unused94>",
-        r"<unused95>",
-        *("<unused94>", "<unused95>"),
+    _form(  # MedGemma, openPangu
+        r"(?:<unused\d{0,3}[02468]>|\[unused\d{0,3}[02468]\])",
+        r"(?:<unused\d{0,3}[13579]>|\[unused\d{0,3}[13579]\])",
+        *("<unused94>", "<unused95>", "[unused16]", "[unused17]"),
+    ),
+    _form(  # Kimi K3
+        rf"<\|open\|>{_KINDS}[a-z]{{0,16}}<\|sep\|>",
+        rf"<\|(?:close\|>|open\|>(?!{_KINDS}))[a-z]{{1,24}}<\|sep\|>",
+        *("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        lone=rf"close\|>{_KINDS}",
     ),
     _form(  # harmony: gpt-oss without its parser (openai/harmony, docs/format.md)
-        rf"(?:<\|start\|>assistant)?<\|channel\|>analysis{_HARMONY_CHANNEL}",
+        r"(?:<\|start\|>assistant)?<\|channel\|>(?!\s{0,4}(?:final|commentary))"
+        rf"{_HARMONY_CHANNEL}",
         rf"<\|end\|>{_HARMONY_FINAL}?|{_HARMONY_FINAL}|<\|return\|>|<\|call\|>",
         *("<|start|>assistant<|channel|>analysis<|message|>", "<|end|>", "<|return|>"),
         *("<|channel|>final<|message|>", "<|channel|>commentary<|message|>"),
+        lone=r"<\|message\|>",
     ),
 )
 """The sources are those of `providers.profile.TAGS`."""
@@ -123,9 +157,14 @@ TAG_PATTERNS = tuple(
     for opens in (True, False)
 )
 
-ANY_TAG = re.compile("|".join(pattern.pattern for *_, pattern in TAG_PATTERNS), re.IGNORECASE)
+ANY_TAG = _compile(
+    r"</{0,2}(?:[a-z]{1,16}:)?(?:ant|longcat_|internal_|inner_)?"
+    r"(?:think|thought|reflection|scratchpad|reason|chain_of|monologue)"
+    r"|<[|｜]|<channel|<unused|\[/?(?:think|reasoning|unused)|◁"
+)
+"""What every tag begins with."""
 
-STARTERS = re.compile(r"<(?=[/|\\a-z]|\Z)|\[(?=[/\\tr]|\Z)|◁|\\(?=u|\Z)", re.IGNORECASE)
+STARTERS = re.compile(r"<(?=[/|｜\\a-zA-Z]|\Z)|\[(?=[/\\tTrRuU]|\Z)|◁|\\(?=[uU]|\Z)|&(?=[lL]|\Z)")
 """Where a tag may begin."""
 
 
@@ -134,7 +173,12 @@ def _beginning_of(*parts: str) -> str:
     return "" if not parts else f"(?:{parts[0]}{_beginning_of(*parts[1:])})?"
 
 
-_ESCAPE = _beginning_of(r"\\", "u", "(?:00?|25?)", "[3cb]", "[c1e7]?")
+_ESCAPE = "|".join(
+    [
+        "(?:" + _beginning_of(r"\\", "u", "(?:00?|25?)", "[3cb]", "[c1e7]?"),
+        _beginning_of("&", "[lg]", "t") + ")",
+    ]
+)
 
 _HARMONY_PIECE = (
     r"(?:<\|start\|>[a-z]{0,9})?(?:<\|channel\|>[^<]{0,71})?(?:<\|constrain\|>[^<]{0,20})?"
@@ -142,66 +186,89 @@ _HARMONY_PIECE = (
 )
 
 INCOMPLETE = _compile(
-    rf"</?[a-z0-9_:]{{0,32}}(?:\s[^<>]{{0,60}})?{_ESCAPE}"
-    rf"|<\|?/?[a-z_]{{0,20}}\|?{_ESCAPE}"
+    rf"<//?[a-z0-9_:]{{0,72}}(?:\s[^<>]{{0,62}})?{_ESCAPE}"
+    rf"|<[a-z0-9_:]{{0,72}}(?:\s[^<>]{{0,62}})?{_ESCAPE}"
+    rf"|<[|｜]?/?[a-z0-9_▁]{{0,56}}[|｜]?{_ESCAPE}"
     r"|<\|channel>[a-z]{0,7}"
+    rf"|<\|(?:open|close)\|>[a-z]{{0,24}}(?:<\|?[a-z]{{0,3}}\|?)?{_ESCAPE}"
     rf"|(?:<\|end\|>)?{_HARMONY_PIECE}{_ESCAPE}"
-    r"|\[/?[a-z]{0,10}"
+    r"|\[/?[a-z]{0,10}\d{0,4}"
     rf"|◁/?[a-z]{{0,5}}{_ESCAPE}"
 )
 """Text at the end of a piece that may be the beginning of a tag."""
 
 
-class Unmarked(NamedTuple):
-    """What begins thinking, and what ends it, in a whole text that has no tags."""
-
-    opening: re.Pattern[str]
-    closing: re.Pattern[str]
+# Words that begin thinking at the very start of a text, where nobody says that it holds none
 
 
-_UNMARKED = (
+def _phrase(opening: str, closing: str, *heads: str, ends_last: bool = False) -> Form:
+    """Return the form of a phrase. `heads` are what it may begin with."""
+    opens, closes = re.compile(opening), re.compile(closing)
+    return Form(opens, closes, heads, "start", is_phrase=True, ends_last=ends_last)
+
+
+PHRASES = (
     # harmony where a server has removed its special tokens
-    Unmarked(
-        re.compile(r"\s*analysis(?=[A-Z][a-z']*,? [\w\"'])"), re.compile(r"assistantfinal|\Z")
+    _phrase(
+        r"(?:assistant)?analysis(?=[A-Z][a-z']*+,? [\w\"']|(?![A-Za-z])[^\W\d_])",
+        "assistantfinal",
+        *("analysis", "assistantanalysis"),
     ),
-    Unmarked(re.compile(r"\s*analysis"), re.compile("assistantfinal")),
     # Granite 3.2 (vllm/reasoning/granite_reasoning_parser.py)
-    Unmarked(
-        re.compile(r"\s*Here(?:['’]s| is) my thought process:\s*"),
-        re.compile(r"Here(?:['’]s| is) my response:\s*|\Z"),
+    _phrase(
+        r"Here(?:['’]s| is) my thought process:",
+        r"Here(?:['’]s| is) my response:\s{0,8}",
+        "Here",
     ),
     # ServiceNow's Apriel
-    Unmarked(
-        re.compile(r"\s*Here are my reasoning steps:\s*"),
-        re.compile(r"\[BEGIN FINAL RESPONSE\]\s*|\Z"),
-    ),
+    _phrase("Here are my reasoning steps:", r"\[BEGIN FINAL RESPONSE\]\s{0,8}", "Here"),
     # HuatuoGPT-o1
-    Unmarked(re.compile(r"\s*## Thinking\s*\n"), re.compile(r"## Final Response\s*|\Z")),
+    _phrase(r"## Thinking[ \t]{0,8}\n", r"## Final Response\s{0,8}", "## Thinking"),
     # HyperCLOVA X SEED Think (its parser in vLLM)
-    Unmarked(
-        re.compile(r"\s*/think\s*\n"),
-        re.compile(r"<\|im_end\|>\s*<\|im_start\|>assistant\s*|\Z"),
+    _phrase(
+        r"/think[ \t]{0,8}\n",
+        r"<\|im_end\|>\s{0,8}<\|im_start\|>assistant\s{0,8}",
+        "/think",
     ),
     # Simplescaling's s1
-    Unmarked(re.compile(r"\s*<\|im_start\|>think\s*\n"), re.compile(r"<\|im_start\|>answer\s*|\Z")),
+    _phrase(
+        r"<\|im_start\|>think[ \t]{0,8}\n",
+        r"<\|im_start\|>answer\s{0,8}",
+        "<|im_start|>think",
+    ),
+    # Gemini (googleapis/python-genai issue 2121)
+    _phrase(r"THOUGHT:", r"\n(?:FINAL )?(?:ANSWER|RESPONSE):\s{0,8}", "THOUGHT:", ends_last=True),
+    # Open WebUI and what imitates it, Dify
+    _phrase(
+        r"<details(?=[^<>]{0,160}type=\"reasoning\""
+        r"|[^<>]{0,160}>\s{0,8}<summary>\s{0,8}(?:Think|Thought|Reason))[^<>]{0,160}>",
+        "</details>",
+        "<details",
+    ),
 )
 
+_STRIPPED = re.compile(r"\s*+(?:assistant)?analysis(.*?)assistantfinal(.*)", re.DOTALL)
 
-def split_unmarked(text: str) -> tuple[str, str] | None:
-    """Split a whole text that has no tags into thinking and the rest; None if nothing in it tells
-    that there is any."""
-    for opening, closing in _UNMARKED:
-        begun = opening.match(text)
-        ended = None if begun is None else closing.search(text, begun.end())
-        if begun is not None and ended is not None:
-            return text[begun.end() : ended.start()], text[ended.end() :]
-    return None
+
+def may_begin_phrase(text: str) -> bool:
+    """Return whether a text's start may yet turn out to be a phrase."""
+    heads = (head for phrase in PHRASES for head in phrase.examples)
+    return len(text) < MAX_TAG and any(
+        head.startswith(text) or text.startswith(head) for head in heads
+    )
+
+
+def split_stripped(text: str) -> tuple[str, str] | None:
+    """Split a whole text of harmony without its tokens, which only its end tells, into thinking and
+    the rest."""
+    found = _STRIPPED.fullmatch(text)
+    return None if found is None else (found[1], found[2])
 
 
 def may_hold_thinking(text: str) -> bool:
     """Return whether there is an opening tag in a text, or something before a closing one. It may
     be the bytes of an image, in which there is no mark of a tag."""
-    if "<" not in text and "[" not in text and "◁" not in text and "\\" not in text:
+    if not any(mark in text for mark in "<[◁\\&"):
         return False
     places = (starter.start() for starter in STARTERS.finditer(text))
     return any(

@@ -248,7 +248,7 @@ ITEMS: Mapping[str, Make] = {
     "mcp_approval_request: an unknown key": lambda s: tool("mcp_approval_request", why=s),
     "mcp_approval_response: a reason": lambda s: tool("mcp_approval_response", reason=block(s)),
     "image_generation_call: an unknown key": lambda s: tool(
-        "image_generation_call", result="QUJD", revised_prompt=s
+        "image_generation_call", result="QUJD", why=s
     ),
     "image_generation_call: a sentence as image": lambda s: tool("image_generation_call", result=s),
     "compaction: state that can be read": lambda s: tool("compaction", encrypted_content=s),
@@ -322,7 +322,7 @@ ITEMS: Mapping[str, Make] = {
     ),
     "message: a sentence as address": lambda s: annotated(type="url_citation", url=s, title="t"),
     "message: an annotation's unknown key": lambda s: annotated(
-        type="file_citation", file_id="f", index=0, filename="f", quote=s
+        type="file_citation", file_id="f", index=0, filename="f", why=s
     ),
     "message: an unknown annotation": lambda s: annotated(type="thought", text=s),
     "reasoning: its content": lambda s: reasoning_item(2, s),
@@ -367,6 +367,9 @@ TAGS = (
     ("<|start|>assistant<|channel|>analysis<|message|>", "<|start|>assistant<|message|>"),
 )
 
+TAGS_OF_DOCUMENTS = ("<thought>", "<reasoning>", "<reflection>")
+"""Names that documents use, too: they are thinking's where a text begins with them."""
+
 TEXTS: Mapping[str, Make] = {
     **{
         f"{opening} {place}": lambda s, tags=(opening, closing), before=before: message(
@@ -374,6 +377,7 @@ TEXTS: Mapping[str, Make] = {
         )
         for opening, closing in TAGS
         for place, before in (("at the beginning", ""), ("in the middle", "First "))
+        if not (before and opening in TAGS_OF_DOCUMENTS)
     },
     **{
         f"{opening} in arguments": lambda s, tags=(opening, closing): arguments(

@@ -192,9 +192,9 @@ class Chromium:
             self._process.wait()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[str]:
-    """Run a browser for a module's tests; return its address."""
+    """Run a browser for all tests of a worker; return its address."""
     if PROGRAM is None:
         pytest.skip("no chromium on this machine")
     with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:

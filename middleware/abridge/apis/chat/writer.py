@@ -130,6 +130,7 @@ class ChatWriter:
         self._profile = profile
         self._display = display
         self._echo = echo
+        self._is_plain = display.is_plain
         self._limit = limit
         self._mint_id = mint_id
         self._drops_reasoning = echo is None and not display.show_raw
@@ -193,7 +194,7 @@ class ChatWriter:
 
     def _patch_reasoning(self, event: ReasoningDelta, frame: bytes) -> bytes:
         """Move raw reasoning to the field where the client looks for it."""
-        if self._display.is_plain:
+        if self._is_plain:
             return frame
         fields = self._get_choice(event.lane or 0).reasoning
         delta = fields.build_raw(event.item, event.text)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
-from abridge.apis.frames import MakeFrame, change_frame
+from abridge.apis.frames import FramedEvent, MakeFrame, repair
 from abridge.apis.json import objects, string
 from abridge.apis.logprobs import without_logprobs
 from abridge.apis.openai import mint_id
@@ -76,9 +76,6 @@ CLIENT_ROLES = ("user", "system", "developer")
 
 CLIENT_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 """Types of items with which a client begins another response."""
-
-
-FramedEvent: TypeAlias = tuple[Json, bytes | None]
 
 
 Splitter: TypeAlias = TagSplitter | ThinkingFilter
@@ -616,7 +613,7 @@ class ResponsesInlineThinking:
             output = self.split_output(output) if is_end else [*map(self._cleaned, output)]
             return {**event, "response": {**response, "output": output}}
 
-        self._emitted.add(*_changed(event, frame, change))
+        self._emitted.add(*repair(event, frame, change))
 
     def _read_item(
         self, item: InlineItem, event: Json, frame: bytes | None, *, is_done: bool
@@ -627,7 +624,7 @@ class ResponsesInlineThinking:
             self._current = None
         item.is_added = True
         item.hand_on(
-            *_changed(event, frame, lambda event: {**event, "item": item.split(event["item"]).item})
+            *repair(event, frame, lambda event: {**event, "item": item.split(event["item"]).item})
         )
 
     # Items
@@ -697,18 +694,13 @@ class ResponsesInlineThinking:
             self._has_reasoning = any(map(str.strip, texts))
 
 
-def _changed(event: Json, frame: bytes | None, change: Callable[[Json], Json]) -> FramedEvent:
-    changed = change(event)
-    return (event, frame) if changed == event else (changed, change_frame(frame, change))
-
-
 def _with_text(
     event: Json, frame: bytes | None, kind: ContentKind, text: str, visible: str
 ) -> FramedEvent:
     """Return an event with the visible part of its text."""
     if visible == text:
         return event, frame
-    return _changed(
+    return repair(
         event, frame, lambda event: without_logprobs(with_event_text(event, kind, visible))
     )
 

@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from abridge.apis.delta_patterns import Proceed
-from abridge.apis.frames import MakeFrame, change_frame, encode_event
+from abridge.apis.frames import FramedEvent, MakeFrame, change_frame, encode_event, repair
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.apis.openai import mint_id
@@ -863,14 +863,12 @@ class OutputItem:
         final = rename_raw_summary(item) if self.summary_is_raw else item
         self.late_texts += self.contents.settle(final)
 
-    def reconcile_done(self, event: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
+    def reconcile_done(self, event: Json, frame: bytes | None) -> FramedEvent:
         """Return the item that an event ends, what it leaves out filled in, and the frame."""
-        done = self.reconcile(event["item"])
-        if done != event["item"]:
-            frame = change_frame(
-                frame, lambda event: {**event, "item": self.reconcile(event["item"])}
-            )
-        return done, self.correct_address(event, frame)
+        event, frame = repair(
+            event, frame, lambda event: {**event, "item": self.reconcile(event["item"])}
+        )
+        return event["item"], self.address(event, frame)[1]
 
     def snapshot(self, status: str) -> Json:
         """Return the item where upstream does not send its end.
@@ -882,14 +880,11 @@ class OutputItem:
             added["summary"] = []
         return self.reconcile(self.contents.rewrite({**added, "status": status}))
 
-    def correct_address(self, event: Json, frame: bytes | None) -> bytes | None:
-        """Return the event's frame with this item's id and `output_index`."""
-        event_id = event["item"].get("id") if "item" in event else event.get("item_id", self.id)
-        if event_id == self.id and event.get("output_index") == self.output_index:
-            return frame
-        return change_frame(frame, self.with_address)
+    def address(self, event: Json, frame: bytes | None) -> FramedEvent:
+        """Return an event with this item's id and `output_index`."""
+        return repair(event, frame, self._with_address)
 
-    def with_address(self, event: Json) -> Json:
+    def _with_address(self, event: Json) -> Json:
         addressed = {**event, "output_index": self.output_index}
         if "item" in event:
             return {**addressed, "item": {**event["item"], "id": self.id}}

@@ -32,11 +32,13 @@ from abridge.apis.errors import (
     without_message,
 )
 from abridge.apis.frames import (
+    FramedEvent,
     MakeFrame,
     change_frame,
     encode_event,
     no_frame,
     parse_frame,
+    repair,
     with_event_name,
 )
 from abridge.apis.hosted_calls import describe_call
@@ -56,7 +58,7 @@ from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponseRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
-from abridge.apis.responses.inline import FramedEvent, ResponsesInlineThinking, begins_with_thinking
+from abridge.apis.responses.inline import ResponsesInlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
     ANNOTATION_ADDED,
@@ -283,7 +285,7 @@ class ResponsesReader:
 
     # Events
 
-    def _rename(self, event: Json, frame: bytes) -> tuple[Json, bytes | None]:
+    def _rename(self, event: Json, frame: bytes) -> FramedEvent:
         renamed = self._renamed(event)
         if not self._carries_frames:
             return renamed, None
@@ -610,7 +612,7 @@ class ItemReader:
         if self._output.has_item(added, index):
             return self._output.count_fault()
         item = self._output.add(added, index)
-        return self._begin(item, item.correct_address(event, frame))
+        return self._begin(item, item.address(event, frame)[1])
 
     def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
         self._output.note_begun(item, is_ordered=self._told is None)
@@ -700,7 +702,7 @@ class ItemReader:
             return [ReasoningDelta(LANE, frame, 0, "", part=self._last_part(event))]
         if not item.is_open:
             return self._output.count_fault()
-        frame = item.correct_address(event, frame)
+        _, frame = item.address(event, frame)
         return [ReasoningDelta(LANE, frame, item.output_index, "", part=item.part)]
 
     def _on_summary(self, event: Json, frame: bytes | None) -> list[Event]:
@@ -711,7 +713,7 @@ class ItemReader:
         item = self._output.find_reasoning(event)
         if item is None or not item.is_open:
             return self._output.count_fault()
-        frame = item.correct_address(event, frame)
+        event, frame = item.address(event, frame)
         if event["type"] == SUMMARY_PART_ADDED or item.native.has_begun:
             return [*self._release_held(item), *self._read_native(item, event, frame)]
         if not self._output.reserve(self._output.frame_size):
@@ -748,7 +750,7 @@ class ItemReader:
         return events
 
     def _read_native(self, item: OutputItem, event: Json, frame: bytes | None) -> list[Event]:
-        events = item.native.read(item.with_address(event), SUMMARY, frame)
+        events = item.native.read(event, SUMMARY, frame)
         return self._output.count_fault() if events is None else events
 
     # The answer
@@ -791,7 +793,7 @@ class ItemReader:
             return None
         if (kind := content_kind_of(event, item.type)) is not None:
             return item.contents.read(event, kind, frame)
-        return [_other_event(event, item.correct_address(event, frame), item.part)]
+        return [_other_event(*item.address(event, frame), item.part)]
 
     def _last_part(self, event: Json) -> Part | None:
         """Return the part that an event about an unknown item goes with."""
@@ -1233,12 +1235,9 @@ class ResponseLifecycle:
         repaired = self._repaired({**event, "type": "response.created"})
         return {**repaired["response"], "status": "in_progress", "output": [], "usage": None}
 
-    def repair(self, event: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
+    def repair(self, event: Json, frame: bytes | None) -> FramedEvent:
         """Repair an event that repeats the response; return it with its frame."""
-        repaired = self._repaired(event)
-        return (
-            (event, frame) if repaired == event else (repaired, change_frame(frame, self._repaired))
-        )
+        return repair(event, frame, self._repaired)
 
     def _repaired(self, event: Json) -> Json:
         given = event.get("response")

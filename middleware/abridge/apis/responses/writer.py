@@ -209,8 +209,8 @@ class ResponsesWriter(TranslatedAnswer):
 
     def note(self, event: Event) -> None:
         """Take an event. Where upstream speaks this API, the end brings the whole body."""
-        for _ in self._translate(event) if self._composes else ():
-            pass
+        if self._composes:
+            self._translate(event)
 
     def write_whole(self, end: ResponseEnded) -> bytes:
         if self._composes:

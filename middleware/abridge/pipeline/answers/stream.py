@@ -66,7 +66,7 @@ class StreamAnswer(Answer):
             return
         if delta is not None:
             self._runner.feed(delta)
-        elif any(len(frame) > LARGE_FRAME for frame in frames):
+        elif max(map(len, frames), default=0) > LARGE_FRAME:
             self._runner.read_in_turns(self._read_in_turns(frames))
         else:
             self._read_frames(frames)
