@@ -20,13 +20,13 @@ _RUN = re.compile("`++")
 
 _SPAN = re.compile(r"(?<!`)(`++)(?:(?!\1(?!`)).)*?[^`]\1(?!`)")
 
-_QUOTE = re.compile(r"(?:(?:\A|[\s(\[{=,+:])(['\"])|\\n|\.[*+]\?\)?)(?:\\n)*+\Z")
+_QUOTE = re.compile(r"(?:(?:\A|[\s(\[{=,+:])(['\"])|\\n|\.[*+]\?\)?)(?:\\n){0,4}+\Z")
 """What begins a string of code, up to its line ends; or only those, or what stands before a tag in
 a regular expression."""
 
-_QUOTE_END = re.compile(r"(?:\\n)*+(['\"])")
+_QUOTE_END = re.compile(r"(?:\\n){0,4}+(['\"])")
 
-_MAY_QUOTE = re.compile(r"(?:\\n)*+\\?\Z")
+_MAY_QUOTE = re.compile(r"(?:\\n){0,4}+\\?\Z")
 
 
 class Surroundings(NamedTuple):

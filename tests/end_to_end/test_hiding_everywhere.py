@@ -1,0 +1,105 @@
+"""Test what hiding tells apart over every client's and every upstream's API, whole and streamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from abridge.apis.api import Api
+from abridge.apis.registry import APIS
+from abridge.providers.catalog import PROFILES
+from tests.apis.gemini import scripts as gemini
+from tests.apis.messages import scripts as messages
+from tests.support.hiding import ANSWER, THINKING, chat_answer, said, samples, spoken
+from tests.support.hiding_samples import FORMATS, LEGITIMATE
+from tests.support.pipeline import Pipeline
+from tests.support.streams import message_item, response, responses_stream
+
+Json = dict[str, Any]
+
+CUT: Mapping[str, Json] = {
+    "stop": {},
+    "length": {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+}
+
+
+def _responses(text: str, finish: str, *, stream: bool) -> bytes:
+    output = [message_item(0, text)]
+    if stream:
+        return b"".join(responses_stream(output, **CUT[finish]))
+    return json.dumps(response(output, **CUT[finish])).encode()
+
+
+def _messages(text: str, finish: str, *, stream: bool) -> bytes:
+    blocks, stop = [messages.text(text)], {"length": "max_tokens"}.get(finish, "end_turn")
+    if stream:
+        return b"".join(messages.stream(blocks, stop))
+    return json.dumps(messages.message(blocks, stop)).encode()
+
+
+def _gemini(text: str, finish: str, *, stream: bool) -> bytes:
+    parts, reason = [gemini.text(text)], {"length": "MAX_TOKENS"}.get(finish, "STOP")
+    if stream:
+        return b"".join(gemini.stream(parts, reason))
+    return json.dumps(gemini.whole(parts, reason)).encode()
+
+
+def _chat(text: str, finish: str, *, stream: bool) -> bytes:
+    return chat_answer({"content": text}, finish, 7 if stream else None)
+
+
+ANSWERS: Mapping[str, Callable[..., bytes]] = {
+    "chat": _chat,
+    "responses": _responses,
+    "messages": _messages,
+    "gemini": _gemini,
+}
+
+THOUGHTS: dict[str, Json] = {
+    **{each["name"]: each for each in samples("thinking-in-text")},
+    **{each.writer: each._asdict() for each in FORMATS},
+}
+
+PLAIN: dict[str, str] = {
+    **{
+        each["name"]: each["text"]
+        for each in samples("legitimate")
+        if each["kind"] == "text" and "…" not in each["text"]
+    },
+    **LEGITIMATE,
+}
+
+EACH = pytest.mark.parametrize("upstream", ANSWERS)
+CLIENT = pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
+
+
+def shown(client: Api, upstream: str, text: str, finish: str = "stop", *, stream: bool) -> str:
+    """Return all that a client gets of a text, one string after the other."""
+    translated = None if upstream == client.name else upstream
+    profile = PROFILES["auto"]
+    pipeline = Pipeline(client, expose="none", profile=profile, upstream=translated)
+    answer = ANSWERS[upstream](text, finish, stream=stream)
+    out = pipeline.stream(answer) if stream else pipeline.whole(answer)
+    return said(out.decode(), streamed=stream)
+
+
+@CLIENT
+@EACH
+@pytest.mark.parametrize("name", THOUGHTS)
+def test_thinking_is_hidden_and_its_answer_is_not(name: str, upstream: str, client: Api) -> None:
+    text, finish = spoken(THOUGHTS[name]), THOUGHTS[name]["finish"]
+    for stream in (False, True):
+        seen = shown(client, upstream, text, finish, stream=stream)
+        assert THINKING not in seen
+        assert (ANSWER in seen) == (ANSWER in text)
+
+
+@CLIENT
+@EACH
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_only_looks_like_it_stays(name: str, upstream: str, client: Api) -> None:
+    for stream in (False, True):
+        assert PLAIN[name] in shown(client, upstream, PLAIN[name], stream=stream)
