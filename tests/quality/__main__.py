@@ -1,7 +1,7 @@
 """Summarize a corpus of reasonings through the real pipeline, and measure what comes.
 
 Without `--model` the embedded summarizer writes. With it, a model at `--base-url` does, which
-speaks Chat Completions.
+speaks Chat Completions. With `--real` a small model does that is installed and run for it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, get_args
 
 from abridge.core.styles import SummaryStyle
-from tests.quality import corpus, page, report
-from tests.quality.run import AT_ONCE, PACE, Options, run
+from tests.quality import corpus, form, page, real, report
+from tests.quality.corpus import Reasoning
+from tests.quality.run import AT_ONCE, PACE, Options, Shown, run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,21 +36,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if parsed.read:
         shown = report.read_shown(parsed.read, chosen)
     else:
-        shown = asyncio.run(run(chosen, _options(parsed)))
+        shown = asyncio.run(_run(chosen, parsed))
     results = [report.Result.of(one) for one in shown]
     _print(results, timed=parsed.pace > 0 and not parsed.read)
+    found = form.counts(shown, parsed.style)
+    print("\n" + "\n".join(form.table(found, shown)))
+    if parsed.floor:
+        page.write_floor(parsed.model or "extractive", found, shown)
     if parsed.csv:
         said = report.describe_run(parsed.model or "extractive", parsed.pace, parsed.style)
         report.append_csv(parsed.csv, results, said)
     if parsed.parts:
         report.write_parts(parsed.parts, shown)
+    if parsed.real:
+        return 0 if form.holds(found) else 1
     return 0 if report.all_hold(results) else 1
+
+
+async def _run(chosen: Sequence[Reasoning], parsed: argparse.Namespace) -> list[Shown]:
+    async with _model(parsed):
+        return await run(chosen, _options(parsed))
+
+
+@asynccontextmanager
+async def _model(parsed: argparse.Namespace) -> AsyncIterator[None]:
+    """Run the small model where it is asked for, and no other is."""
+    if not parsed.real or parsed.base_url is not None:
+        yield
+        return
+    async with real.served() as parsed.base_url:
+        parsed.model = real.MODEL
+        yield
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.quality", description=__doc__)
     parser.add_argument("--base-url", help="where a summarizer model is served, up to /v1")
     parser.add_argument("--model", help="the summarizer model")
+    parser.add_argument(
+        "--real",
+        action="store_true",
+        help="install and run a small model, unless --base-url names one; the form of its parts "
+        "decides, not what they say",
+    )
+    parser.add_argument(
+        "--floor", action="store_true", help="write the form's figures into docs/summaries.md"
+    )
     parser.add_argument("--api-key-env", help="the environment variable with its key")
     parser.add_argument("--style", choices=get_args(SummaryStyle), default="auto")
     parser.add_argument("--language", help="the language to write in, such as de")
@@ -80,7 +113,10 @@ def _options(parsed: argparse.Namespace) -> Options:
             "base_url": parsed.base_url,
             "model": parsed.model,
             "api_key_env": parsed.api_key_env,
+            **({"timeout": real.TIMEOUT} if parsed.real else {}),
         }
+        if parsed.real:
+            tables["summary"] = {"grace": real.TIMEOUT, "first_token": real.TIMEOUT}
     return Options(tables, parsed.pace, parsed.style, parsed.language, parsed.at_once)
 
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.quality import corpus, report
+from tests.quality import corpus, form, report
 from tests.quality.corpus import Reasoning
 from tests.quality.gates import GATES, score
 from tests.quality.run import Options, Shown, run
 
 PAGE = Path(__file__).parents[2] / "docs" / "examples-of-summaries.md"
+
+SUMMARIES = PAGE.with_name("summaries.md")
+
+BESIDE = ("climb", "loaves", "kaution", "zh-log", "ja-plant", "regalo")
+"""Reasonings that are shown in full, in as many languages as may be."""
 
 EXAMPLES = Path(__file__).with_name("examples.toml")
 
@@ -47,7 +52,26 @@ def embedded_sections(shown: Sequence[Shown]) -> Mapping[str, str]:
     return {
         "figures": "\n".join(_figures([report.Result.of(one) for one in shown])),
         "embedded": "\n".join(examples(shown, verdicts("embedded"))),
+        "beside": "\n".join(_beside({one.reasoning.name: one for one in shown})),
     }
+
+
+def write_floor(model: str, found: Mapping[str, int], shown: Sequence[Shown]) -> None:
+    """Write what a model's parts are into the table of those that were counted."""
+    text = SUMMARIES.read_text(encoding="utf-8")
+    rows = section(text, "floor").splitlines()
+    if not rows:
+        rows = [
+            _row(["writes", *found, "output tokens"]),
+            _row(["---", *["---:"] * (len(found) + 1)]),
+        ]
+    row = _row([model, *map(str, found.values()), form.output_tokens(shown)])
+    kept = [line for line in rows if not line.startswith(f"| {model} |")]
+    SUMMARIES.write_text(with_section(text, "floor", "\n".join([*kept, row])), encoding="utf-8")
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def section(text: str, name: str) -> str:
@@ -100,11 +124,22 @@ def _example(shown: Shown, verdict: str) -> Iterator[str]:
         f"([all of it](../tests/quality/reasonings/{reasoning.name}.txt)), which begin: "
         f"“{_beginning(reasoning)} …”\n"
     )
-    for part in shown.parts:
-        yield "\n".join(f"> {line}".rstrip() for line in part.splitlines())
-        yield ""
+    yield from _quoted(shown.parts)
     if verdict:
         yield f"{verdict}\n"
+
+
+def _beside(shown: Mapping[str, Shown]) -> Iterator[str]:
+    """Yield whole reasonings, each with its summary."""
+    for name in BESIDE:
+        yield f"### {name}, in full\n\n~~~~text\n{shown[name].reasoning.text}\n~~~~\n"
+        yield from _quoted(shown[name].parts)
+
+
+def _quoted(parts: Iterable[str]) -> Iterator[str]:
+    for part in parts:
+        yield "\n".join(f"> {line}".rstrip() for line in part.splitlines())
+        yield ""
 
 
 def _beginning(reasoning: Reasoning) -> str:

@@ -47,6 +47,7 @@ class Shown:
     held: float = 0.0  # how long answers waited for their summary, over all turns
     failures: list[str] = field(default_factory=list)  # codes of parts that failed
     seconds: float = 0.0  # of reasoning, over all turns
+    output_tokens: int = 0  # that the summarizer reports
 
     @property
     def first_text(self) -> float | None:
@@ -124,6 +125,8 @@ class Client:
                     shown.seconds += thought - begun
                 case "response.completed":
                     self._note(event.response.output)
+                    spent = getattr(event.response.usage, "reasoning_summary", None) or {}
+                    shown.output_tokens += spent.get("output_tokens") or 0
 
     def _note(self, output: Sequence[Any]) -> None:
         """Keep what the next turn returns, and what failed."""

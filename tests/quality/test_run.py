@@ -104,7 +104,7 @@ def test_the_command_prints_tables_and_keeps_rows_and_parts(
     assert "loaves" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["figures", "embedded"])
+@pytest.mark.parametrize("name", ["figures", "embedded", "beside"])
 def test_the_page_shows_what_the_code_makes(shown: Sequence[Shown], name: str) -> None:
     """After a change of the summarizer: read the examples, correct what `examples.toml` says of
     them, and run `python -m tests.quality --examples`."""
@@ -117,6 +117,11 @@ def test_ten_summaries_of_each_are_shown() -> None:
         said = page.verdicts(writer)
         assert len(said) == 10
         assert said.keys() <= REASONINGS.keys()
+
+
+def test_six_reasonings_stand_in_full_beside_their_summaries() -> None:
+    assert len(page.BESIDE) == 6
+    assert len({REASONINGS[name].language for name in page.BESIDE}) >= 4
 
 
 def test_a_model_s_parts_are_shown_unedited(

@@ -57,6 +57,7 @@ def written(text: str, style: SummaryStyle = "auto", size: int = 7, **more: Any)
         (f"```markdown\n{TITLE}\n\n{BODY}\n```", f"{TITLE}\n\n{BODY}"),
         (f"{TITLE}\n\n{BODY}\n[d4baeb end]", f"{TITLE}\n\n{BODY}"),
         (f"[d4baeb reasoning]\n{TITLE}\n\n{BODY} [d4baeb]", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\n[1f1995 conclusion] {BODY}", f"{TITLE}\n\n{BODY}"),
         (f"{TITLE}\n\n{BODY}<|im_end|>", f"{TITLE}\n\n{BODY}"),
         (f"{TITLE}\n\n{BODY} Let me know if you need more.", f"{TITLE}\n\n{BODY}"),
         (
@@ -64,6 +65,8 @@ def written(text: str, style: SummaryStyle = "auto", size: int = 7, **more: Any)
             f"{TITLE}\n\n{BODY}",
         ),
         (f"{TITLE}\n\n{BODY} It is one ton too heavy.", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\nThe motorway saves half an hour. {BODY}", f"{TITLE}\n\n{BODY}"),
+        (f"{TITLE}\n\n{BODY} I give an example:\n\n", f"{TITLE}\n\n{BODY}"),
     ],
 )
 def test_what_can_be_set_right_is(text: str, shown: str, size: int) -> None:

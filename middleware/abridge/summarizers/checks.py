@@ -60,8 +60,9 @@ MIN_KEY = 8
 MAX_ECHO = 0.4
 """The share of a text's sequences that may stand in another text."""
 
-MIN_SEQUENCES = 4
-"""The least sequences of which that is said: what shorter sentences have in common is chance."""
+MIN_SEQUENCES, MIN_KNOWN_SEQUENCES = 4, 2
+"""The least sequences of which that is said, of the reasoning and of the instructions: what shorter
+sentences have in common is chance."""
 
 HELD_CHARS = 32_000
 """Characters that are held at most until it is clear that they are no thinking."""
@@ -69,11 +70,13 @@ HELD_CHARS = 32_000
 _WORD = re.compile(rf"[{WIDE_LETTERS}]|[^\W\d_{WIDE_LETTERS}]{{1,40}}+(?=[\W\d_{WIDE_LETTERS}])")
 
 _SENTENCE = re.compile(
-    r".+?(?:(?<!\b[a-zA-Z])[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？]+[”’」』）]*|(?<=\S)\n\s*\n)",
+    r".+?(?:(?<!\b[a-zA-Z])[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？]+[”’」』）]*|(?<=[^\s:：,，])\n\s*\n)",
     re.DOTALL,
 )
 
 _WIDE_END = re.compile(rf"[{WIDE_CHARS}]\Z")
+
+_OPEN_END = re.compile(r"[:：,，;；][*_]*\s*\Z")
 
 _BLANKS = re.compile(r"\s+")
 
@@ -143,15 +146,16 @@ class Echo:
     """What a text may not repeat: its sequences of five words, or of six characters in scripts
     that write no blanks."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, least: int = MIN_SEQUENCES) -> None:
         self._known = frozenset(_sequences(text))
+        self._least = least
         self._pending = ""  # sentences too short to be judged
 
     def is_in(self, sentence: str) -> bool:
         """Return whether a sentence, with the short ones just before it, repeats the text."""
         text = f"{self._pending} {sentence}"
         sequences = list(_sequences(text))
-        if len(sequences) < MIN_SEQUENCES:
+        if len(sequences) < self._least:
             self._pending = text
             return False
         self._pending = ""
@@ -200,7 +204,7 @@ class Checks:
         self._loops = Loops()
         self._thinking = OwnThinking()
         self._cleaner = Cleaner(passage.style)
-        self._instructions = Echo(instructions)
+        self._instructions = Echo(instructions, MIN_KNOWN_SEQUENCES)
         self._hidden = Echo(hidden)
         self._text = ""  # clean, and not yet read
         self._title: str | None = None if self._style.titled else ""
@@ -274,7 +278,10 @@ class Checks:
             yield sentence
         if last:
             sentence, self._text = self._text, ""
-            yield sentence
+            if not (
+                self._times and _OPEN_END.search(sentence)
+            ):  # it was stopped before what follows
+                yield sentence
 
     def _passes(self, sentence: str) -> bool:
         """Return whether a sentence may be shown; fail where the whole part may not."""

@@ -48,9 +48,10 @@ _SECTIONS = "told|before|titles|reasoning|end"
 
 MARK = construct(
     r"[\[<]",
-    rf"\[[0-9a-f]{{6}} (?:{_SECTIONS})\]|\[(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{{6}}\]"
+    rf"\[[0-9a-f]{{6}} (?:{_SECTIONS})\]"
+    r"|\[(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6}(?: [a-z]{1,12})?\]"
     r"|<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]",
-    r"\[[0-9a-f]{0,6}(?: [a-z]{0,9})?|<\|?(?:[\w ]{0,40}\|?)?|</?s?|\[/?[INST]{0,4}",
+    r"\[[0-9a-f]{0,6}(?: [a-z]{0,12})?|<\|?(?:[\w ]{0,40}\|?)?|</?s?|\[/?[INST]{0,4}",
     "",
 )
 """A line between which the prompt's material stands, and tokens of chat templates."""
