@@ -35,7 +35,12 @@ FORMATS = (
     Format("K2-Think", f"<think>{T}</think> <answer> {A} </answer>"),
     # Other names
     Format("Seed-OSS", f"<seed:think>{T}</seed:think>{A}"),
-    Format("Seed-OSS, its budget told", f"<seed:think>{T}<seed:cot_budget_reflect>I have used 9 tokens.</seed:cot_budget_reflect>{T}</seed:think>{A}"),
+    Format(
+        "Seed-OSS, its budget told",
+        f"<seed:think>{T}"
+        f"<seed:cot_budget_reflect>I have used 9 tokens.</seed:cot_budget_reflect>{T}"
+        f"</seed:think>{A}",
+    ),
     Format("LongCat", f"<longcat_think>\n{T}\n</longcat_think>\n{A}"),
     Format("K2-V2", f"<think_fast>{T}</think_fast>{A}"),
     Format("EXAONE Deep", f"<thought>\n{T}\n</thought>\n\n{A}"),
@@ -46,8 +51,15 @@ FORMATS = (
     Format("a prompt for a scratchpad", f"<scratchpad>\n{T}\n</scratchpad>\n{A}"),
     Format("Reflection", f"<thinking>\n{T}\n<reflection>{T}</reflection>\n</thinking>\n{A}"),
     # Control tokens
-    Format("Command A Reasoning", f"<|START_THINKING|>{T}<|END_THINKING|><|START_RESPONSE|>{A}<|END_RESPONSE|>"),
-    Format("Sky-T1 and OpenThinker", f"<|begin_of_thought|>\n\n{T}\n\n<|end_of_thought|>\n\n<|begin_of_solution|>\n\n{A}\n\n<|end_of_solution|>"),
+    Format(
+        "Command A Reasoning",
+        f"<|START_THINKING|>{T}<|END_THINKING|><|START_RESPONSE|>{A}<|END_RESPONSE|>",
+    ),
+    Format(
+        "Sky-T1 and OpenThinker",
+        f"<|begin_of_thought|>\n\n{T}\n\n<|end_of_thought|>\n\n<|begin_of_solution|>"
+        f"\n\n{A}\n\n<|end_of_solution|>",
+    ),
     Format("Apertus", f"<|inner_prefix|>{T}<|inner_suffix|>{A}"),
     Format("Gemma", f"<|channel>thought\n{T}<channel|>{A}"),
     Format("MedGemma", f"<unused94>thought\n{T}<unused95>{A}"),
@@ -56,14 +68,25 @@ FORMATS = (
     Format("Magistral", f"[THINK]{T}[/THINK]{A}"),
     Format("Solar Open", f"<|think|>{T}<|end|><|begin|>assistant<|content|>{A}<|end|>"),
     # harmony without its parser
-    Format("gpt-oss", f"<|channel|>analysis<|message|>{T}<|end|><|start|>assistant<|channel|>final<|message|>{A}<|return|>"),
-    Format("gpt-oss, opened by its template", f"analysis<|message|>{T}<|end|><|start|>assistant<|channel|>final<|message|>{A}"),
-    Format("gpt-oss, commentary between", f"<|channel|>analysis<|message|>{T}<|end|><|start|>assistant<|channel|>analysis<|message|>{T}<|end|><|start|>assistant<|channel|>final<|message|>{A}"),
+    Format(
+        "gpt-oss",
+        f"<|channel|>analysis<|message|>{T}<|end|><|start|>assistant<|channel|>"
+        f"final<|message|>{A}<|return|>",
+    ),
+    Format(
+        "gpt-oss, opened by its template",
+        f"analysis<|message|>{T}<|end|><|start|>assistant<|channel|>final<|message|>{A}",
+    ),
+    Format(
+        "gpt-oss, commentary between",
+        f"<|channel|>analysis<|message|>{T}<|end|><|start|>assistant<|channel|>"
+        f"analysis<|message|>{T}<|end|><|start|>assistant<|channel|>final<|message|>{A}",
+    ),
     Format("gpt-oss, cut off", f"<|channel|>analysis<|message|>{T}", "length"),
     Format("gpt-oss, tokens removed", f"analysisWe need to {T}.assistantfinal{A}"),
     # Escaped on the way
     Format("a gateway that escapes JSON twice", f"\\u003cthink\\u003e{T}\\u003c/think\\u003e{A}"),
-)  # fmt: skip
+)
 
 LEGITIMATE = {
     "TypeScript generics": "Use `Promise<Thought[]>` or plain Promise<Thought> here.",
@@ -83,22 +106,31 @@ LEGITIMATE = {
     "a regular expression": 'text = re.sub(r"`<think>.*?</think>`", "", text)\nIt goes on.',
     "harmony in a fence": "```\n<|start|>assistant<|channel|>analysis<|message|>\n```\nIt goes on.",
     "a token in a code span": "End of turn is `<|im_end|>` there, and `[unused16]` opens.",
-    "a link": "Read [thinking](https://example.com/thinking) and [reasoning][1].\n\n[1]: https://x.example",
+    "a link": (
+        "Read [thinking](https://example.com/thinking) and "
+        "[reasoning][1].\n\n[1]: https://x.example"
+    ),
     "a link's target": "[thinking]: https://example.com/thinking\nIt goes on.",
     "an index": "total = notes[thinking] + d[reasoning]\nIt goes on.",
     "a citation": "As shown [Reasoning, 2024], it goes on.",
     "a label in brackets": "Sections: [INTRO] [REASONING] [END]. It goes on.",
-    "an element of a document": "<doc>\n  <thought>Buy low.</thought>\n  <reflection>Sell high.</reflection>\n</doc>",
+    "an element of a document": (
+        "<doc>\n  <thought>Buy low.</thought>\n  <reflection>Sell high.</reflection>\n</doc>"
+    ),
     "an element within a line": "Wrap it in <scratchpad>notes</scratchpad> if you like.",
     "a heading": "## Thinking about costs\n\nCosts matter.",
-    "a heading further on": "It depends.\n\n## Thinking\n\nThinking is hard.\n\n## Final Response\n\nYes.",
+    "a heading further on": (
+        "It depends.\n\n## Thinking\n\nThinking is hard.\n\n## Final Response\n\nYes."
+    ),
     "the word analysis": "Analysis of variance compares means.",
     "the word in small letters": "analysis: the data are skewed, and it goes on.",
     "a thought of one's own": "Here's my thought: buy it.",
     "a process": "Here is my process: first I boil water.",
     "a thought further on": "Feeling: sad.\nTHOUGHT:\nNobody likes me.\n\nIt goes on.",
     "a switch": "/think and /no_think switch a model's thinking on and off.",
-    "a fold": "<details>\n<summary>Show the proof</summary>\nIt is simple.\n</details>\nIt goes on.",
+    "a fold": (
+        "<details>\n<summary>Show the proof</summary>\nIt is simple.\n</details>\nIt goes on."
+    ),
     "triangles": "◁ back | next ▷ and ◁◁ again.",
     "mathematics": "For $a<b$ and $\\langle t \\rangle$, \\(x<y\\), it goes on.",
     "arrows": "a <- b <-> c <= d << e, <| and |> are F#'s pipes: x |> f <| y.",
