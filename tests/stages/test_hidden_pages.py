@@ -154,7 +154,7 @@ def test_thinking_does_not_get_out_at_any_split(name: str) -> None:
         assert (ANSWER in said) == (ANSWER in text)
 
 
-@pytest.mark.parametrize("name", ["code", "LaTeX", "XML"])
+@pytest.mark.parametrize("name", ["code", "prose", "LaTeX", "XML"])
 def test_a_page_in_arguments_stays_as_it_is_but_for_closed_blocks(name: str) -> None:
     text = '{"text": "' + PAGES[name].replace("\n", "\\n").replace('"', "'") * 20 + '"}'
     for tags in ("<thought kind='late'>", "</thought>", *("<reason>", "<reasoning>")):
