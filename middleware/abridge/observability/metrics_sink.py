@@ -67,8 +67,10 @@ class MetricsSink:
         if record.outcome == "refused":
             self.metrics.refusals.labels(record.cause or "invalid_request").inc()
         if record.api is None:
-            if record.dropped_response_fields:  # of a stored response
-                self.metrics.dropped_fields.labels("responses").inc(record.dropped_response_fields)
+            if record.dropped_response_fields:
+                self.metrics.dropped_fields.labels(record.rebuilt_as).inc(
+                    record.dropped_response_fields
+                )
             return
         good = record.status is not None and 200 <= record.status < 300
         model = self._models.label(record.model, succeeded=good)

@@ -109,6 +109,7 @@ class Record:
     calls: list[SummarizerCall] = field(default_factory=list)
     parts: list[ShownPart] = field(default_factory=list)
     dropped_response_fields: int = 0  # unknown fields that the Reader dropped
+    rebuilt_as: str = "responses"  # what no API's reader rebuilt: a stored response, or `images`
     reader_faults: int = 0  # events out of order, and ends without a reason
     final_text_mismatches: int = 0  # final texts that are not the sum of their deltas
 
