@@ -16,7 +16,7 @@ from tests.apis.messages import scripts as messages
 from tests.support.hiding import ANSWER, THINKING, chat_answer, said, samples, spoken
 from tests.support.hiding_samples import FORMATS, LEGITIMATE
 from tests.support.pipeline import Pipeline
-from tests.support.streams import message_item, response, responses_stream
+from tests.support.streams import message_item, numbered, response, responses_stream
 
 Json = dict[str, Any]
 
@@ -103,3 +103,57 @@ def test_thinking_is_hidden_and_its_answer_is_not(name: str, upstream: str, clie
 def test_what_only_looks_like_it_stays(name: str, upstream: str, client: Api) -> None:
     for stream in (False, True):
         assert PLAIN[name] in shown(client, upstream, PLAIN[name], stream=stream)
+
+
+UNDECIDED = f"So {THINKING}"
+"""A text that began with no sign of thinking, and may have begun inside it."""
+
+FAILED = {"status": "failed", "error": {"code": "server_error", "message": "Broken."}}
+
+
+def _deltas(frames: list[bytes]) -> list[bytes]:
+    """Return the frames up to the ends of a text and of what is around it."""
+    return [frame for frame in frames if b".done" not in frame][:-1]
+
+
+def _failing(output: list[Json]) -> list[bytes]:
+    """Return a response that fails in the middle of its text, and repeats this output."""
+    end = {"type": "response.failed", "response": response(output, **FAILED)}
+    return [*_deltas(responses_stream([message_item(0, UNDECIDED)])), *numbered(end)]
+
+
+BROKEN: dict[str, tuple[str, list[bytes]]] = {
+    **{
+        f"chat, {finish}": ("chat", [chat_answer({"content": UNDECIDED}, finish, 7)])
+        for finish in ("error", "abort", "timeout")
+    },
+    "responses, failed": ("responses", _failing([])),
+    "responses, failed, with its text": ("responses", _failing([message_item(0, UNDECIDED)])),
+    "messages, an error": (
+        "messages",
+        [
+            *messages.stream([messages.text(UNDECIDED)])[:-4],
+            messages.event("error", error={"type": "api_error", "message": "Broken."}),
+        ],
+    ),
+}
+
+
+@CLIENT
+@pytest.mark.parametrize("name", BROKEN)
+def test_undecided_text_stays_back_where_the_answer_breaks_off(name: str, client: Api) -> None:
+    upstream, frames = BROKEN[name]
+    pipeline = Pipeline(
+        client, expose="none", upstream=None if upstream == client.name else upstream
+    )
+    assert THINKING not in pipeline.stream(b"".join(frames)).decode()
+
+
+@CLIENT
+@EACH
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_it_goes_out_where_upstream_says_that_it_ended(
+    finish: str, upstream: str, client: Api
+) -> None:
+    for stream in (False, True):
+        assert UNDECIDED in shown(client, upstream, UNDECIDED, finish, stream=stream)

@@ -407,7 +407,8 @@ class ChatReader:
         if isinstance(message, dict):
             self._messages[reader.lane] = as_object(original.get("message"))
             if self._rebuilder is not None:
-                message = choice["message"] = reader.texts.split_message(said := message)
+                said, finish = message, choice.get("finish_reason")
+                message = choice["message"] = reader.texts.split_message(said, finish)
                 if message != said and choice.get("logprobs"):
                     choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}

@@ -44,6 +44,9 @@ MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
 """Deltas held back with text that may yet become a block. A tag and the blank before it have no
 more characters: deltas beyond that hold no text."""
 
+BROKEN_REASONS = ("abort", "cancelled", "error", "timeout")
+"""Why a choice finishes that broke off: OpenRouter's, vLLM's and SGLang's words."""
+
 _INTERRUPTING_FIELDS = ("tool_calls", "function_call", "refusal")
 """Fields of a delta before which text goes out that was held back."""
 
@@ -122,11 +125,13 @@ class ChoiceTexts:
             del choice["message"]
         if not self._hides_raw and self._content.passes(""):
             return [choice]
+        self._is_cut = choice.get("finish_reason") in BROKEN_REASONS
         return self._split(choice, delta, is_last=bool(choice.get("finish_reason")))
 
-    def split_message(self, message: Json) -> Json:
+    def split_message(self, message: Json, finish: Any = "stop") -> Json:
         """Return a whole message without thinking in its texts, which is in the field of
-        reasoning."""
+        reasoning; `finish` is why its choice finished."""
+        self._is_cut = finish in BROKEN_REASONS
         choice = {"delta": message, "finish_reason": "stop"}
         *before, last = map(get_delta, self._split(choice, message, is_last=True))
         for name in (DEFAULT_FIELD, "content"):

@@ -69,6 +69,8 @@ from abridge.stages.hidden_thinking import (
 )
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 
+BROKEN_STATUSES = ("failed", "cancelled")
+
 END_TYPES = ("response.completed", "response.incomplete", "response.failed")
 
 CLIENT_ROLES = ("user", "system", "developer")
@@ -81,7 +83,7 @@ CLIENT_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 Splitter: TypeAlias = TagSplitter | ThinkingFilter
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class TextRules:
     """What counts as thinking in one response."""
 
@@ -89,6 +91,7 @@ class TextRules:
     hides_raw: bool
     limit: int  # so many characters of a text may be held back
     drops_inline: bool = False  # it is left out, and becomes no reasoning item
+    has_failed: bool = False  # the response has: what is held back of a text may be thinking
 
     def apply_to(self, item_type: str) -> bool:
         return item_type == "message" or (self.hides_raw and item_type in CALL_TYPES)
@@ -157,10 +160,12 @@ class ItemText:
             self.has_begun = True
             yield TagPiece("text", blank)
 
-    def split(self, kind: ContentKind, text: str) -> tuple[str, str]:
-        """Split the whole text of the next part into thinking before the answer, and the answer."""
+    def split(self, kind: ContentKind, text: str, *, is_cut: bool = False) -> tuple[str, str]:
+        """Split the whole text of the next part into thinking before the answer, and the answer.
+        One that `is_cut` broke off."""
         splitter = self.make_splitter(kind)
-        pieces = [*self.end_part([*splitter.feed(text), *splitter.end()], splitter)]
+        rest = [*splitter.feed(text), *(splitter.abort() if is_cut else splitter.end())]
+        pieces = [*self.end_part(rest, splitter)]
         raw = "".join(piece.text for piece in pieces if piece.kind == "raw")
         return raw, visible_text(pieces)
 
@@ -179,14 +184,16 @@ class SplitItem(NamedTuple):
     has_dropped: bool  # there was some after the answer's beginning
 
 
-def split_item(item: Json, rules: TextRules, *, follows_reasoning: bool) -> SplitItem:
-    """Split an item of which all is known."""
+def split_item(
+    item: Json, rules: TextRules, *, follows_reasoning: bool, is_cut: bool = False
+) -> SplitItem:
+    """Split an item of which all is known; one that `is_cut` broke off."""
     item_type = string(item.get("type"))
     contents = contents_of(item, item_type) if rules.apply_to(item_type) else []
     item_text = ItemText(rules, item_type, follows_reasoning=follows_reasoning)
     raw, visible = "", []
     for kind, text in contents:
-        thought, rest = item_text.split(kind, text or "")
+        thought, rest = item_text.split(kind, text or "", is_cut=is_cut)
         raw += thought
         visible.append((kind, rest))
     if visible != [(kind, text or "") for kind, text in contents]:
@@ -340,6 +347,7 @@ class InlineItem:
         self._emitted = emitted
         self._address = {"output_index": index} if isinstance(index, int) else {}
         self._held: list[FramedEvent] | None = None if self.text.has_begun else []
+        self.is_cut = False  # the response failed before its text had begun
         """A message's own events, until it begins."""
         self._parts: list[SplitPart] = []  # all that are not done
         self._indexes = PartIndexes()
@@ -354,7 +362,9 @@ class InlineItem:
 
     def split(self, entry: Json) -> SplitItem:
         """Split the item as all of it is known."""
-        split = split_item(entry, self._rules, follows_reasoning=self.follows_reasoning)
+        is_cut = self.is_cut or (self._rules.has_failed and not self.text.has_begun)
+        follows = self.follows_reasoning
+        split = split_item(entry, self._rules, follows_reasoning=follows, is_cut=is_cut)
         self.text.has_dropped = self.text.has_dropped or split.has_dropped
         return split
 
@@ -465,7 +475,8 @@ class InlineItem:
             return
         self._turn_to(part)
         part.is_ended = True
-        self._show(part, self.text.end_part((end or part.splitter.end)(), part.splitter))
+        default = part.splitter.abort if self._rules.has_failed else part.splitter.end
+        self._show(part, self.text.end_part((end or default)(), part.splitter))
 
     def _show(self, part: SplitPart, pieces: Iterable[TagPiece]) -> None:
         for kind, text in [*pieces]:
@@ -515,6 +526,7 @@ class InlineItem:
 
     def leave(self) -> None:
         """Begin a message though it has no text yet, since something else follows."""
+        self.is_cut = self.is_cut or (self._rules.has_failed and self.is_held)
         self.end_parts()
         self.begin()
 
@@ -564,6 +576,11 @@ class ResponsesInlineThinking:
             item.break_off()
         return self._emitted.take()
 
+    def split_whole(self, response: Json) -> Json:
+        """Return a whole response, with reasoning items made of its thinking."""
+        self._rules.has_failed = response.get("status") in BROKEN_STATUSES
+        return {**response, "output": self.split_output(response["output"])}
+
     def split_output(self, output: list[Any]) -> list[Any]:
         """Return a whole output, with reasoning items made of its thinking."""
         return [split for place, entry in enumerate(output) for split in self._split(place, entry)]
@@ -602,6 +619,7 @@ class ResponsesInlineThinking:
 
     def _read_response(self, event: Json, frame: bytes | None, *, is_end: bool) -> None:
         """Read an event that repeats the response. Only the last one adds reasoning items."""
+        self._rules.has_failed = event.get("type") == "response.failed"
         for item in self._items if is_end else ():
             item.leave()
 

@@ -268,7 +268,7 @@ class ResponsesReader:
         if self._rebuilder is not None:
             response = self._rebuilder.rebuild_response(response)
         if self._inline is not None:
-            response = {**response, "output": self._inline.split_output(response["output"])}
+            response = self._inline.split_whole(response)
         if self._carries_frames:
             response = self._lifecycle.repair_whole(response)
             frame = dumps(response) if self._hides_raw or response != sent else frame
