@@ -40,7 +40,8 @@ class ImageAnswers:
             await self._app(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        drops, record = DropCount(), Record.get(scope)
+        record = Record.get(scope)
+        drops = DropCount(hidden=record.note_profile(scope[ROUTE].upstream.profile))
 
         async def rewrite(body: Json) -> Json | None:
             rebuilt: Json = await Work(heavy=True).run(IMAGES, body, drops)
