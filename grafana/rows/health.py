@@ -140,13 +140,15 @@ HEALTH = (
     Panel(
         "Irregularities in requests and answers: few",
         "Abridge's own summaries removed from later requests (always intended); unknown fields "
-        "dropped beside hidden reasoning or in translation; events that an upstream sent out of "
+        "dropped beside hidden reasoning or in translation; what was left out of answers where "
+        "reasoning is hidden, by what told of it; events that an upstream sent out of "
         "order, and answers that it ended without a reason; final texts that are not the sum of "
         "their deltas; damaged encrypted_content that was refused.",
         "ops",
         [
             Query(rate("marks_removed_total"), "own summaries taken out"),
             Query(rate("dropped_fields_total", by="api"), "fields dropped, {{api}}"),
+            Query(rate("hidden_total", by="kind"), "hidden, {{kind}}"),
             Query(rate("reader_faults_total", by="upstream"), "irregular, {{upstream}}"),
             Query(
                 rate("final_text_mismatches_total", by="upstream"),

@@ -55,6 +55,7 @@ from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, Room, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.engage import Engagement
+from abridge.pipeline.images import ImageAnswers
 from abridge.pipeline.model_lists import ModelLists, wants_anthropics_shape
 from abridge.pipeline.renaming import rename_unread
 from abridge.pipeline.request import (
@@ -138,7 +139,7 @@ class AbridgeMiddleware:
         )
         observe = self._metrics_sink.observe_store_operation
         self._memory = MemoryRegistry(self.settings, observe, tenant)
-        self._unread_app = ModelLists(self._upstream_app, self.settings)
+        self._unread_app: ASGIApp = ModelLists(self._upstream_app, self.settings)
         self._stored_responses = StoredResponses(self._upstream_app, self.settings, self._memory)
         engagement = Engagement(
             self._upstream_app,
@@ -157,6 +158,10 @@ class AbridgeMiddleware:
         self._names_matter = len(self._routes) > 1 or any(route.renames for route in self._routes)
         self._hides_raw = any(map(hides_raw, self._routes))
         self._open_paths = open_paths(self.settings)
+        if self._hides_raw:
+            self._unread_app = ImageAnswers(
+                self._unread_app, self._open_paths, self.settings.limits, self._body_budget
+            )
         self._shared_paths = {
             route.upstream.name: shared_paths(route.upstream)
             for route in self._routes
@@ -333,7 +338,7 @@ class AbridgeMiddleware:
         route = self._route_for(model)
         if api is not None:
             Record.get(scope).note_target(api.name, route.upstream.name, model)
-        app: ASGIApp = self._unread_app
+        app = self._unread_app
         self._choose_unread(scope, route)
         if body is not None and model and route.renames:
             app, scope, renamed = await work.run(

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,8 @@ class TestSetUp:
 def test_the_documentation_lists_every_field_in_its_order() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "logs.md").read_text()
     tables = page.partition("### A request's line")[2].partition("\n### ")[0]
-    record = Record("id", at=0, began=0, websocket=True, engaged=True, style="auto")
+    record = Record(
+        "id", at=0, began=0, websocket=True, engaged=True, style="auto", hidden=Counter(tag=1)
+    )
     fields = [name for name, _ in _all_fields(record)]
     assert re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE) == fields

@@ -28,6 +28,7 @@ from tests.support.streams import (
     completion,
     message_item,
     reasoning_item,
+    response,
     responses_stream,
     thinking,
 )
@@ -613,3 +614,64 @@ def _share(request: Call) -> dict[str, Any]:
     usage: dict[str, Any] = event.get("response", event)["usage"]
     share: dict[str, Any] = usage["reasoning_summary"]
     return share
+
+
+SECRET = "I wonder whether"
+FORMS_OF_THINKING = {
+    "tag": f"<think>{SECRET}</think>Hello.",
+    "token": f"<|think|>{SECRET}<|/think|>Hello.",
+    "phrase": f"THOUGHT: {SECRET}\n\nHello.",
+    "closing_tag": f"{SECRET}</think>Hello.",
+}
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+@pytest.mark.parametrize("is_stream", [True, False])
+@pytest.mark.parametrize("kind", FORMS_OF_THINKING)
+async def test_what_is_hidden_is_counted_by_what_told_of_it(
+    counted: Counted,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    is_stream: bool,  # noqa: FBT001
+    api: str,
+) -> None:
+    said = FORMS_OF_THINKING[kind]
+    items = [message_item(0, said)]
+    whole = completion({"content": said}) if api == "chat" else response(items)
+    events = chat_stream("", said) if api == "chat" else responses_stream(items)
+    path = "/v1/chat/completions" if api == "chat" else "/v1/responses"
+    app = build_app(
+        "mounted",
+        Upstream(Answer(events) if is_stream else Answer.json(whole)),
+        registry=counted.registry,
+        reasoning={"expose": "none"},
+    )
+    with caplog.at_level("INFO", "abridge.requests"):
+        received = await call(app, path, {**CHAT, "input": "Hi", "stream": is_stream})
+    assert b"wonder" not in received.data
+    assert counted.value("hidden_total", profile="auto", kind=kind) == 1
+    (record,) = caplog.records
+    fields = record.abridge  # type: ignore[attr-defined]
+    assert (fields["profile"], fields["hidden"]) == ("auto", {kind: 1})
+    assert SECRET not in caplog.text
+
+
+async def test_fields_state_and_errors_that_are_hidden_are_counted(counted: Counted) -> None:
+    item = {**reasoning_item(0, THOUGHT), "encrypted_content": "aGVsbG8gd29ybGQ=", "odd": 1}
+    error = {"message": SECRET, "type": "server_error", "code": "odd"}
+    body = {**response([item, message_item(1, "Hi")]), "error": error, "odd": SECRET}
+    app = build_app(
+        "mounted",
+        Upstream(Answer.json(body)),
+        registry=counted.registry,
+        reasoning={"expose": "none"},
+    )
+    await call(app, "/v1/responses", {"model": "m", "input": "Hi"})
+    for kind in ("field", "state", "error"):
+        assert counted.value("hidden_total", profile="auto", kind=kind) >= 1
+
+
+async def test_nothing_is_counted_as_hidden_where_nothing_is(counted: Counted) -> None:
+    for said in FORMS_OF_THINKING.values():
+        await counted.send(Answer.json(completion({"content": said, "odd": 1})))
+    assert total(counted.registry, "hidden_total") == 0

@@ -8,11 +8,13 @@ else's and left alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from abridge.core.conversation import Json
+from abridge.core.hidden import HiddenCount
 from abridge.errors import RequestError
 
 Exposure = Literal["auto", "both", "summary", "raw", "none"]
@@ -30,6 +32,8 @@ class Display:
     hides_raw: bool = False
     """Raw reasoning must not get through, so nothing may that was not understood. Without it, raw
     reasoning that is not shown is replaced, and everything beside it passes."""
+    hidden: HiddenCount = field(default_factory=Counter, compare=False)
+    """Counts what is left out of the answer for that."""
     echoed: Json = field(default_factory=dict)
     """The body sent upstream, as far as an answer repeats it where raw reasoning is hidden."""
     trusts_state: bool = True

@@ -127,9 +127,12 @@ KEPT_HEADERS = re.compile(
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,64}")
 
 
-def message(value: Any, _: DropCount) -> Any:
-    """The shape of an error's message."""
-    return value if value is None else UPSTREAM_FAILED
+def message(value: Any, drops: DropCount) -> Any:
+    """The shape of an error's message, which is no field that is dropped."""
+    if value is None:
+        return None
+    drops.hidden["error"] += 1
+    return UPSTREAM_FAILED
 
 
 def identifier(value: Any, drops: DropCount) -> Any:
@@ -150,6 +153,7 @@ def whole_error(error: Any, drops: DropCount) -> Json | None:
     """The shape of an error with all the fields that OpenAI's have."""
     if not error:
         return None
+    drops.hidden["error"] += 1
     given = {"type": None, "param": None, "code": None, **as_object(error)}
     rebuilt = {name: identifier(given[name], drops) for name in ("type", "param", "code")}
     known = {name: None if value is DROPPED else value for name, value in rebuilt.items()}

@@ -24,6 +24,11 @@ class UnreadPaths(NamedTuple):
     reason: str
 
 
+IMAGE_PATHS = UnreadPaths(
+    "POST", ("/images/generations", "/images/edits", "/images/variations"), "images"
+)
+"""Of these answers only what is understood passes (`images.py`)."""
+
 UNREAD_PATHS = (
     UnreadPaths("GET", ("/models", "/models/*", "/api/tags"), "names and describes models"),
     UnreadPaths("GET", ("/health", "/health/*", "/healthz", "/livez"), "a probe"),
@@ -34,7 +39,7 @@ UNREAD_PATHS = (
     UnreadPaths("POST", ("/embeddings", "/rerank", "/score", "/classify"), "numbers"),
     UnreadPaths("POST", ("/moderations",), "categories and scores"),
     UnreadPaths("POST", ("/tokenize", "/detokenize"), "the client's own text, in tokens or back"),
-    UnreadPaths("POST", ("/images/generations", "/images/edits", "/images/variations"), "images"),
+    IMAGE_PATHS,
     UnreadPaths("POST", ("/audio/speech",), "the client's own text, spoken"),
     UnreadPaths("POST", ("/audio/transcriptions", "/audio/translations"), "the client's own audio"),
     UnreadPaths("POST", ("/files",), "describes what the client uploads"),
@@ -73,7 +78,16 @@ class OpenPaths:
         """Return whether requests to a path pass."""
         readings = _plain_readings(path, raw_path)
         return bool(readings) and all(
-            self._is_opened(reading) or self._is_unread(method, reading) for reading in readings
+            self._is_opened(reading) or self._is_unread(method, reading, self.rows)
+            for reading in readings
+        )
+
+    def lead_to_images(self, method: str, path: str, raw_path: str) -> bool:
+        """Return whether a server may read a path as that of images, which the settings do not open
+        themselves."""
+        return method == IMAGE_PATHS.method and any(
+            self._is_unread(method, reading, (IMAGE_PATHS,)) and not self._is_opened(reading)
+            for reading in _plain_readings(path, raw_path)
         )
 
     def include_socket(self, path: str, raw_path: str) -> bool:
@@ -94,13 +108,13 @@ class OpenPaths:
     def _is_opened(self, path: str) -> bool:
         return any(fnmatchcase(path, glob) for glob in self.globs)
 
-    def _is_unread(self, method: str, path: str) -> bool:
+    def _is_unread(self, method: str, path: str, rows: Iterable[UnreadPaths]) -> bool:
         method = "GET" if method == "HEAD" else method
         is_preflight = method == "OPTIONS"  # a browser asks so for leave to use another method
         below = [path.removeprefix(base) for base in self.bases if path.startswith(f"{base}/")]
         return any(
             (is_preflight or row.method == method) and fnmatchcase(rest, glob)
-            for row in self.rows
+            for row in rows
             for glob in row.globs
             for rest in below
         )

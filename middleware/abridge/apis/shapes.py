@@ -11,6 +11,7 @@ its reason.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from abridge.apis.decoding import is_readable
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, dumps, loads_exact, objects, string
 from abridge.core.conversation import Json
+from abridge.core.hidden import HiddenCount, HiddenKind
 from abridge.stages.hidden_thinking import (
     BlockFilter,
     JsonBlockFilter,
@@ -65,9 +67,14 @@ class DropCount:
     """
 
     def __init__(
-        self, said: Mapping[str, Any] = MappingProxyType({}), *, trusts_state: bool = True
+        self,
+        said: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        trusts_state: bool = True,
+        hidden: HiddenCount | None = None,
     ) -> None:
         self.count = 0
+        self.hidden: HiddenCount = Counter() if hidden is None else hidden  # the same, by kind
         self.trusts_state = trusts_state
         given = (said.get(key) for key in NAMED_BY_CLIENTS)
         names = (
@@ -77,10 +84,12 @@ class DropCount:
 
     @classmethod
     def of(cls, display: Display) -> DropCount:
-        return cls(display.echoed, trusts_state=display.trusts_state)
+        return cls(display.echoed, trusts_state=display.trusts_state, hidden=display.hidden)
 
-    def drop(self, value: Any) -> Any:
-        self.count += value not in (None, "", [], {})
+    def drop(self, value: Any, kind: HiddenKind = "field") -> Any:
+        if value not in (None, "", [], {}):
+            self.count += 1
+            self.hidden[kind] += 1
         return DROPPED
 
 
@@ -106,7 +115,7 @@ def _whole_text(new_filter: type[BlockFilter]) -> Shape:
     def take_out_blocks(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, str):
             return None if value is None else drops.drop(value)
-        thinking = new_filter(limit=len(value))
+        thinking = new_filter(limit=len(value)).counting_in(drops.hidden)
         visible = visible_text([*thinking.feed(value), *thinking.end()])
         drops.count += thinking.blocks
         return visible
@@ -209,7 +218,8 @@ def opaque(value: Any, drops: DropCount) -> Any:
 def opaque_state(value: Any, drops: DropCount) -> Any:
     """Opaque state, of a provider that vouches for its encryption, in which nothing can be read."""
     is_words = isinstance(value, str) and is_readable(value)
-    return drops.drop(value) if is_words or not drops.trusts_state else _base64(value, drops)
+    is_state = not is_words and drops.trusts_state
+    return _base64(value, drops) if is_state else drops.drop(value, "state")
 
 
 address = _matching(_ADDRESS)

@@ -63,6 +63,7 @@ class StagedReader:
                 items,
                 hides_raw=display.hides_raw,
                 drops_inline=display.drops_inline,
+                hidden=display.hidden,
             )
         self._parts: dict[Part, None] = {}  # in the order in which they began
         self._has_failed = False

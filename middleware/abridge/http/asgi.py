@@ -23,6 +23,8 @@ RAW_DEFLATE = -15  # zlib's window bits for data without a header
 
 SLICE = 16 << 10  # bytes inflated at once: what follows a gzip member is copied
 
+EVENT_STREAM = b"text/event-stream"
+
 TRAILERS = "http.response.trailers"
 
 BYPASSING_EXTENSIONS = ("http.response.pathsend", "http.response.zerocopysend", TRAILERS)

@@ -60,6 +60,9 @@ def _all_fields(record: Record) -> Iterator[tuple[str, Any]]:
     yield "outcome", record.outcome
     yield "cause", record.cause
     yield "seconds", record.seconds
+    if record.hidden:
+        yield "profile", record.profile
+        yield "hidden", dict(record.hidden)
     if record.engaged:
         yield from _engaged_fields(record)
 

@@ -186,6 +186,11 @@ class Metrics:
     blobs_refused = _counter(
         "Requests refused because of a damaged encrypted_content made by Abridge.", *BY_UPSTREAM
     )
+    hidden = _counter(
+        "Pieces of answers left out where reasoning is hidden, by what told of them.",
+        "profile",
+        "kind",
+    )
     dropped_fields = _counter("Unknown fields dropped where reasoning is hidden.", "api")
     reader_faults = _counter(
         "Events from upstream that were out of order, and ends of answers without a reason.",

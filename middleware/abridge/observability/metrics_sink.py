@@ -66,9 +66,12 @@ class MetricsSink:
         """Count a request; without an API only its refusal counts."""
         if record.outcome == "refused":
             self.metrics.refusals.labels(record.cause or "invalid_request").inc()
+        self._count_hidden(record)
         if record.api is None:
-            if record.dropped_response_fields:  # of a stored response
-                self.metrics.dropped_fields.labels("responses").inc(record.dropped_response_fields)
+            if record.dropped_response_fields:
+                self.metrics.dropped_fields.labels(record.rebuilt_as).inc(
+                    record.dropped_response_fields
+                )
             return
         good = record.status is not None and 200 <= record.status < 300
         model = self._models.label(record.model, succeeded=good)
@@ -83,6 +86,10 @@ class MetricsSink:
                 _as_billed(record.upstream_tokens), ("input", "output", "reasoning")
             ):
                 self.metrics.upstream_tokens.labels(*labels, kind).inc(count)
+
+    def _count_hidden(self, record: Record) -> None:
+        for kind, pieces in record.hidden.items():
+            self.metrics.hidden.labels(record.profile or "none", kind).inc(pieces)
 
     def _count_history(self, record: Record, labels: tuple[str, str]) -> None:
         """Count the changes made to the request's history, and the fields dropped."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import getrandbits
 
 from starlette.types import Scope
 
+from abridge.core.hidden import HiddenCount
 from abridge.core.usage import Tokens
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path
@@ -89,6 +91,8 @@ class Record:
     status: int | None = None
     outcome: str = "failed"  # as in the metrics; the worst until a better one is known
     cause: str | None = None  # code of the first error
+    profile: str | None = None  # of the upstream, once its answer is to be read
+    hidden: HiddenCount = field(default_factory=Counter)  # what was left out for that
     seconds: float = 0.0  # total
     engaged: bool = False
     overhead: float = 0.0  # seconds that Abridge itself took before upstream was called
@@ -109,6 +113,7 @@ class Record:
     calls: list[SummarizerCall] = field(default_factory=list)
     parts: list[ShownPart] = field(default_factory=list)
     dropped_response_fields: int = 0  # unknown fields that the Reader dropped
+    rebuilt_as: str = "responses"  # what no API's reader rebuilt: a stored response, or `images`
     reader_faults: int = 0  # events out of order, and ends without a reason
     final_text_mismatches: int = 0  # final texts that are not the sum of their deltas
 
@@ -137,6 +142,12 @@ class Record:
         """Note the API, upstream and model, once they are known."""
         self.api, self.upstream = api, upstream
         self.model = bounded_text(model) if model is not None else None
+
+    def note_profile(self, profile: str) -> HiddenCount:
+        """Note the profile under which an answer is read. Return what counts what is left out of
+        it where raw reasoning is hidden."""
+        self.profile = profile
+        return self.hidden
 
     def note_refusal(self, refusal: RequestError) -> None:
         self.outcome, self.status = "refused", refusal.status

@@ -19,6 +19,7 @@ from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.sequencer import Sequencer
 from abridge.errors import AttemptFailed, UpstreamBroken
 from abridge.http.asgi import (
+    EVENT_STREAM,
     Inflater,
     can_inflate,
     get_header,
@@ -49,8 +50,6 @@ REQUEST_CANCELLED = ErrorDetail(CANCELLED, "The request was cancelled.")
 
 CANCELLED_SEND_SECONDS = 1.0
 """Seconds in which a cancelled request may still send its client the end of the answer."""
-
-EVENT_STREAM = b"text/event-stream"
 
 _log = logging.getLogger(__name__)
 

@@ -141,6 +141,7 @@ class ExchangePlanner:
         return Display(
             show_raw=not omits and (raw or (style is None and not hides_raw(request.route))),
             hides_raw=hides_raw(request.route),
+            hidden=Record.get(prepared.scope).note_profile(prepared.profile.name),
             echoed=prepared.echoed,
             trusts_state=prepared.profile.encrypts_state,
             show_summary=summary and not omits,

@@ -12,10 +12,12 @@ therefore held back until a block has closed, or the reasoning has come elsewher
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
+from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
 from abridge.stages.surroundings import MAX_SPAN, Surroundings
 from abridge.stages.tag_forms import (
@@ -93,19 +95,30 @@ class ThinkingFilter:
         self._blank: str | None = None  # white space after a block, before the answer
         self.found = False  # there was thinking in the text
         self.blocks = 0  # blocks that were closed
+        self.hidden: HiddenCount = Counter()  # by what began them
 
     @classmethod
     def for_answer(
-        cls, profile: Profile, limit: int, *, after: ThinkingFilter | None = None
+        cls,
+        profile: Profile,
+        limit: int,
+        *,
+        after: ThinkingFilter | None = None,
+        hidden: HiddenCount | None = None,
     ) -> ThinkingFilter:
         """Return the filter for a text of an answer, which goes on with the block that the one
-        `after` which it comes left open."""
+        `after` which it comes left open. What it finds is counted in `hidden`."""
         thinking = cls(
             may_begin_inside=not profile.parses_text, limit=limit, begins_inside=profile.prefilled
         )
         if after is not None and after.open_form is not None:
             thinking.open_form, thinking.is_assumed = after.open_form, after.is_assumed
-        return thinking
+        return thinking if hidden is None else thinking.counting_in(hidden)
+
+    def counting_in(self, hidden: HiddenCount) -> Self:
+        """Count what is found in `hidden`; return the filter."""
+        self.hidden = hidden
+        return self
 
     @property
     def has_held_text(self) -> bool:
@@ -180,6 +193,8 @@ class ThinkingFilter:
         pieces += self._last_paragraph.end(kind)
         if self._undecided:
             self._undecided = False
+            if kind == "raw" and self._held:
+                self.hidden["cut"] += 1
             pieces += self._take_held(kind)
         return [piece for piece in pieces if piece.text]
 
@@ -228,6 +243,8 @@ class ThinkingFilter:
         if self.is_assumed and (opening := form.opening.match(text)) is not None:
             text = text[opening.end() :].lstrip()
         if text and not self._block_has_text:
+            if self.is_assumed:
+                self.hidden["prefilled"] += 1
             self.is_assumed = False
             text = (form.separator if self.found else "") + text
             self._block_has_text = self.found = True
@@ -253,10 +270,12 @@ class ThinkingFilter:
         elif tag.opens:
             yield from self._take_held("text")
             self.open_form, self._block_has_text = tag.form, False
+            self.hidden[tag.form.boundary] += 1
         elif self._undecided and tag.form.lone.search(tag.text) is not None:
             yield from self._take_held("raw")
             self._blank = ""
             self.blocks += 1
+            self.hidden["closing_tag"] += 1
         else:
             self._held += [""] if self._held else []  # there is a gap in what is held
             return
@@ -269,6 +288,7 @@ class ThinkingFilter:
             held = held.lstrip()
         if kind == "text" and (stripped := split_stripped(held)) is not None:
             self.found = True
+            self.hidden["phrase"] += 1
             return [TagPiece("raw", stripped[0]), TagPiece("text", stripped[1])]
         self.found = self.found or (kind == "raw" and bool(held))
         if kind == "raw":
@@ -368,6 +388,7 @@ class BlockFilter(ThinkingFilter):
         if self.open_form is not None:
             self._keep(tag.text)
             self.blocks += 1
+            self.hidden[self.open_form.boundary] += 1
             yield from self._take_block("raw")
         elif tag.opens:
             self.open_form = tag.form

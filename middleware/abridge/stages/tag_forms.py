@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple, TypeAlias
 
+from abridge.core.hidden import Boundary
+
 MAX_TAG = 220
 """The longest tag, in characters."""
 
@@ -77,6 +79,13 @@ class Form(NamedTuple):
     is_phrase: bool = False
     ends_last: bool = False
     """What follows the last blank line is the answer, if nothing else closes it."""
+
+    @property
+    def boundary(self) -> Boundary:
+        """What its openers are."""
+        if self.is_phrase:
+            return "phrase"
+        return "token" if self.place == "any" else "tag"
 
 
 def _form(opening: str, closing: str, *examples: str, place: Place = "any", lone: str = "") -> Form:

@@ -28,6 +28,7 @@ from abridge.core.events import (
     ResponseEnded,
     ToolCallDelta,
 )
+from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
 from abridge.stages.hidden_thinking import JsonBlockFilter, ThinkingFilter, visible_text
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
@@ -50,7 +51,9 @@ class Thinking:
         *,
         hides_raw: bool,
         drops_inline: bool,
+        hidden: HiddenCount,
     ) -> None:
+        self._hidden = hidden
         self._profile = profile
         self._hides_raw = hides_raw
         self._drops_inline = drops_inline  # beside a summary of upstream's
@@ -167,7 +170,9 @@ class Thinking:
     def _new_splitter(self) -> TagSplitter | ThinkingFilter:
         if self._hides_raw:
             last = self._last_filter
-            thinking = ThinkingFilter.for_answer(self._profile, self._limit, after=last)
+            thinking = ThinkingFilter.for_answer(
+                self._profile, self._limit, after=last, hidden=self._hidden
+            )
             if self._has_reasoned or self._has_answered:  # only an answer's start may be thinking
                 thinking.note_reasoning()
             self._last_filter = thinking
@@ -186,7 +191,7 @@ class Thinking:
         found = self._calls.get(part)
         if found is None:
             part.shown = []
-            found = self._calls[part] = JsonBlockFilter(limit=self._limit)
+            found = self._calls[part] = JsonBlockFilter(limit=self._limit).counting_in(self._hidden)
         if isinstance(event, PartEnded):
             self._end_call(part, found, event)
         elif isinstance(event, ToolCallDelta) and event.arguments:

@@ -1,21 +1,33 @@
-"""Buffer and rewrite upstream's answers about stored responses; no model is at work here."""
+"""Buffer and rewrite upstream's answers that no reader reads, as those about stored responses."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE, kept_headers, rewrite_error_body
+from abridge.apis.errors import (
+    ANSWER_TOO_LONG,
+    TIMEOUT_CODE,
+    UNREADABLE,
+    MayQuote,
+    kept_headers,
+    rewrite_error_body,
+    words_of_refusal,
+)
+from abridge.apis.frames import encode_event
 from abridge.apis.json import dumps, loads_exact, parse_object
 from abridge.apis.openai import error_body
+from abridge.apis.sse import FrameDecoder
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
-from abridge.errors import UpstreamBroken
+from abridge.errors import EventTooLarge, UpstreamBroken
 from abridge.http.asgi import (
     BODY_HEADERS,
+    EVENT_STREAM,
     TRAILERS,
     Inflater,
     can_inflate,
@@ -27,6 +39,7 @@ from abridge.http.asgi import (
     with_header_list,
     without_trailers,
 )
+from abridge.work import Work
 
 NO_CONTENT = 204
 
@@ -44,14 +57,17 @@ class RewritingApp:
     rewrite: Rewrite
     limit: int  # bytes of an answer that are buffered
     hide_unread: bool  # no other successful answer gets through, nor a larger one
-    hides_raw: bool  # no other answer gets through, and errors are told in Abridge's own words
+    hides_raw: bool  # no other answer gets through, and errors are told without hidden reasoning
+    rewrite_frame: Callable[[bytes], bytes] | None = None  # of a stream; None: none is rewritten
+    holds: Callable[[int], bool] = lambda _: True  # whether so many bytes may wait
+    may_quote: MayQuote = bool  # whether an error may repeat hidden reasoning
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _BufferedAnswer(self, send)
         try:
             await self.app(scope_of_read_answer(scope), receive, answer.send)
         except UpstreamBroken as error:
-            if answer.passing:
+            if answer.has_begun:
                 raise
             _log.warning("upstream %s: %s", error.upstream, str(error))
             await answer.refuse(ErrorDetail(error.code, str(error)))
@@ -66,7 +82,13 @@ class _BufferedAnswer:
         self._start: Message | None = None
         self._buffer = bytearray()
         self._replaced = False  # another answer was sent in its place
-        self.passing = False  # the answer is passed on as it came
+        self._passing = False  # the answer is passed on as it came
+        self._frames: FrameDecoder | None = None  # of a stream that is rewritten
+
+    @property
+    def has_begun(self) -> bool:
+        """True if some of upstream's answer went out before all of it had come."""
+        return self._passing or self._frames is not None
 
     async def send(self, message: Message) -> None:
         if self._replaced or message["type"] == TRAILERS:
@@ -74,11 +96,13 @@ class _BufferedAnswer:
         if message["type"] == "http.response.start":
             self._start = without_trailers(with_header_list(message))
             await self._begin(self._start)
-        elif self.passing:
+        elif self._passing:
             await self._send(message)
+        elif self._frames is not None:
+            await self._stream(self._frames, message)
         elif message["type"] == "http.response.body" and self._start is not None:
             self._buffer += message.get("body", b"")
-            if len(self._buffer) > self._rewriting.limit:
+            if not self._has_room(len(self._buffer)):
                 await self._pass_or_refuse(self._start, more=message.get("more_body", False))
             elif not message.get("more_body", False):
                 await (self._retell if self._start["status"] >= 400 else self._rewrite)(self._start)
@@ -94,13 +118,46 @@ class _BufferedAnswer:
         encoding = get_header(headers, b"content-encoding")
         is_success = 200 <= start["status"] < 300 and start["status"] != NO_CONTENT
         is_json = content_type == b"application/json" and (not encoding or can_inflate(encoding))
-        if is_success and not is_json and self._rewriting.hide_unread:
+        is_stream = content_type == EVENT_STREAM and not encoding
+        if is_success and is_stream and self._rewriting.rewrite_frame is not None:
+            self._frames = FrameDecoder(self._rewriting.limit)
+            await self._send({**start, "headers": drop_headers(headers, BODY_HEADERS)})
+        elif is_success and not is_json and self._rewriting.hide_unread:
             await self.refuse()
         elif not is_success and self._rewriting.hides_raw:
             await self._begin_hidden(start)
         elif not (is_success and is_json):
-            self.passing = True
+            self._passing = True
             await self._send(start)
+
+    def _has_room(self, size: int) -> bool:
+        return size <= self._rewriting.limit and self._rewriting.holds(size)
+
+    async def _stream(self, frames: FrameDecoder, message: Message) -> None:
+        """Send the frames that a piece of a stream completes, rewritten."""
+        body, more = message.get("body", b""), message.get("more_body", False)
+        complete = self._complete_frames(frames, body, more=more)
+        if complete is None:
+            error = error_body(ANSWER_TOO_LONG.message, code=ANSWER_TOO_LONG.code)
+            rewritten, more, self._replaced = encode_event("error", error), False, True
+        else:
+            rewritten = await Work.on(body).run(self._rewrite_frames, complete)
+        if rewritten or not more:
+            await self._send({**message, "body": rewritten, "more_body": more})
+
+    def _complete_frames(
+        self, frames: FrameDecoder, body: bytes, *, more: bool
+    ) -> list[bytes] | None:
+        """Return the frames that a piece completes; None if what waits is too long."""
+        try:
+            complete = [*frames.feed(body), *([] if more else frames.end())]
+        except EventTooLarge:
+            return None
+        return complete if self._has_room(frames.waiting) else None
+
+    def _rewrite_frames(self, frames: list[bytes]) -> bytes:
+        rewrite = self._rewriting.rewrite_frame or bytes
+        return b"".join(map(rewrite, frames))
 
     async def _begin_hidden(self, start: Message) -> None:
         """Begin an answer that is no success: buffer an error, send no other's body or headers."""
@@ -110,21 +167,22 @@ class _BufferedAnswer:
             await self.refuse()
 
     async def _retell(self, start: Message) -> None:
-        """Send an error of upstream's in Abridge's own words."""
-        try:
+        """Send an error of upstream's without what may hold reasoning."""
+        status, told = start["status"], b""
+        with suppress(ValueError):
             told = self._decoded(start)
-        except ValueError:
-            told = b""
-        body = dumps(rewrite_error_body(start["status"], told, error_body))
+        words = words_of_refusal(status, told, self._rewriting.may_quote)
+        body = dumps(rewrite_error_body(status, told, error_body, words=words))
         kept = kept_headers(start["headers"])
-        await self._send_response(json_start(start["status"], body, kept), body)
+        await self._send_response(json_start(status, body, kept), body)
 
     async def _rewrite(self, start: Message) -> None:
         headers = start["headers"]
         try:
-            body = parse_object(self._decoded(start), loads_exact)
+            work, decoded = Work.on(self._buffer), self._decoded(start)
+            body = await work.run(parse_object, decoded, loads_exact)
             rewritten = await self._rewriting.rewrite(body) if body is not None else None
-            encoded = None if rewritten is None else dumps(rewritten)
+            encoded = None if rewritten is None else await work.run(dumps, rewritten)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
             _log.warning("what upstream stores could not be read: %s", type(error).__name__)
             encoded = None
@@ -148,7 +206,7 @@ class _BufferedAnswer:
         if self._rewriting.hide_unread:
             await self.refuse()
             return
-        self.passing = True
+        self._passing = True
         await self._send_response(start, bytes(self._buffer), more=more)
 
     async def _replace(self, start: Message, body: bytes) -> None:

@@ -79,9 +79,10 @@ class ChoiceTexts:
         self._lane = lane
         self._limit = limit
         self._hides_raw = display.hides_raw
+        self._hidden = display.hidden
         self._content: TagSplitter | ThinkingFilter
         if display.hides_raw:
-            self._content = ThinkingFilter.for_answer(profile, limit)
+            self._content = ThinkingFilter.for_answer(profile, limit, hidden=display.hidden)
         else:
             self._content = TagSplitter(profile.tags, prefilled=profile.prefilled)
         self._others: dict[_Place, ThinkingFilter] = {}  # of texts in which thinking has no place
@@ -242,7 +243,9 @@ class ChoiceTexts:
         if found is None:
             if not text:
                 return text
-            found = self._others[place] = _FILTERS[place[0]](limit=self._limit)
+            found = self._others[place] = _FILTERS[place[0]](limit=self._limit).counting_in(
+                self._hidden
+            )
         return visible_text(found.feed(text) + (self._end(found) if is_last else []))
 
     def _end(self, thinking: TagSplitter | ThinkingFilter) -> list[TagPiece]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from abridge.apis.display import Display
 from abridge.apis.gemini.parts import LANE
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import DropCount, Shape, address, each, fields, number, rebuild, text
@@ -51,10 +52,10 @@ _LISTS = frozenset({"groundingChunks", "groundingSupports", "citationSources", "
 class AnswerCitations:
     """Read what one answer cites. Its chunks may each say something of it."""
 
-    def __init__(self, *, hides_raw: bool) -> None:
+    def __init__(self, display: Display) -> None:
         self._said: dict[str, Json] = {}  # by key
-        self._hides_raw = hides_raw
-        self._drops = DropCount()
+        self._hides_raw = display.hides_raw
+        self._drops = DropCount(hidden=display.hidden)
 
     @property
     def dropped(self) -> int:

@@ -74,7 +74,7 @@ class GeminiReader:
     def __init__(self, display: Display, limit: int) -> None:
         self._parts = AnswerParts(display, limit)
         self._hides_raw = display.hides_raw
-        self._citations = AnswerCitations(hides_raw=display.hides_raw)
+        self._citations = AnswerCitations(display)
         self._response_id = ""
         self._usage: Json = {}
         self._reason = ""  # upstream's finish reason

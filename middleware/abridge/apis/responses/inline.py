@@ -17,9 +17,10 @@ that would have to be done before. It is left out then, and counted as dropped.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.delta_patterns import Accepts
@@ -60,6 +61,7 @@ from abridge.apis.responses.reasoning import (
     summary_text,
 )
 from abridge.core.conversation import Json
+from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import TAGS, Profile
 from abridge.stages.hidden_thinking import (
     BlockFilter,
@@ -91,6 +93,7 @@ class TextRules:
     hides_raw: bool
     limit: int  # so many characters of a text may be held back
     drops_inline: bool = False  # it is left out, and becomes no reasoning item
+    hidden: HiddenCount = field(default_factory=Counter)  # counts it
     has_failed: bool = False  # the response has: what is held back of a text may be thinking
 
     def apply_to(self, item_type: str) -> bool:
@@ -115,8 +118,15 @@ class ItemText:
         self.has_dropped = False  # there was some after its beginning, which was left out
         self._unclosed: ThinkingFilter | None = None  # of the last part, if it left a block open
         self._rules = rules
+        self.hidden = rules.hidden
         self._follows_reasoning = follows_reasoning
         self._blank = ""  # white space before the answer, which thinking may follow
+
+    def uncounted(self) -> ItemText:
+        """Return a copy that counts nothing as hidden: it is to read again what was counted."""
+        text = copy(self)
+        text.hidden = Counter()
+        return text
 
     def make_splitter(self, kind: ContentKind) -> Splitter:
         """Make a splitter for the next part."""
@@ -124,9 +134,11 @@ class ItemText:
         if rules.hides_raw:
             if not kind.is_part:
                 new_filter = JsonBlockFilter if kind is ARGUMENTS else BlockFilter
-                return new_filter(limit=rules.limit)
+                return new_filter(limit=rules.limit).counting_in(self.hidden)
             unclosed = self._unclosed if kind is TEXT else None
-            splitter = ThinkingFilter.for_answer(profile, rules.limit, after=unclosed)
+            splitter = ThinkingFilter.for_answer(
+                profile, rules.limit, after=unclosed, hidden=self.hidden
+            )
             if kind is not TEXT or self._follows_reasoning or self.has_raw:
                 splitter.note_reasoning()
             return splitter
@@ -285,7 +297,7 @@ class SplitPart:
     def begin(self, text: ItemText) -> None:
         """Begin with the first text of the part, since others may have had theirs meanwhile."""
         self.splitter = text.make_splitter(self.kind)
-        self.before = copy(text)  # its item's text when it began
+        self.before = text.uncounted()  # its item's text when it began
 
     def note_address(self, event: Json) -> None:
         self.address = {key: event[key] for key in ADDRESS_FIELDS if key in event}
@@ -344,6 +356,7 @@ class InlineItem:
         self.is_added = False  # upstream has sent its beginning
         self.part: SplitPart | None = None  # the part of the last event
         self._rules = rules
+        self._is_counted = False  # some of it was split before
         self._emitted = emitted
         self._address = {"output_index": index} if isinstance(index, int) else {}
         self._held: list[FramedEvent] | None = None if self.text.has_begun else []
@@ -361,10 +374,12 @@ class InlineItem:
         return self._held is None and self.part is not None and self.part.passes(event)
 
     def split(self, entry: Json) -> SplitItem:
-        """Split the item as all of it is known."""
+        """Split the item as all of it is known. What is hidden of it counts once."""
+        rules = replace(self._rules, hidden=Counter()) if self._is_counted else self._rules
+        self._is_counted = True
         is_cut = self.is_cut or (self._rules.has_failed and not self.text.has_begun)
         follows = self.follows_reasoning
-        split = split_item(entry, self._rules, follows_reasoning=follows, is_cut=is_cut)
+        split = split_item(entry, rules, follows_reasoning=follows, is_cut=is_cut)
         self.text.has_dropped = self.text.has_dropped or split.has_dropped
         return split
 
@@ -398,6 +413,7 @@ class InlineItem:
         if part is None or not part.is_continued_by(stage, kind):
             self.end_parts(index)
             part = SplitPart(kind, index, self.text)
+            self._is_counted = True
             self._parts.append(part)
         self._turn_to(part)
         part.note_address(event)
@@ -542,7 +558,9 @@ class ResponsesInlineThinking:
         output: OutputItems,
         make_frame: MakeFrame,
     ) -> None:
-        self._rules = TextRules(profile, display.hides_raw, limit, display.drops_inline)
+        self._rules = TextRules(
+            profile, display.hides_raw, limit, display.drops_inline, display.hidden
+        )
         self._emitted = Emitted(output, make_frame)
         self._items: list[InlineItem] = []
         self._addresses = Addresses[InlineItem]()
