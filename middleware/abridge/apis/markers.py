@@ -7,10 +7,9 @@ known to mean thinking counts: a key or a word that nobody has understood hides 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any
 
-from abridge.apis.json import as_object
+from abridge.apis.json import as_object, nested_value
 from abridge.apis.shapes import DropCount, Shape
 from abridge.stages.tag_forms import FORMS, MAX_TAG
 
@@ -37,14 +36,10 @@ def is_marked(value: Any) -> bool:
     """Return whether an object says that its text is thinking."""
     given = as_object(value)
     return any(
-        _normalize(_find(given, path)) in meanings
+        _normalize(nested_value(given, path)) in meanings
         for path, meanings in MARKERS.items()
         if path.partition(".")[0] in given
     )
-
-
-def _find(value: Any, path: str) -> Any:
-    return reduce(lambda inner, key: as_object(inner).get(key), path.split("."), value)
 
 
 def _normalize(value: Any) -> str | bool | None:
