@@ -82,6 +82,11 @@ REVEALING: tuple[Json, ...] = (
     {"stop": "nk>So."},
     {"stop": "◁"},
     {"stop_sequences": ["</think>\n\n"]},
+    {"stop": "[BEGIN FINAL RESPONSE]"},
+    {"stop": ["assistantfinal"]},
+    {"stop": "Here is my response:"},
+    {"stop": "## Final Response"},
+    {"stop": "FINAL ANSWER:"},
     {"anything_new": {"x": 1}},
 )
 
@@ -98,6 +103,7 @@ HARMLESS: tuple[Json, ...] = (
     {"temperature": 0.2, "top_k": 20, "min_p": 0.1, "repetition_penalty": 1.1, "seed": 7},
     {"stop": ["\n\n", "Observation:", "<|im_end|>", "</s>", "</tool_call>", "###"]},
     {"stop": "STOP"},
+    {"stop": ["Here is", "response:", "assistant", "## Final", "The answer:"]},
     {"stop_sequences": ["STOP"]},
     {"guided_json": {"type": "object"}, "structured_outputs": {"choice": ["a"]}},
     {"chat_template_kwargs": {"enable_thinking": False, "reasoning_effort": "low"}},
@@ -155,6 +161,17 @@ def test_thinking_that_the_client_begins_is_dropped(api: Api, content: Any) -> N
     sent = [user, begun]
     kept(api, {field: sent})
     assert sent == [user, begun]
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("content", [None, "", []])
+def test_a_message_of_nothing_but_reasoning_is_dropped(name: str, content: Any) -> None:
+    user = {"role": "user", "content": "Hi"}
+    begun = {"role": "assistant", "content": content, name: "First I"}
+    assert kept(CHAT, {"messages": [user, begun]}) == ({"messages": [user]}, 1)
+    for last in ({**begun, "content": "{"}, {**begun, "tool_calls": [{"id": "c"}]}):
+        assert kept(CHAT, {"messages": [user, last]})[1] == 0
+    assert kept(CHAT, {"messages": [user, begun, user]})[1] == 0
 
 
 @pytest.mark.parametrize("status", ["incomplete", "in_progress", None])

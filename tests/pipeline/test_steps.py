@@ -64,6 +64,37 @@ class TestDropRevealingFields:
         assert HARMLESS.items() <= sent.items()
         assert total(registry, "dropped_fields_total", api=client) >= len(REVEALING)
 
+    @EACH_UPSTREAM
+    @EACH_CLIENT
+    async def test_a_switch_that_leaves_thinking_in_the_text_does_not(
+        self, client: str, upstream: str
+    ) -> None:
+        played = Upstream(answer(upstream, stream=False))
+        knobs = {"enable_thinking": False, "guided_regex": "a+"}
+        body = request_body(client, stream=False, **knobs)
+        await call(bridge(played, upstream, expose="summary"), PATHS[client], body, KEY)
+        assert not knobs.keys() & played.requests[0].json.keys()
+
+    async def test_who_declines_thinking_is_not_asked_to_think(self) -> None:
+        played = Upstream(answer("messages", stream=False))
+        off = {"type": "disabled"}
+        body = request_body("messages", stream=False, thinking=off) | {"model": "claude-opus-4-5"}
+        app = bridge(played, "messages", expose="summary")
+        await call(app, PATHS["messages"], body, KEY)
+        assert "thinking" not in played.requests[0].json
+
+    @pytest.mark.parametrize(
+        "opened",
+        [{"profile": "openai"}, {"effort": "none"}, {"reasoning": {"hold_text": False}}],
+        ids=["servers that parse", "the upstream's own effort", "text that is no thinking"],
+    )
+    async def test_it_does_where_that_is_known_not_to_happen(self, opened: dict[str, Any]) -> None:
+        played = Upstream(answer("chat", stream=False))
+        body = request_body("chat", stream=False, enable_thinking=False)
+        app = bridge(played, "chat", expose="summary", entry=opened)
+        await call(app, PATHS["chat"], body, KEY)
+        assert played.requests[0].json["enable_thinking"] is False
+
     @EACH_CLIENT
     @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
     async def test_they_reach_upstream_where_nothing_is_hidden(

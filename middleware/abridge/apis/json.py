@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Self
 
@@ -304,3 +304,10 @@ def objects(value: Any) -> list[Json]:
 def as_object(value: Any) -> Json:
     """Return `value` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
+
+
+def nested_value(value: Any, path: str) -> Any:
+    """Return what stands in an object under a key, dotted if nested; None without it."""
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

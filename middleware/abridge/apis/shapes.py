@@ -22,13 +22,14 @@ from abridge.apis.display import Display
 from abridge.apis.json import as_object, dumps, loads_exact, objects, string
 from abridge.core.conversation import Json
 from abridge.core.hidden import HiddenCount, HiddenKind
+from abridge.providers.catalog import TEXT_FIELDS
 from abridge.stages.hidden_thinking import (
     BlockFilter,
     JsonBlockFilter,
     ThinkingFilter,
     visible_text,
 )
-from abridge.stages.tag_forms import FORMS, may_hold_thinking
+from abridge.stages.tag_forms import FORMS, PHRASES, may_hold_thinking
 
 DROPPED: Final = object()
 """Returned for a value that does not have its shape."""
@@ -460,25 +461,31 @@ def conversation(messages: Any, drops: DropCount) -> Any:
 
 def _begins_thinking(message: Any) -> bool:
     """Return whether this is an item of reasoning, or a message of the assistant's that ends inside
-    a block of thinking, by its tag or as a chunk that is not `closed` (docs.mistral.ai).
+    a block of thinking, by its tag or as a chunk that is not `closed` (docs.mistral.ai), or that
+    has nothing but reasoning.
 
     vLLM continues reasoning of status "incomplete" (entrypoints/openai/responses/utils.py).
     """
     if as_object(message).get("type") == "reasoning":
         return True
     content = as_object(message).get("content")
+    if as_object(message).get("role") != "assistant":
+        return False
+    if not (content or message.get("tool_calls")) and any(map(message.get, TEXT_FIELDS)):
+        return True
     text = string(content) + "".join(string(part.get("text")) for part in objects(content))
     thinking = ThinkingFilter(may_begin_inside=False, limit=len(text))
     thinking.feed(text)
     thinking.end()
-    is_open = thinking.is_inside or any(part.get("closed") is False for part in objects(content))
-    return is_open and as_object(message).get("role") == "assistant"
+    return thinking.is_inside or any(part.get("closed") is False for part in objects(content))
 
 
 def _stop_sequence(stop: Any, drops: DropCount) -> Any:
-    """A stop sequence that leaves thinking tags whole. Without its closing tag, thinking looks like
-    the answer."""
-    return drops.drop(stop) if _may_cut_tag(string(stop).casefold()) else stop
+    """A stop sequence that leaves whole what ends thinking. Without that, thinking looks like the
+    answer."""
+    text = string(stop)
+    is_phrase = any(form.closing.search(f"\n{text}") for form in PHRASES)
+    return drops.drop(stop) if is_phrase or _may_cut_tag(text.casefold()) else stop
 
 
 def _marked(pieces: Iterable[str]) -> frozenset[str]:

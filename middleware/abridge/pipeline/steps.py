@@ -22,6 +22,7 @@ from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.history import History
 from abridge.apis.json import contains
+from abridge.apis.knobs import drop_knobs
 from abridge.apis.object_references import (
     EVERYTHING,
     ObjectReference,
@@ -230,6 +231,18 @@ async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> Re
     return replace(draft, body=body, changed=True, dropped_fields=dropped)
 
 
+async def drop_knobs_of_thinking(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Drop what may have upstream write hidden reasoning into the text without its closing tag, but
+    where nothing of it is there, or upstream's settings switch thinking off themselves."""
+    settings, reasoning = context.settings, context.request.route.reasoning
+    is_parsed = context.profile.parses_text or not reasoning.hold_text
+    if not context.hides_raw or is_parsed or "none" in (settings.effort, settings.effort_max):
+        return draft
+    drops = DropCount()
+    body = drop_knobs(draft.body, context.profile, drops)
+    return replace(draft, body=body, dropped_fields=draft.dropped_fields + drops.count)
+
+
 async def drop_foreign_state(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Drop the reasoning of turns with opaque state of a provider other than upstream's, which
     would refuse it."""
@@ -406,6 +419,7 @@ SAME_API: tuple[Step, ...] = (
     fill_defaults,
     ask_to_think,
     ask_for_usage,
+    drop_knobs_of_thinking,
     limit_effort,
     drop_refused_state,
     drop_rejected_fields,
@@ -424,6 +438,7 @@ TRANSLATED: tuple[Step, ...] = (
     fill_defaults,
     limit_effort,
     translate,
+    drop_knobs_of_thinking,
     limit_effort,
     restore_history,
     drop_refused_state,

@@ -16,10 +16,11 @@ from typing import Any
 from abridge.apis import shapes
 from abridge.apis.chat.chunks import HEADER_FIELDS, MAX_CHOICES
 from abridge.apis.chat.errors import respell_error
-from abridge.apis.chat.reasoning import get_index, read_answer_text
+from abridge.apis.chat.reasoning import DEFAULT_FIELD, get_delta, get_index, read_answer_text
 from abridge.apis.errors import whole_error
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.logprobs import LOGPROBS, spells
+from abridge.apis.markers import is_marked, split_marked
 from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
@@ -46,9 +47,18 @@ def _annotation(value: Any, drops: shapes.DropCount) -> Any:
     return (file if is_file else shapes.ANNOTATION)(value, drops)
 
 
-_TEXT_PART = shapes.fields(
+_TEXT_FIELDS = shapes.fields(
     {"type": shapes.name, "text": shapes.streamed_text, "annotations": shapes.each(_annotation)}
 )
+
+
+def _text_part(value: Any, drops: shapes.DropCount) -> Any:
+    """A text; a chunk of thinking where it is marked so."""
+    if not is_marked(value):
+        return _TEXT_FIELDS(value, drops)
+    drops.count += 1
+    return {"type": "thinking", "thinking": string(value.get("text"))}
+
 
 _IMAGE = shapes.fields(
     {
@@ -63,15 +73,14 @@ _IMAGE = shapes.fields(
 _CONTENT_PARTS = shapes.each(
     shapes.by_type(
         {
-            "": _TEXT_PART,  # small servers leave the type out
-            "text": _TEXT_PART,
-            "output_text": _TEXT_PART,
+            "": _text_part,  # small servers leave the type out
+            **shapes.under("text output_text", _text_part),
             "refusal": shapes.fields({"type": shapes.name, "refusal": shapes.streamed_text}),
             "image_url": _IMAGE,
             "thinking": shapes.fields(  # docs.mistral.ai
                 {
                     "type": shapes.name,
-                    "thinking": shapes.either(shapes.streamed_text, shapes.each(_TEXT_PART)),
+                    "thinking": shapes.either(shapes.streamed_text, shapes.each(_TEXT_FIELDS)),
                     "closed": shapes.number,
                     "signature": shapes.opaque_state,
                 }
@@ -179,7 +188,7 @@ _EXECUTED_TOOL = shapes.fields(
 )
 """What a tool of the server's did (console.groq.com: docs/compound)."""
 
-_MESSAGE = shapes.fields(
+_MESSAGE_FIELDS = shapes.fields(
     {
         "role": shapes.name,
         "name": shapes.name,
@@ -200,11 +209,25 @@ _MESSAGE = shapes.fields(
     }
 )
 
+
+def _message(value: Any, drops: shapes.DropCount) -> Any:
+    """A message, or a delta. A content that is marked as thinking is reasoning."""
+    message = _MESSAGE_FIELDS(value, drops)
+    if not is_marked(value):
+        return message
+    drops.count += 1
+    message = {**message, "role": "assistant"}
+    if not (content := message.get("content")):
+        return message
+    thinking, rest = split_marked(read_answer_text(content))
+    field = next(filter(message.get, TEXT_FIELDS), DEFAULT_FIELD)
+    return {**message, "content": rest or None, field: string(message.get(field)) + thinking}
+
+
 _CHOICE_FIELDS = shapes.fields(
     {
         **shapes.under("index seed", shapes.number),
-        "delta": _MESSAGE,
-        "message": _MESSAGE,
+        **shapes.under("delta message", _message),
         "finish_reason": shapes.name,
         "native_finish_reason": shapes.name,  # OpenRouter
         "stop_reason": shapes.stop_sequence,  # vLLM
@@ -286,9 +309,12 @@ class CompletionRebuilder:
     def __init__(self, drops: shapes.DropCount | None = None) -> None:
         self.drops = drops or shapes.DropCount()
         self._said: set[int] = set()  # choices of which a delta has said something
+        self._thinks: dict[int, bool] = {}  # whether a choice's last role is that of thinking
 
     def rebuild_chunk(self, chunk: Json) -> Json | None:
         """Rebuild a chunk that is arranged; None if nothing is left of it."""
+        if choices := objects(chunk.get("choices")):
+            chunk = {**chunk, "choices": list(map(self._with_role, choices))}
         rebuilt = self.rebuild_completion(chunk)
         says = rebuilt.get("choices") or any(rebuilt[key] for key in rebuilt.keys() - HEADER_FIELDS)
         return rebuilt if says else None
@@ -297,6 +323,16 @@ class CompletionRebuilder:
         """Rebuild a whole completion that is arranged."""
         rebuilt: Json = shapes.rebuild(completion, COMPLETION, self.drops)
         return rebuilt
+
+    def _with_role(self, choice: Json) -> Json:
+        """Return a choice whose delta names the role of thinking, which holds until another
+        comes."""
+        delta, lane = get_delta(choice), get_index(choice)
+        if role := delta.get("role"):
+            self._thinks[lane] = is_marked({"role": role})
+        if role or not (self._thinks.get(lane) and delta.get("content")):
+            return choice
+        return {**choice, "delta": {**delta, "role": "thinking"}}
 
     def arrange_chunk(self, chunk: Json) -> Json:
         """Return a chunk in which what each choice says is its delta."""

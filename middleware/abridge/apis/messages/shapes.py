@@ -14,6 +14,7 @@ from typing import Any
 from abridge.apis import errors
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, string
+from abridge.apis.markers import is_marked, unless_marked
 from abridge.apis.shapes import (
     DropCount,
     Shape,
@@ -137,8 +138,19 @@ _CALL = _typed(
 
 _TOOL_RESULT = _typed({"tool_use_id": name, "content": _results, "is_error": number}, _CALLER)
 
+_TEXT = _typed({"text": streamed_text, "citations": each(CITATION)})
+
+
+def _text(value: Any, drops: DropCount) -> Any:
+    """A text; a block of thinking where it is marked so."""
+    if not is_marked(value):
+        return _TEXT(value, drops)
+    drops.count += 1
+    return {"type": "thinking", "thinking": string(value.get("text")), "signature": ""}
+
+
 CONTENT_BLOCKS: Mapping[str, Shape] = {
-    "text": _typed({"text": streamed_text, "citations": each(CITATION)}),
+    "text": _text,
     **under("thinking redacted_thinking", unknown("reasoning items")),
     **under("tool_use server_tool_use mcp_tool_use", _CALL),
     **under(
@@ -210,7 +222,7 @@ MESSAGE = _typed(
 
 DELTAS = by_type(
     {
-        "text_delta": _typed({"text": streamed_text}),
+        "text_delta": unless_marked(_typed({"text": streamed_text})),
         "thinking_delta": _typed({"thinking": streamed_text, "estimated_tokens": number}),
         "signature_delta": _typed({"signature": opaque_state}),
         "input_json_delta": _typed({"partial_json": streamed_text}),
@@ -249,9 +261,9 @@ class MessageRebuilder:
 
     def __init__(self, drops: DropCount | None = None) -> None:
         self.drops = drops or DropCount()
-        self._is_known: dict[int | None, bool] = {}
-        """Whether a block's type is known, by its index; of the last one by None, to which belongs
-        what names no block that has begun."""
+        self._types: dict[int | None, str] = {}
+        """The types of blocks by their index, "" for an unknown one; of the last one by None, to
+        which belongs what names no block that has begun."""
 
     def rebuild_message(self, message: Json) -> Json:
         """Return a whole message rebuilt. Thinking in its texts is still there."""
@@ -262,8 +274,10 @@ class MessageRebuilder:
         """Return the event rebuilt; None if it, or what it brings, is not understood."""
         kind = string(event.get("type"))
         shape = EVENTS.get(kind)
-        if kind in BLOCK_EVENTS and self._is_of_unknown_block(event):
-            shape = None
+        if kind in BLOCK_EVENTS:
+            block_type = self._find_type(event)
+            shape = shape if block_type else None
+            event = _as_thinking(event) if block_type == "thinking" else event
         if shape is None:
             self.drops.drop(event)
             return None
@@ -273,14 +287,29 @@ class MessageRebuilder:
         has_only_type = as_object(rebuilt.get("delta")).keys() <= {"type"}
         return None if kind == "content_block_delta" and has_only_type else rebuilt
 
-    def _is_of_unknown_block(self, event: Json) -> bool:
-        """Return whether an event is about a block of unknown type, from whose start on its index
-        stands for it."""
+    def _find_type(self, event: Json) -> str:
+        """Return the type of the block that an event is about, for which its index stands from its
+        start on; "" for an unknown one."""
         index = event["index"] if isinstance(event.get("index"), int) else None
-        known = self._is_known
+        types = self._types
         if event["type"] == "content_block_start":
-            block_type = string(as_object(event.get("content_block")).get("type"))
-            known[None] = block_type in CONTENT_BLOCKS
-            if len(known) <= MAX_INDEXES:
-                known[index] = known[None]
-        return not known.get(index, known.get(None, True)) or len(known) > MAX_INDEXES
+            types[None] = _type_of(as_object(event.get("content_block")))
+            if len(types) <= MAX_INDEXES:
+                types[index] = types[None]
+        return "" if len(types) > MAX_INDEXES else types.get(index, types.get(None, "text"))
+
+
+def _type_of(block: Json) -> str:
+    """Return the type under which a block goes on; "" if it does not."""
+    kind = string(block.get("type"))
+    if kind == "text" and is_marked(block):
+        return "thinking"
+    return kind if kind in CONTENT_BLOCKS else ""
+
+
+def _as_thinking(event: Json) -> Json:
+    """Return an event of a block of thinking, of which no delta is a text of the answer."""
+    delta = as_object(event.get("delta"))
+    if delta.get("type") != "text_delta":
+        return event
+    return {**event, "delta": {"type": "thinking_delta", "thinking": delta.get("text")}}

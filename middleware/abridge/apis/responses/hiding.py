@@ -23,6 +23,7 @@ from typing import Any
 from abridge.apis import errors
 from abridge.apis.json import as_object, string
 from abridge.apis.logprobs import LOGPROBS, with_logprobs
+from abridge.apis.markers import is_marked, unless_marked
 from abridge.apis.responses.items import (
     CONTENT_PART_ADDED,
     ITEM_ADDED,
@@ -98,7 +99,7 @@ OUTPUT_TEXT = with_logprobs(
 )
 
 OUTPUT_PARTS: Mapping[str, Shape] = {
-    **dict.fromkeys(("output_text", "text", ""), OUTPUT_TEXT),
+    **dict.fromkeys(("output_text", "text", ""), unless_marked(OUTPUT_TEXT)),
     "refusal": fields({"type": name, "refusal": streamed_text}),
 }
 """Some servers name no type, or another one: `contents.TEXT_TYPE_ALIASES`."""
@@ -214,7 +215,7 @@ def _message(roles: str, **own: Shape) -> Shape:
 
 
 ITEMS: Mapping[str, Shape] = {
-    "message": _message("assistant", content=each(by_type(OUTPUT_PARTS))),
+    "message": unless_marked(_message("assistant", content=each(by_type(OUTPUT_PARTS)))),
     "reasoning": _reasoning_item,
     "compaction": _item(encrypted_content=opaque_state),
     "function_call": _item(name=call_name, arguments=streamed_json),
@@ -466,6 +467,8 @@ class ResponseRebuilder:
         shape = RESPONSE_EVENTS.get(kind)
         if shape is None and (kind in _ITEM_BOUNDS or self._items.have(kind, event)):
             shape = ITEM_EVENTS.get(kind)
+        if kind.startswith(TEXT_EVENTS) and is_marked(event):
+            shape = None
         if kind == CONTENT_PART_ADDED:
             self._items.note_part(event)
         if shape is None:
@@ -521,7 +524,8 @@ class _AnnouncedItems:
         if item is None:
             item = _Item(None)
             self._addresses.add(item, event.get("item_id"), event.get("output_index"))
-        item.is_closed = string(as_object(event.get("part")).get("type")) not in OUTPUT_PARTS
+        part = as_object(event.get("part"))
+        item.is_closed = string(part.get("type")) not in OUTPUT_PARTS or is_marked(part)
         item.closed_parts[index if isinstance(index, int) else None] = item.is_closed
 
     def have(self, kind: str, event: Json) -> bool:

@@ -1,0 +1,60 @@
+"""Request fields by which thinking may come into a text without the tag that ends it, where raw
+reasoning is hidden.
+
+Some servers whose models are told not to think write what they think into the text all the same. A
+form of the answer may forbid the closing tag. Neither matters where servers parse what their models
+write: `Profile.parses_text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from functools import reduce
+from typing import Any
+
+from abridge.apis.json import as_object, nested_value
+from abridge.apis.shapes import DropCount
+from abridge.core.conversation import Json
+from abridge.providers.profile import Profile
+
+SWITCHES: Mapping[str, Container[Any]] = {
+    **dict.fromkeys(("reasoning_effort", "reasoning.effort"), ("none",)),
+    **dict.fromkeys(("enable_thinking", "think", "reasoning.enabled"), (False,)),
+    "disable_reasoning": (True,),
+    "thinking.type": ("disabled",),
+    "chat_template_kwargs.enable_thinking": (False,),
+    "chat_template_kwargs.thinking": (False,),
+    "chat_template_kwargs.reasoning_effort": ("none",),
+}
+"""Fields, dotted if nested, and the values that switch thinking off."""
+
+GRAMMAR_TYPES: Mapping[str, Container[Any]] = dict.fromkeys(
+    ("response_format.type", "text.format.type"), ("grammar", "regex", "ebnf", "lark")
+)
+"""Where the type of the answer's form stands, and those that may forbid a tag."""
+
+GRAMMARS = (
+    *("guided_grammar", "guided_regex", "grammar", "regex", "ebnf"),  # vLLM, llama.cpp, SGLang
+    *("structured_outputs.grammar", "structured_outputs.regex"),
+)
+"""Fields that forbid a tag by any value."""
+
+
+def drop_knobs(body: Json, profile: Profile, drops: DropCount) -> Json:
+    """Return a request's body without them. The switch of the profile's own stays, since there it
+    does what it says."""
+    found = [path for path in GRAMMARS if nested_value(body, path) is not None]
+    for path, values in {**SWITCHES, **GRAMMAR_TYPES}.items():
+        value = nested_value(body, path)
+        is_scalar = isinstance(value, str | bool)
+        if is_scalar and value in values and value != nested_value(profile.thinking_off, path):
+            found.append(path.removesuffix(".type"))  # without its type an object says nothing
+    drops.count += len(found)
+    return reduce(lambda kept, path: _without(kept, *path.split(".")), found, body)
+
+
+def _without(body: Json, key: str, *inner: str) -> Json:
+    """Return an object without a key, or what is left of the object under it."""
+    others = {name: body[name] for name in body if name != key}
+    rest = _without(as_object(body[key]), *inner) if inner else {}
+    return {**others, key: rest} if rest else others

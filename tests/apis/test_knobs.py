@@ -1,0 +1,86 @@
+"""Request fields by which thinking may come into a text without its tag."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from abridge.apis.knobs import drop_knobs
+from abridge.apis.shapes import DropCount
+from abridge.providers.catalog import PROFILES
+
+Json = dict[str, Any]
+
+GRAMMAR = 'root ::= "yes"'
+
+
+def kept(body: Json, profile: str) -> tuple[Json, int]:
+    """Return what is kept of a body, and how much was dropped."""
+    drops = DropCount()
+    return drop_knobs(body, PROFILES[profile], drops), drops.count
+
+
+KNOBS: tuple[Json, ...] = (
+    {"reasoning_effort": "none"},
+    {"reasoning": {"effort": "none"}},
+    {"reasoning": {"enabled": False}},
+    {"enable_thinking": False},
+    {"think": False},
+    {"disable_reasoning": True},
+    {"thinking": {"type": "disabled"}},
+    {"chat_template_kwargs": {"thinking": False}},
+    {"guided_grammar": GRAMMAR},
+    {"guided_regex": "[a-z ]+"},
+    {"grammar": GRAMMAR},
+    {"regex": "[a-z ]+"},
+    {"ebnf": GRAMMAR},
+    {"structured_outputs": {"regex": "[a-z ]+"}},
+    {"structured_outputs": {"grammar": GRAMMAR}},
+    {"response_format": {"type": "grammar", "grammar": GRAMMAR}},
+    {"text": {"format": {"type": "grammar", "grammar": GRAMMAR}}},
+)
+
+
+@pytest.mark.parametrize("profile", ["auto", "vllm", "sglang"])
+@pytest.mark.parametrize("knob", KNOBS, ids=json.dumps)
+def test_they_are_dropped_and_counted(knob: Json, profile: str) -> None:
+    body = {"model": "m", **knob}
+    assert kept(body, profile) == ({"model": "m"}, 1)
+    assert body == {"model": "m", **knob}
+
+
+HARMLESS: tuple[Json, ...] = (
+    {"reasoning_effort": "low"},
+    {"reasoning": {"effort": "minimal", "enabled": True, "summary": "auto"}},
+    {"enable_thinking": True, "think": True, "disable_reasoning": False},
+    {"thinking": {"type": "enabled", "budget_tokens": 2000}},
+    {"chat_template_kwargs": {"enable_thinking": True}},
+    {"chat_template_kwargs": None, "thinking": "disabled", "response_format": ["grammar"]},
+    {"guided_json": {"type": "object"}, "guided_choice": ["a"], "guided_regex": None},
+    {"structured_outputs": {"choice": ["a"]}, "json_schema": {"regex": {}}},
+    {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}}},
+    {"text": {"format": {"type": "text"}, "verbosity": "low"}},
+)
+
+
+@pytest.mark.parametrize("profile", ["auto", "vllm", "sglang"])
+@pytest.mark.parametrize("fields", HARMLESS, ids=json.dumps)
+def test_others_stay(fields: Json, profile: str) -> None:
+    assert kept(fields, profile) == (fields, 0)
+
+
+@pytest.mark.parametrize("profile", [name for name, one in PROFILES.items() if one.thinking_off])
+def test_the_switch_of_the_profiles_own_stays(profile: str) -> None:
+    own = dict(PROFILES[profile].thinking_off)
+    assert kept(own, profile) == (own, 0)
+
+
+def test_what_stands_beside_one_stays() -> None:
+    body = {
+        "chat_template_kwargs": {"enable_thinking": False, "thinking": False},
+        "text": {"format": {"type": "grammar"}, "verbosity": "low"},
+    }
+    left = {"chat_template_kwargs": {"enable_thinking": False}, "text": {"verbosity": "low"}}
+    assert kept(body, "vllm") == (left, 2)
