@@ -22,7 +22,7 @@ as well; at a line's start, and within a line where it opens something; anywhere
 
 _PREFIX = "(?:[a-z]{1,16}:)?"  # <seed:think>, <budget:thinking>, <mm:think>
 
-_VALUE = r"(?:\"[^\"<>]{0,60}\"|'[^'<>]{0,60}'|[^\s<>\"']{0,60}?[^\s<>\"'/])"
+_VALUE = r"(?:\\?\"[^\"<>]{0,60}\"|'[^'<>]{0,60}'|[^\s<>\"']{0,60}?[^\s<>\"'/])"
 
 _ATTRIBUTES = (
     rf"(?=\s[^<>]{{0,60}}?[^<>/]>)(?:\s{{1,8}}[\w:-]{{1,24}}(?:\s?=\s?{_VALUE})?){{1,4}}\s{{0,8}}"

@@ -496,7 +496,6 @@ class TestThinking:
         [
             ("vllm", {"chat_template_kwargs": {"enable_thinking": False}}),
             ("deepseek", {"thinking": {"type": "disabled"}}),
-            ("auto", {}),
         ],
     )
     def test_is_switched_off_where_upstream_can_be_told(self, profile: str, fields: Json) -> None:

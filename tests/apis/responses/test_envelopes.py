@@ -390,13 +390,15 @@ def test_all_of_a_stretch_comes_back_in_order(
     for event in (*events, Finished(0, None, "stop")):
         writer.note(event)
     output = json.loads(writer.write_whole(ResponseEnded(None, None, ok=True)))["output"]
-    pieces = [
-        (event.text, "", False)
-        if isinstance(event, ReasoningDelta)
-        else ("", event.data, event.signs)
-        for event in reasoning
-        if isinstance(event, ReasoningDelta | ProviderState)
-    ]
+    pieces, text = [], ""
+    for event in reasoning:
+        if isinstance(event, ReasoningDelta):
+            pieces.append((event.text, "", False))
+            text += event.text
+        elif isinstance(event, ProviderState):
+            repeats = event.data.strip() == text.strip() and not event.signs
+            pieces += [] if repeats else [("", event.data, event.signs)]
+            text = ""
     back = [
         piece
         for part in thoughts(output)

@@ -140,7 +140,9 @@ async def test_the_clients_own_model_can_summarize(upstream: str) -> None:
     app = bridge(played, upstream, writer=None, summarizer={"kind": "upstream"})
     thinking = {"type": "enabled", "budget_tokens": 2000}
     reply = await call(app, PATH, body(thinking=thinking), BETA)
-    assert reply.json["content"][0]["thinking"] == "I add the numbers."
+    title, _, said = reply.json["content"][0]["thinking"].partition("\n\n")
+    assert title.startswith("**")
+    assert said == "I add the numbers."
     assert [request.path for request in played.requests] == [PATHS[upstream]] * 2
 
 
