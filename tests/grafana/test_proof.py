@@ -33,6 +33,7 @@ WINDOW = "10m"
 
 EMPTY = {
     "AbridgeDown": "both are up",
+    "Irregularities in requests and answers: few [C]": "no reasoning is hidden",
     "Requests by key: none refused [A]": "clients need no keys",
     "Tokens by key: within their budgets [A]": "clients need no keys",
 }
