@@ -836,12 +836,12 @@ class TestSummarizers:
     async def test_the_requests_own_model_is_called_through_the_inner_app(self) -> None:
         upstream = Upstream(
             Answer(chat_stream(THOUGHT, "Hello.")),
-            Answer(chat_stream("Hm.", "**Adding**\n\nI add.", field="reasoning")),
+            Answer(chat_stream("Hm.", "**Adding up**\n\nI add.", field="reasoning")),
         )
         app = wrap(upstream, summarizer={"kind": "upstream"})
         answer = await call(app, CHAT_PATH, ASKING, {"authorization": "Bearer sk-mine"})
         seen = check_chat(answer.data)
-        assert seen.choices[0].fields["reasoning_content"] == "**Adding**\n\nI add."
+        assert seen.choices[0].fields["reasoning_content"] == "**Adding up**\n\nI add."
         own = upstream.requests[1]
         assert own.path == CHAT_PATH
         assert own.header("authorization") == "Bearer sk-mine"

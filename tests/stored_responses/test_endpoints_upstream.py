@@ -297,7 +297,10 @@ class TestUpstreamResponses:
     @pytest.mark.parametrize(
         ("query", "sent"),
         [
-            ("include[]=message.output_text.logprobs&include=x&after=y&include[0]=x", b"after=y"),
+            (
+                "include[]=message.output_text.logprobs&include=x&after=y&include[0]=x",
+                b"include[]=message.output_text.logprobs&after=y",
+            ),
             ("include[]=web_search_call.results&b=%20", b"include[]=web_search_call.results&b=%20"),
             ("in%63lude%5B%5D=x&q=%FF%e4&&e", b"q=%FF%e4&&e"),
         ],
