@@ -32,13 +32,12 @@ ROOT = Path(__file__).parents[2]
 EACH_CLIENT = pytest.mark.parametrize("client", CLIENTS)
 EACH_UPSTREAM = pytest.mark.parametrize("upstream", UPSTREAMS)
 REVEALING: dict[str, Any] = {
-    "logprobs": True,
-    "top_logprobs": 5,
+    "logit_bias": {"151668": -100},
     "prompt_logprobs": 1,
     "echo": True,
     "stop": ["</think>"],
     "reasoning_format": "raw",
-    "include": ["message.output_text.logprobs"],
+    "include": ["message.output_text.thoughts"],
     "chat_template": "x",
 }
 HARMLESS = {"cache_salt": "x", "keep_alive": 5}
@@ -60,7 +59,7 @@ class TestDropRevealingFields:
         assert read_answer(client, reply, stream=stream).text == WORDS
         sent = played.requests[0].json
         assert not REVEALING.keys() & sent.keys() - {"include"}
-        assert "logprobs" not in json.dumps(sent)
+        assert "thoughts" not in json.dumps(sent)
         assert HARMLESS.items() <= sent.items()
         assert total(registry, "dropped_fields_total", api=client) >= len(REVEALING)
 

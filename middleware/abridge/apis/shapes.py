@@ -475,7 +475,7 @@ def _begins_thinking(message: Any) -> bool:
         return True
     text = string(content) + "".join(string(part.get("text")) for part in objects(content))
     thinking = ThinkingFilter(may_begin_inside=False, limit=len(text))
-    thinking.feed(text)
+    thinking.feed(f"{text}Hm")  # as a server would go on
     thinking.end()
     return thinking.is_inside or any(part.get("closed") is False for part in objects(content))
 
