@@ -393,14 +393,16 @@ def split_parts(parts: list[Any], thinking: TagSplitter | ThinkingFilter) -> tup
 
 
 def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
-    """Mark the characters of a text that are shown: the pieces of it follow each other there."""
+    """Mark the characters of a text that are shown: the pieces of it follow each other there, and
+    tags may stand within one."""
     marks, position = bytearray(len(text)), 0
     for kind, piece in pieces:
         found = piece.strip() if kind == "raw" else piece  # blanks may have been added to it
         start = text.find(found, position)
-        if start >= 0:
-            position = start + len(found)
-            marks[start:position] = bytes([kind == "text"]) * len(found)
+        for run in [found] if start >= 0 else found:
+            if (start := text.find(run, position)) >= 0:
+                position = start + len(run)
+                marks[start:position] = bytes([kind == "text"]) * len(run)
     return marks
 
 
