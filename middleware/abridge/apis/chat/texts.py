@@ -400,9 +400,10 @@ def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
         found = piece.strip() if kind == "raw" else piece  # blanks may have been added to it
         start = text.find(found, position)
         for run in [found] if start >= 0 else found:
-            if (start := text.find(run, position)) >= 0:
-                position = start + len(run)
-                marks[start:position] = bytes([kind == "text"]) * len(run)
+            if (start := text.find(run, position)) < 0:
+                break
+            position = start + len(run)
+            marks[start:position] = bytes([kind == "text"]) * len(run)
     return marks
 
 
