@@ -73,6 +73,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         form="a list",
         short_form="a short list",
         example="- I look.",
+        size=600,
         extract=ExtractRules(800, 1, 2, 400, 0.0, 2.5),
         lists=True,
     ),

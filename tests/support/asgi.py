@@ -77,13 +77,13 @@ class Call:
 
     async def finish(self) -> Call:
         assert self.task is not None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             await self.task
         return self
 
     async def until(self, text: bytes, times: int = 1) -> None:
         """Wait until `text` has been sent `times` times."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             while self.data.count(text) < times:
                 self._progress.clear()
                 await self._progress.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal, TypeAlias
 
-Boundary = Literal["tag", "token", "phrase", "closing_tag", "prefilled", "cut"]
+Boundary = Literal["tag", "token", "phrase", "closing_tag", "template", "cut"]
 """Why a piece of text is taken for thinking: an opening tag, a control token or a phrase begins it;
 a closing tag that nothing opened ends it; the profile says that texts begin inside it; or the
 answer broke off before that was certain."""

@@ -244,7 +244,7 @@ class ThinkingFilter:
             text = text[opening.end() :].lstrip()
         if text and not self._block_has_text:
             if self.is_assumed:
-                self.hidden["prefilled"] += 1
+                self.hidden["template"] += 1
             self.is_assumed = False
             text = (form.separator if self.found else "") + text
             self._block_has_text = self.found = True

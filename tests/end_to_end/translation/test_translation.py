@@ -448,13 +448,13 @@ class TestSummarizers:
         registry = CollectorRegistry()
         played = Upstream(
             answer(upstream, stream=True),
-            answer(upstream, stream=True, thought="", text="**Sum**\n\nI add."),
+            answer(upstream, stream=True, thought="", text="**Adding up**\n\nI add."),
         )
         app = bridge(
             played, upstream, writer=None, summarizer={"kind": "upstream"}, registry=registry
         )
         reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
-        assert read_answer(client, reply, stream=True).summary == "**Sum**\n\nI add."
+        assert read_answer(client, reply, stream=True).summary == "**Adding up**\n\nI add."
         assert [request.path for request in played.requests] == [PATHS[upstream]] * 2
         where = {"api": client, "upstream": "default", "outcome": "ok"}
         assert total(registry, "requests_total", **where) == 1
