@@ -37,6 +37,8 @@ BOUNDED = {
     "abridge.http.hosts.is_allowed_host": "globs of the settings, and the host of a head",
     "abridge.providers.profile._nest": _OWN,
     "abridge.sidecar.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,
+    "abridge.summarizers.checks.Checks._show": _SENTENCES,
+    "abridge.summarizers.checks._SENTENCE": _SENTENCES,
     "abridge.summarizers.cleaning.CONSTRUCTS": "texts in which MAX_URL and the like bound them",
     "abridge.summarizers.model.languages.language_name": "a tag of a language, which is short",
     "abridge.summarizers.voice._beginnings": _OWN,

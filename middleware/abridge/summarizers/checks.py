@@ -272,7 +272,9 @@ class Checks:
 
     def _sentences(self, *, last: bool) -> Iterator[str]:
         """Take whole sentences off the text."""
-        while (found := _SENTENCE.match(self._text)) or len(self._text) > MAX_SENTENCE_CHARS:
+        while (found := _SENTENCE.match(self._text, 0, MAX_SENTENCE_CHARS)) or (
+            len(self._text) > MAX_SENTENCE_CHARS
+        ):
             end = found.end() if found else MAX_SENTENCE_CHARS
             sentence, self._text = self._text[:end], self._text[end:]
             yield sentence
