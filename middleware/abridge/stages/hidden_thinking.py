@@ -202,8 +202,9 @@ class ThinkingFilter:
         """Split what has come, and keep what may be the beginning of a tag. At the end that goes
         out as well, but is kept in case that more follows all the same."""
         buffer, position, shown = self._buffer, 0, self._shown
+        beginning = _partial_tag_start(buffer)
         while True:
-            settled = len(buffer) if at_end else self._settled_length(buffer)
+            settled = len(buffer) if at_end else self._settled_length(buffer, beginning)
             tag = self._next_tag(buffer, position, at_end=at_end)
             if tag is None or not (at_end or (tag.is_certain and tag.start < settled)):
                 break
@@ -212,19 +213,15 @@ class ThinkingFilter:
             position, self._place = tag.end, Surroundings()
         end = max(position, settled if tag is None else min(settled, tag.start))
         yield from self._take_text(buffer[max(position, shown) : end])
-        kept = max(position, self._settled_length(buffer)) if at_end else end
+        kept = max(position, self._settled_length(buffer, beginning)) if at_end else end
         if self.open_form is None:
             self._place = self._place.after(buffer[position:kept])
         self._buffer, self._shown = buffer[kept:], max(shown, end) - kept
 
-    def _settled_length(self, buffer: str) -> int:
-        """Return how much of a text cannot be the beginning of a tag."""
-        if self.open_form is not None and self.open_form.is_phrase:
-            return max(0, len(buffer) - MAX_PHRASE)
-        for match in STARTERS.finditer(buffer, max(0, len(buffer) - MAX_TAG)):
-            if INCOMPLETE.fullmatch(buffer, match.start()):
-                return match.start()
-        return len(buffer)
+    def _settled_length(self, buffer: str, beginning: int) -> int:
+        """Return how much of a text cannot be the beginning of a tag, which may be at its end."""
+        in_phrase = self.open_form is not None and self.open_form.is_phrase
+        return max(0, len(buffer) - MAX_PHRASE) if in_phrase else beginning
 
     def _take_text(self, text: str) -> Iterator[TagPiece]:
         if self.open_form is not None:
@@ -348,6 +345,14 @@ class ThinkingFilter:
             is_named = form.place == "start" and form in self._named
             return not (self._is_vouched_for or is_named or tag.is_component)
         return form.place == "line" and _opens_within(tag, place, after, at_end=at_end)
+
+
+def _partial_tag_start(buffer: str) -> int:
+    """Return where the beginning of a tag stands at the end of a text; its length without one."""
+    for match in STARTERS.finditer(buffer, max(0, len(buffer) - MAX_TAG)):
+        if INCOMPLETE.fullmatch(buffer, match.start()):
+            return match.start()
+    return len(buffer)
 
 
 class BlockFilter(ThinkingFilter):
