@@ -16,7 +16,6 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from abridge.apis import sse
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.middleware import AbridgeMiddleware
@@ -36,6 +35,7 @@ from tests.support.streams import (
     reasoning_item,
     response,
     responses_stream,
+    split_frames,
 )
 from tests.support.streams import call as tool_call
 from tests.support.summarizers import Scripted
@@ -986,7 +986,7 @@ class TestAttribution:
         for field in ("reasoning_content", "reasoning"):
             sent = [frame.replace(b"reasoning_content", field.encode()) for frame in frames]
             answer = await call(wrap(Upstream(Answer(sent)), **self.ON), CHAT_PATH, CHAT)
-            received = sse.split_frames(answer.data)
+            received = split_frames(answer.data)
             (made,) = [place for place, frame in enumerate(received) if frame != sent[place]]
             assert without_attributions(json.loads(received[made][6:])) == json.loads(
                 sent[made][6:]
@@ -998,7 +998,7 @@ class TestAttribution:
         sent = responses_stream(output)
         body = {"model": "m", "input": "Hi", "stream": True}
         answer = await call(wrap(Upstream(Answer(sent)), **self.ON), RESPONSES_PATH, body)
-        received = sse.split_frames(answer.data)
+        received = split_frames(answer.data)
         changed = [place for place, frame in enumerate(received) if frame != sent[place]]
         assert changed == [len(sent) - 2, len(sent) - 1]
         whole = await call(

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from abridge.apis.sse import frame_data, split_frames
+from abridge.apis.sse import frame_data
 from tests.support.asgi import Call, call
 from tests.support.deployments import FORMS, PREFIX, Form, build_app
+from tests.support.streams import split_frames
 from tests.support.upstream import Answer, Upstream
 
 SECRET = "I should draw the fox to the left, since"

@@ -69,10 +69,10 @@ class TestDropRevealingFields:
         self, client: str, upstream: str
     ) -> None:
         played = Upstream(answer(upstream, stream=False))
-        knobs = {"enable_thinking": False, "guided_regex": "a+"}
-        body = request_body(client, stream=False, **knobs)
+        switches = {"enable_thinking": False, "guided_regex": "a+"}
+        body = request_body(client, stream=False, **switches)
         await call(bridge(played, upstream, expose="summary"), PATHS[client], body, KEY)
-        assert not knobs.keys() & played.requests[0].json.keys()
+        assert not switches.keys() & played.requests[0].json.keys()
 
     async def test_who_declines_thinking_is_not_asked_to_think(self) -> None:
         played = Upstream(answer("messages", stream=False))

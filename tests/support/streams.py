@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from abridge.apis.sse import FrameDecoder
+
 CREATED = 1_700_000_000
 RESPONSES_USAGE = {
     "input_tokens": 11,
@@ -24,6 +26,12 @@ CHAT_USAGE = {
     "total_tokens": 81,
     "completion_tokens_details": {"reasoning_tokens": 50},
 }
+
+
+def split_frames(data: bytes) -> list[bytes]:
+    """Return the frames of a stream that ends with a whole one."""
+    decoder = FrameDecoder(len(data) + 1)
+    return [*decoder.feed(data), *decoder.end()]
 
 
 def frame(payload: Any, event: str | None = None) -> bytes:

@@ -13,6 +13,7 @@ from binascii import unhexlify
 from bz2 import BZ2Decompressor
 from collections.abc import Callable, Iterator
 from lzma import LZMADecompressor, LZMAError
+from typing import Protocol
 
 MAX_LOOKED_AT = 8192
 """Characters of state, and bytes of what it is decoded to, that are looked at."""
@@ -73,9 +74,13 @@ def _deflate() -> zlib._Decompress:
     return zlib.decompressobj(-zlib.MAX_WBITS)
 
 
-def _decompress(data: bytes, new: Callable[[], object]) -> Iterator[bytes]:
+class _Decompressor(Protocol):
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+def _decompress(data: bytes, new: Callable[[], _Decompressor]) -> Iterator[bytes]:
     try:
-        opened: bytes = new().decompress(data, MAX_LOOKED_AT)  # type: ignore[attr-defined]
+        opened = new().decompress(data, MAX_LOOKED_AT)
     except (OSError, ValueError, EOFError, LZMAError, zlib.error):
         return
     if opened:

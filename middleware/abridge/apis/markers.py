@@ -32,13 +32,14 @@ MARKERS: Mapping[str, frozenset[str | bool]] = {
 """Fields, dotted if nested, and the values by which they mark thinking."""
 
 
+_MARKING = frozenset(path.partition(".")[0] for path in MARKERS)
+
+
 def is_marked(value: Any) -> bool:
     """Return whether an object says that its text is thinking."""
     given = as_object(value)
-    return any(
-        _normalize(nested_value(given, path)) in meanings
-        for path, meanings in MARKERS.items()
-        if path.partition(".")[0] in given
+    return not _MARKING.isdisjoint(given) and any(
+        _normalize(nested_value(given, path)) in meanings for path, meanings in MARKERS.items()
     )
 
 

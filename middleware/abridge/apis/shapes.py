@@ -241,11 +241,6 @@ def name_or_number(value: Any, drops: DropCount) -> Any:
     return name(value, drops) if isinstance(value, str) else number(value, drops)
 
 
-def nothing(value: Any, drops: DropCount) -> Any:
-    """A key that stays, without its value."""
-    drops.drop(value)
-
-
 def unused(_value: Any, _: DropCount) -> Any:
     """A value that is known, but says nothing."""
     return DROPPED

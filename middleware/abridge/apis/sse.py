@@ -130,12 +130,6 @@ def _is_complete(payload: bytes | None) -> bool:
     return True
 
 
-def split_frames(data: bytes) -> list[bytes]:
-    """Split bytes that consist of whole frames."""
-    frames, rest = _split(data)
-    return [*frames, rest] if rest else frames
-
-
 def frame_data(frame: bytes) -> bytes | None:
     """Return the content of a frame's data lines, or None if it has none, as in a comment."""
     start = 0 if frame.startswith(b"data: ") else frame.find(b"\ndata: ") + 1

@@ -22,7 +22,6 @@ from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.history import History
 from abridge.apis.json import contains
-from abridge.apis.knobs import drop_knobs
 from abridge.apis.object_references import (
     EVERYTHING,
     ObjectReference,
@@ -34,6 +33,7 @@ from abridge.apis.paths import OpenPaths
 from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import last_user_text
 from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
+from abridge.apis.thinking_switches import drop_thinking_switches
 from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.tables import LimitSettings
@@ -231,7 +231,7 @@ async def drop_revealing_fields(draft: RequestDraft, context: StepContext) -> Re
     return replace(draft, body=body, changed=True, dropped_fields=dropped)
 
 
-async def drop_knobs_of_thinking(draft: RequestDraft, context: StepContext) -> RequestDraft:
+async def drop_switches(draft: RequestDraft, context: StepContext) -> RequestDraft:
     """Drop what may have upstream write hidden reasoning into the text without its closing tag, but
     where nothing of it is there, or upstream's settings switch thinking off themselves."""
     settings, reasoning = context.settings, context.request.route.reasoning
@@ -239,7 +239,7 @@ async def drop_knobs_of_thinking(draft: RequestDraft, context: StepContext) -> R
     if not context.hides_raw or is_parsed or "none" in (settings.effort, settings.effort_max):
         return draft
     drops = DropCount()
-    body = drop_knobs(draft.body, context.profile, drops)
+    body = drop_thinking_switches(draft.body, context.profile, drops)
     return replace(draft, body=body, dropped_fields=draft.dropped_fields + drops.count)
 
 
@@ -419,7 +419,7 @@ SAME_API: tuple[Step, ...] = (
     fill_defaults,
     ask_to_think,
     ask_for_usage,
-    drop_knobs_of_thinking,
+    drop_switches,
     limit_effort,
     drop_refused_state,
     drop_rejected_fields,
@@ -438,7 +438,7 @@ TRANSLATED: tuple[Step, ...] = (
     fill_defaults,
     limit_effort,
     translate,
-    drop_knobs_of_thinking,
+    drop_switches,
     limit_effort,
     restore_history,
     drop_refused_state,

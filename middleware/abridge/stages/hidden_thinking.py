@@ -130,7 +130,8 @@ class ThinkingFilter:
         return self.open_form is not None
 
     def passes(self, text: str) -> bool:
-        """Return whether `feed` would return just this text."""
+        """Return whether `feed` would return just this text. If so, it is taken to have been said
+        here, whether or not it is fed as well."""
         settled = self._blank is None and not (self._undecided or self._buffer or self.open_form)
         if not settled or _NOTABLE.search(text) is not None:
             return False

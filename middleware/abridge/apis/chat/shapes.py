@@ -56,7 +56,7 @@ def _text_part(value: Any, drops: shapes.DropCount) -> Any:
     """A text; a chunk of thinking where it is marked so."""
     if not is_marked(value):
         return _TEXT_FIELDS(value, drops)
-    drops.count += 1
+    drops.drop(value)
     return {"type": "thinking", "thinking": string(value.get("text"))}
 
 
@@ -215,7 +215,7 @@ def _message(value: Any, drops: shapes.DropCount) -> Any:
     message = _MESSAGE_FIELDS(value, drops)
     if not is_marked(value):
         return message
-    drops.count += 1
+    drops.drop(value)
     message = {**message, "role": "assistant"}
     if not (content := message.get("content")):
         return message

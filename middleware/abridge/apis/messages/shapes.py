@@ -145,7 +145,7 @@ def _text(value: Any, drops: DropCount) -> Any:
     """A text; a block of thinking where it is marked so."""
     if not is_marked(value):
         return _TEXT(value, drops)
-    drops.count += 1
+    drops.drop(value)
     return {"type": "thinking", "thinking": string(value.get("text")), "signature": ""}
 
 

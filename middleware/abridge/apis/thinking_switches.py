@@ -40,7 +40,7 @@ GRAMMARS = (
 """Fields that forbid a tag by any value."""
 
 
-def drop_knobs(body: Json, profile: Profile, drops: DropCount) -> Json:
+def drop_thinking_switches(body: Json, profile: Profile, drops: DropCount) -> Json:
     """Return a request's body without them. The switch of the profile's own stays, since there it
     does what it says."""
     found = [path for path in GRAMMARS if nested_value(body, path) is not None]

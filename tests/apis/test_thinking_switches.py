@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.knobs import drop_knobs
 from abridge.apis.shapes import DropCount
+from abridge.apis.thinking_switches import drop_thinking_switches
 from abridge.providers.catalog import PROFILES
 
 Json = dict[str, Any]
@@ -19,10 +19,10 @@ GRAMMAR = 'root ::= "yes"'
 def kept(body: Json, profile: str) -> tuple[Json, int]:
     """Return what is kept of a body, and how much was dropped."""
     drops = DropCount()
-    return drop_knobs(body, PROFILES[profile], drops), drops.count
+    return drop_thinking_switches(body, PROFILES[profile], drops), drops.count
 
 
-KNOBS: tuple[Json, ...] = (
+SWITCHES: tuple[Json, ...] = (
     {"reasoning_effort": "none"},
     {"reasoning": {"effort": "none"}},
     {"reasoning": {"enabled": False}},
@@ -44,11 +44,11 @@ KNOBS: tuple[Json, ...] = (
 
 
 @pytest.mark.parametrize("profile", ["auto", "vllm", "sglang"])
-@pytest.mark.parametrize("knob", KNOBS, ids=json.dumps)
-def test_they_are_dropped_and_counted(knob: Json, profile: str) -> None:
-    body = {"model": "m", **knob}
+@pytest.mark.parametrize("switch", SWITCHES, ids=json.dumps)
+def test_they_are_dropped_and_counted(switch: Json, profile: str) -> None:
+    body = {"model": "m", **switch}
     assert kept(body, profile) == ({"model": "m"}, 1)
-    assert body == {"model": "m", **knob}
+    assert body == {"model": "m", **switch}
 
 
 HARMLESS: tuple[Json, ...] = (
