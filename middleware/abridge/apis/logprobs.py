@@ -100,8 +100,10 @@ class ShownLogprobs:
     def take(self, shown: str) -> list[Json]:
         """Return the entries for more text that is shown; none, and forget those that wait, if they
         are not for just this text."""
+        if not shown:
+            return []
         text, place, count = self._shown + shown.encode(errors="surrogatepass"), 0, 0
-        for token in map(spelled, self.waiting if shown else ()):
+        for token in map(spelled, self.waiting):
             if not text.startswith(token, place) or place == len(text):
                 break
             place, count = place + len(token), count + 1

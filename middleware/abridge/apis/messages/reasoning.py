@@ -90,12 +90,16 @@ def leave_out_foreign_thinking(body: Json, request: ModelRequest) -> None:
     binding = as_object(body.get("thinking")).get("block_binding")
     if not isinstance(binding, dict):
         return
+    is_dropped = binding.get("prefix_mismatch_behavior") == "drop_block"
     for message in request.messages:
-        foreign = [part for part in message.parts if isinstance(part, ReasoningPart) and part.state]
-        if foreign and binding.get("prefix_mismatch_behavior") != "drop_block":
-            raise RequestError(FOREIGN_THINKING, param=foreign[0].param)
-        request.foreign_reasoning += [part.param for part in foreign]
-        message.parts = [part for part in message.parts if part not in foreign]
+        given, message.parts = message.parts, []
+        for part in given:
+            if not (isinstance(part, ReasoningPart) and part.state):
+                message.parts.append(part)
+            elif is_dropped:
+                request.foreign_reasoning.append(part.param)
+            else:
+                raise RequestError(FOREIGN_THINKING, param=part.param)
 
 
 def effort_of_budget(budget: int) -> str:

@@ -918,7 +918,9 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
         message = complete_start({"id": message_id, "model": model})
         if self._echo.foreign_reasoning:
-            message["input_transformations"] = list(map(_dropped, self._echo.foreign_reasoning))
+            message["input_transformations"] = list(
+                map(_tell_dropped, self._echo.foreign_reasoning)
+            )
         yield "message_start", {"message": message}
         yield "ping", {}
 
@@ -964,7 +966,7 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         return {"stop_reason": reason, "stop_sequence": sequence}
 
 
-def _dropped(path: str) -> Json:
+def _tell_dropped(path: str) -> Json:
     """Tell of thinking that did not go upstream (anthropic-sdk-python,
     `BetaThinkingDroppedInputTransformation`)."""
     return {"type": "thinking_dropped", "path": path, "reason": "model_binding_mismatch"}
