@@ -200,6 +200,8 @@ class Api:
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
     """Makes the Writer of translated events. The number limits the characters that it keeps."""
     write_error: WriteError
+    stream_error: Callable[[Json, Json], bytes]
+    """Encodes an error body as an event that ends a stream; the second object adds to the error."""
     attribution: Callable[[Display, int], CallAttribution] | None
     """Makes the stage that attributes calls; None where the Writer does, whose finished items
     repeat all that there is to know. The number limits the characters that it keeps."""
