@@ -215,6 +215,8 @@ class Api:
     """End of the path that clients call, where `path` alone might be that of something else."""
     counts_tokens_at: str = ""
     """End of the path at which clients have a request's tokens counted; empty if nowhere."""
+    token_count: Mapping[str, str] = field(default_factory=dict)
+    """What the answer there says beside the number."""
     read_wish: Callable[[Json], ReasoningWish | None] = lambda _: None
     """Reads the client's wish for reasoning; None if the request says nothing."""
     wish_needle: bytes = b""
