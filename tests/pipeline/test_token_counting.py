@@ -1,4 +1,4 @@
-"""Requests for the number of their tokens, on Messages and Responses: who counts, and what is told."""
+"""Requests for the number of their tokens: who counts, and what is told."""
 
 from __future__ import annotations
 
