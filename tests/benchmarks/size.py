@@ -157,7 +157,8 @@ async def _play(
     at_once: bool,
 ) -> None:
     rest = [_chunk(content="So."), b"data: [DONE]\n\n"]
-    steps: list[Step] = [*before, SETTLED, profile.start, measured, SETTLED, profile.stop, *rest]
+    settled = [] if at_once else [SETTLED]
+    steps: list[Step] = [*before, SETTLED, profile.start, measured, *settled, profile.stop, *rest]
     app = build_app(
         "mounted" if at_once else "sidecar",
         (_UpstreamAtOnce if at_once else Upstream)(Answer(steps)),

@@ -50,7 +50,7 @@ class FrameDecoder:
                 return []
             data = bytes(self._buffer)
             self._buffer.clear()
-        elif self._started and _is_frame(data) and len(data) <= self._limit:
+        elif self._started and len(data) <= self._limit and _is_frame(data):
             return [data]
         frames, rest = _split(data)
         if frames:
@@ -95,7 +95,7 @@ class FrameDecoder:
 
 def _is_frame(data: bytes) -> bool:
     """Return whether data is one frame whose lines end in LFs, as nearly every read is."""
-    return b"\r" not in data and data.find(b"\n\n") == len(data) - 2 > 0
+    return b"\r" not in data and data.find(b"\n\n") == len(data) - 2 >= 0
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

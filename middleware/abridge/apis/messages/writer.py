@@ -197,9 +197,6 @@ def with_index(frame: bytes, index: int) -> bytes:
     return b"%b%d%b" % (frame[: found.start(2)], index, frame[found.end(2) :])
 
 
-_AddText: TypeAlias = Callable[["MessageContent", Any], AddedText | None]
-
-
 class MessageContent:
     """Write the content of one message. `tools` are those offered to upstream, by name. What is
     `given` comes in order, from an upstream that speaks Messages, too."""
@@ -246,13 +243,15 @@ class MessageContent:
 
     def add_text(self, event: Event) -> AddedText | None:
         """Take an event that only adds to the text of the open block, if it can be told here."""
-        add = self._ADDERS.get(type(event))
-        return None if add is None else add(self, event)
-
-    def _add_content(self, event: ContentDelta) -> AddedText | None:
-        if self._text != (ContentDelta, event.message_index):
-            return None
-        return self._blocks.add_text("text_delta", event.text)
+        if isinstance(event, ReasoningDelta | SummaryTextDelta):
+            if self._thinking is not None:
+                return self._thinking.add_text(event)
+            return NOTHING if self._display.drops_reasoning else None  # shown, it may have to wait
+        if isinstance(event, ToolCallDelta):
+            return self._add_arguments(event)
+        if type(event) is ContentDelta and self._text == (ContentDelta, event.message_index):
+            return self._blocks.add_text("text_delta", event.text)
+        return None
 
     def _add_arguments(self, event: ToolCallDelta) -> AddedText | None:
         call = self._call
@@ -261,25 +260,6 @@ class MessageContent:
         if not (self._is_given or self._order.add_arguments(event)):
             return None
         return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
-
-    def _add_raw(self, event: ReasoningDelta) -> AddedText | None:
-        thinking = self._thinking
-        return self._dropped() if thinking is None else thinking.add_raw(event)
-
-    def _add_summary(self, event: SummaryTextDelta) -> AddedText | None:
-        thinking = self._thinking
-        return self._dropped() if thinking is None else thinking.add_summary(event)
-
-    def _dropped(self) -> AddedText | None:
-        """Drop reasoning where none is shown; elsewhere its stretch waits for a call."""
-        return NOTHING if self._display.drops_reasoning else None
-
-    _ADDERS: ClassVar[dict[type[Event], _AddText]] = {
-        ContentDelta: _add_content,
-        ToolCallDelta: _add_arguments,
-        ReasoningDelta: _add_raw,
-        SummaryTextDelta: _add_summary,
-    }
 
     # In order
 
@@ -555,8 +535,13 @@ class ThinkingContent:
         self._note_raw(event)
         return self._blocks.move(frame, event) if self._display.show_raw else b""
 
-    def add_raw(self, event: ReasoningDelta) -> AddedText | None:
-        """Take a piece of reasoning, unless a block has to be started for it."""
+    def add_text(self, event: ReasoningDelta | SummaryTextDelta) -> AddedText | None:
+        """Take a piece of reasoning, unless a block has to be started for it, or of the summary, if
+        it goes on the part that is being written."""
+        if isinstance(event, SummaryTextDelta):
+            if self._kind != "summary" or self._last_part != event.index:
+                return None
+            return self._blocks.add_text("thinking_delta", event.text)
         is_shown = self._display.show_raw and event.text
         if is_shown and not (self._kind == "raw" and self._blocks.is_open):
             return None
@@ -565,12 +550,6 @@ class ThinkingContent:
         elif self._is_given:
             self._note_raw(event)
         return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
-
-    def add_summary(self, event: SummaryTextDelta) -> AddedText | None:
-        """Take a piece of the summary, if it goes on the part that is being written."""
-        if self._kind != "summary" or self._last_part != event.index:
-            return None
-        return self._blocks.add_text("thinking_delta", event.text)
 
     def end(self, error: ErrorDetail | None, frame: bytes | None = None) -> None:
         """End the stretch, in the frame that stops its block if there is one."""
