@@ -59,10 +59,6 @@ class Reader(Protocol):
     @property
     def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
 
-    def read_delta(self, data: bytes) -> list[Event] | None:
-        """Read data that is exactly one frame, and says more of the same as an earlier one did;
-        return None, and read nothing, if it is not known to be that."""
-
     def read(self, frame: bytes) -> list[Event]:
         """Read one frame of a stream."""
 
