@@ -233,20 +233,23 @@ class ChatReader:
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
         """Read a chunk, and learn its pattern if it only continues. What upstream said of a choice
         is recorded, whatever of it goes on."""
-        rebuilder, carried = self._rebuilder, frame if self._carries_frames else None
-        dropped = 0
+        rebuilder, dropped, originals = self._rebuilder, 0, None
         if rebuilder is not None:
             dropped, chunk = rebuilder.drops.count, rebuilder.arrange_chunk(chunk)
-        chunk, carried = self._complete(chunk, carried)
-        originals = None
+        sent, chunk = chunk, self._complete(chunk)
+        carried = None  # made of what the events say, where it is none that came
         if rebuilder is not None:
             originals, rebuilt = objects(chunk.get("choices")), rebuilder.rebuild_chunk(chunk)
             if rebuilt is None:
                 return []
-            chunk, carried = rebuilt, carried and self._encode(rebuilt)
+            chunk = rebuilt
+        elif self._carries_frames:
+            carried = frame if chunk is sent else sse.encode_frame(dumps(chunk))
         found = self._find_continuation(chunk)
         if found is not None and found.is_bare:
             self._last_chunk = chunk
+            if rebuilder is not None and self._carries_frames:
+                carried = self._encode(chunk)
             events = [self._choices[found.lane].proceed(found, found.text, carried)]
         else:
             self._patterns.clear()
@@ -277,25 +280,22 @@ class ChatReader:
         proceed = partial(reader.proceed, found)
         self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
 
-    def _complete(self, chunk: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
-        """Return a chunk with all that it must have, and its frame; the same if it lacks
-        nothing."""
+    def _complete(self, chunk: Json) -> Json:
+        """Return a chunk with all that it must have; the same object if it lacks nothing."""
         if chunk.get("error"):
-            return chunk, frame
+            return chunk
         given, choices = objects(chunk.get("choices")), list[Json]()
         for choice in given:
             choices.append(self._get_choice(get_index(choice)).complete(choice))
-        lacks_header = frame is not None and _is_header_missing(chunk, given)
+        lacks_header = self._carries_frames and _is_header_missing(chunk, given)
         if not (lacks_header or any(map(is_not, choices, given))):
-            return chunk, frame
+            return chunk
         chunk = {**chunk, "choices": choices}
-        if frame is None:
-            return chunk, None
-        if _has_content(chunk, choices):
+        if self._carries_frames and _has_content(chunk, choices):
             said = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
             self._header = {**(self._header or _make_header()), **said}
             chunk = {**self._header, **chunk, "object": CHUNK_OBJECT}
-        return chunk, sse.encode_frame(dumps(chunk))
+        return chunk
 
     def _read_parsed(
         self, chunk: Json, carried: bytes | None, originals: list[Json] | None
@@ -304,7 +304,8 @@ class ChatReader:
         it is rebuilt."""
         if chunk.get("choices"):
             self._last_chunk = chunk
-        events = self._start(chunk)
+        is_known = self._started and self._carries_frames
+        events = [] if is_known else self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
         if chunk.get("error"):
@@ -334,7 +335,7 @@ class ChatReader:
         reported, self._failed = self._failed, True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
-        if frame is not None and self._rebuilder is not None:
+        if self._carries_frames and self._rebuilder is not None:
             frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
         if reported:
             return [Passthrough(None, frame)]
