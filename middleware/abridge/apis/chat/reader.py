@@ -20,9 +20,11 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import is_not, itemgetter
+from typing import Any
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
@@ -41,7 +43,6 @@ from abridge.apis.chat.chunks import (
     read_annotations,
     read_listed,
 )
-from abridge.apis.chat.details import AnswerDetails, ChunkPiece, read_logprobs
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
@@ -49,6 +50,7 @@ from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
+    StateEntry,
     extract_native_summary,
     extract_reasoning,
     extract_state,
@@ -64,9 +66,10 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.shapes import CompletionRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
+from abridge.apis.chat.tools import ToolCallFragments
 from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
-from abridge.apis.endings import UNFINISHED, infer_reason
+from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
     as_object,
@@ -89,14 +92,18 @@ from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
+    Finished,
     FinishReason,
     NativeSummary,
     Passthrough,
+    ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
+    ToolCallDelta,
     TurnRecorded,
     UsageReported,
     text_size,
@@ -104,6 +111,7 @@ from abridge.core.events import (
 from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
+from abridge.stages.tags import MAX_LEADING_BLANKS
 
 FIRST_CHOICE = 0
 """The choice that the sources are of which are listed beside all choices."""
@@ -112,6 +120,26 @@ REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
 LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
 """Fields beside the choices that list sources."""
+
+
+EXPLICIT_REASONS: Mapping[str, FinishReason] = {
+    "length": "length",
+    "content_filter": "content_filter",
+}
+"""Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
+
+STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
+"""Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
+number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
+entrypoints/openai/protocol.py)."""
+
+
+@dataclass(slots=True)
+class ChunkPiece:
+    """An event, and the choices that go into its frame."""
+
+    event: Event
+    choices: list[Json] | None = None  # None: the event has no frame
 
 
 class ChatReader:
@@ -890,3 +918,145 @@ def loses_fields(choice: Json) -> bool:
 
 def _other_fields(fields: Json, known: frozenset[str]) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
+
+
+# One choice, for clients of another API
+
+
+class AnswerDetails:
+    """Say in detail, in events without frames, what the pieces of one choice hold: its text with
+    log probabilities, its refusal, each fragment of a call as a piece of its call, opaque state
+    after the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that
+    no choice names."""
+
+    def __init__(self, lane: int, listed: list[CitationDelta]) -> None:
+        self._lane = lane
+        self.calls = ToolCallFragments(lane)
+        self._listed = listed
+        self._finish_reported = False
+        self._held_blank = ""
+        self._citations: list[CitationDelta] = []  # held until the text ends
+        self._has_cited = False
+        self._has_reasoned = False
+
+    def read(
+        self, pieces: list[ChunkPiece], choice: Json, state: list[StateEntry], *, was_open: bool
+    ) -> list[Event]:
+        """Read the pieces that were made of a choice, with opaque state for the open stretch."""
+        events = self.list_events(pieces, choice)
+        kinds = set(map(type, events))
+        opens = ReasoningStarted in kinds
+        if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
+            events = self._hold_blank(events)
+        if state and was_open:
+            events = insert_state(events, state, self._lane)
+        if opens:
+            self._release_blank(events)
+        return [*events, *self._read_finish(choice)]
+
+    def cite(self, events: list[Event], named: list[CitationDelta]) -> list[Event]:
+        """Add the sources at the end of the text: before the first call, or the finish.
+
+        Those that are listed beside the choices are more of the same where some are annotated.
+        Reasoning may have stood in the text, and moved all passages.
+        """
+        kinds = list(map(type, events))
+        self._citations += named
+        self._has_reasoned |= ReasoningStarted in kinds
+        ends = [kinds.index(kind) for kind in (ToolCallDelta, Finished) if kind in kinds]
+        if not ends:
+            return events
+        place, citations, self._citations = min(ends), self._citations, []
+        if isinstance(events[-1], Finished) and not (citations or self._has_cited):
+            citations = self._listed
+        self._has_cited = self._has_cited or bool(citations)
+        if self._has_reasoned:
+            citations = [replace(citation, passage=None) for citation in citations]
+        return [*events[:place], *citations, *events[place:]]
+
+    def list_events(self, pieces: list[ChunkPiece], choice: Json) -> list[Event]:
+        """List the events of pieces. One of the answer says all that is in its piece; one that only
+        carries a frame is left out."""
+        events: list[Event] = []
+        for piece in pieces:
+            event, piece_choice = piece.event, (piece.choices or [{}])[0]
+            if isinstance(event, ContentDelta):
+                is_whole = piece_choice is choice
+                events += self._read_answer(event.text, piece_choice, is_whole=is_whole)
+            elif isinstance(event, ReasoningDelta):
+                events += [event] if event.text else []
+            elif not isinstance(event, Passthrough):
+                events.append(event)
+        return events
+
+    def _read_answer(self, text: str, choice: Json, *, is_whole: bool) -> Iterator[Event]:
+        delta = get_delta(choice)
+        logprobs = read_logprobs(choice, "content")
+        if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
+            logprobs = ()  # they cover reasoning, too
+        if text:
+            yield ContentDelta(self._lane, None, text, logprobs)
+        if refusal := string(delta.get("refusal")):
+            logprobs = read_logprobs(choice, "refusal")
+            yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
+        yield from self.calls.read(delta)
+
+    def _read_finish(self, choice: Json) -> list[Event]:
+        """End the choice at its first finish reason."""
+        reason = choice.get("finish_reason")
+        if not reason or self._finish_reported:
+            return []
+        self._finish_reported = True
+        if read_finish_error(choice) is not None:
+            return []  # the error is reported instead
+        nameless = list(self.calls.report_nameless())
+        if explicit := EXPLICIT_REASONS.get(string(reason)):
+            return [*nameless, Finished(self._lane, None, explicit)]
+        default = reason_of_parts(has_calls=self.calls.count > 0)
+        finished = Finished(self._lane, None, default, _stop_sequence(choice))
+        return [*nameless, *self.calls.finish(), finished]
+
+    # Blank reasoning opens no stretch
+
+    def _hold_blank(self, events: list[Event]) -> list[Event]:
+        """Hold back blank reasoning for the stretch that comes next."""
+        blank = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+        self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
+        return [event for event in events if type(event) not in _THOUGHTS]
+
+    def _release_blank(self, events: list[Event]) -> None:
+        first = next((event for event in events if isinstance(event, ReasoningDelta)), None)
+        if first is not None:
+            first.text, self._held_blank = self._held_blank + first.text, ""
+
+
+_THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
+
+
+def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
+    logprobs = choice.get("logprobs")
+    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
+
+
+def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
+    """Insert opaque state into a choice's events, each after the reasoning it belongs to: that is
+    split by entry, if it has the text of all of them."""
+    thoughts = (
+        (place, event)
+        for place, event in enumerate(events)
+        if isinstance(event, ReasoningDelta | NativeSummary)
+    )
+    place, thought = next(thoughts, (-1, None))
+    text = "".join(entry.text for entry in entries)
+    is_split = thought is not None and thought.text == text
+    inserted: list[Event] = []
+    for entry in entries:
+        if thought is not None and is_split and entry.text:
+            inserted.append(replace(thought, text=entry.text))
+        if entry.data:
+            inserted.append(ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs))
+    return [*events[: place + (not is_split)], *inserted, *events[place + 1 :]]
+
+
+def _stop_sequence(choice: Json) -> str:
+    return next(filter(None, (string(choice.get(name)) for name in STOP_SEQUENCE_FIELDS)), "")

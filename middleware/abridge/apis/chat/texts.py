@@ -21,6 +21,7 @@ from abridge.apis.chat.reasoning import (
     is_text_chunk,
     read_answer_text,
 )
+from abridge.apis.chat.tools import call_index
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, objects, string
@@ -271,7 +272,7 @@ class ChoiceTexts:
     def _split_calls(self, message: Json, *, is_last: bool) -> Json:
         """Return the fields of calls without thinking; with the last, what was held back of any."""
         calls = [
-            self._split_call(call, _call_index(call, position))
+            self._split_call(call, call_index(call, position))
             for position, call in enumerate(objects(message.get("tool_calls")))
         ]
         legacy = message.get("function_call")
@@ -300,7 +301,7 @@ class ChoiceTexts:
                 call[name] = string(call.get(name)) + held
                 continue
             calls = fields.setdefault("tool_calls", [])
-            at = [_call_index(call, position) for position, call in enumerate(calls)]
+            at = [call_index(call, position) for position, call in enumerate(calls)]
             if index not in at:
                 calls.append({"index": index, kind: {name: held}})
                 continue
@@ -329,12 +330,6 @@ def _list_rest(choice: Json, content: Any, changed: Json) -> list[Json]:
     fields = [choice[key] for key in choice if key not in ("index", "delta")]
     is_empty = all(value in (None, "") for value in (*rest.values(), *fields))
     return [] if is_empty else [{**choice, "delta": rest}]
-
-
-def _call_index(call: Json, position: int) -> int:
-    """Return the index of a call, or its position if it has none."""
-    index = call.get("index")
-    return index if isinstance(index, int) else position
 
 
 # A whole content

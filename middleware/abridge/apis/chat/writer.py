@@ -19,7 +19,6 @@ from typing import Any, ClassVar, TypeAlias
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.chat.attribution import attribute_message
 from abridge.apis.chat.chunks import (
     ARGUMENTS_FIELDS,
     CHUNK_OBJECT,
@@ -29,14 +28,14 @@ from abridge.apis.chat.chunks import (
     encode_chunk,
     write_annotation,
 )
-from abridge.apis.chat.envelopes import (
+from abridge.apis.chat.errors import encode_error
+from abridge.apis.chat.history import (
     ChatEnvelopeBuilder,
     list_visible_entries,
     make_entry,
     make_envelope,
     next_index,
 )
-from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
     PART_SEPARATOR,
@@ -51,6 +50,7 @@ from abridge.apis.chat.reasoning import (
     without_reasoning,
 )
 from abridge.apis.chat.texts import split_inline
+from abridge.apis.chat.tools import attribute_message
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
