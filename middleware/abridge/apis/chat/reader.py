@@ -20,11 +20,10 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import is_not, itemgetter
-from typing import Any
+from operator import is_not
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
@@ -60,6 +59,7 @@ from abridge.apis.chat.reasoning import (
     is_reasoning_field,
     observe,
     read_answer_text,
+    read_logprobs,
     read_state,
     trusts_summaries,
     without_thinking_chunks,
@@ -81,7 +81,6 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.logprobs import ShownLogprobs
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.shapes import DropCount
 from abridge.apis.usage import CHAT_USAGE, as_count
@@ -379,12 +378,15 @@ class ChatReader:
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
         pieces: list[ChunkPiece] = []
-        for lane, choice, original in _by_index(choices, originals or choices):
-            reader = self._get_choice(lane)
-            if self._announced_count < lane:
-                pieces += self._announce_before(lane)
+        pairs = list(zip(choices, originals or choices, strict=True))
+        if len(pairs) > 1:
+            pairs.sort(key=lambda pair: get_index(pair[0]))
+        for choice, original in pairs:
+            reader = self._get_choice(get_index(choice))
+            if self._announced_count < reader.lane:
+                pieces += self._announce_before(reader.lane)
             reader.message.add(get_delta(original))
-            for part in reader.without_thinking(choice):
+            for part in reader.texts.split(choice):
                 pieces += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
             pieces = _attach_usage(pieces, usage)
@@ -555,12 +557,6 @@ class ChatReader:
         return self._make_events(pieces, get_header(self._last_chunk), None)
 
 
-def _by_index(choices: list[Json], originals: list[Json]) -> list[tuple[int, Json, Json]]:
-    """Return the choices, and how each came, in the order of their index."""
-    found = list(zip(map(get_index, choices), choices, originals, strict=True))
-    return found if len(found) == 1 else sorted(found, key=itemgetter(0))
-
-
 def _make_header() -> Json:
     return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
 
@@ -628,11 +624,10 @@ class ChoiceReader:
         self.counts_calls = False
         """Calls lacked their index, so that chunks which are alike may be completed otherwise."""
         self._call_numbers = CallNumbers()
-        self._shows_raw = display.show_raw
+        self._hides_raw, self._shows_raw = display.hides_raw, display.show_raw
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
         self.texts = ChoiceTexts(lane, profile, display, limit)
-        self._logprobs = ShownLogprobs() if display.hides_raw else None
         self._details: AnswerDetails | None = None
         if listed is not None:
             self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
@@ -674,8 +669,10 @@ class ChoiceReader:
             if completed is delta and has_finish and isinstance(choice.get("index"), int):
                 return choice
             return {**choice, "index": self.lane, "delta": completed, "finish_reason": finish}
-        if "message" in choice:
-            return choice if has_finish else {"index": self.lane, **choice, "finish_reason": finish}
+        if isinstance(message := choice.get("message"), dict):  # it stands for a delta
+            others = {key: choice[key] for key in choice if key != "message"}
+            completed = {**others, "delta": self._complete_delta(message)}
+            return {"index": self.lane, **completed, "finish_reason": finish}
         if not choice.get("finish_reason"):
             return choice  # it says nothing
         return {"index": self.lane, **choice, "delta": {}, "finish_reason": finish}
@@ -712,7 +709,7 @@ class ChoiceReader:
         """
         if not self.announced or self.finished or not self.texts.passes(found):
             return False
-        if choice.get("logprobs") and (self._logprobs is not None or self._details is not None):
+        if choice.get("logprobs") and (self._hides_raw or self._details is not None):
             return False
         if found.field in ("content", "tool_calls"):
             return not self.reasoning_open
@@ -732,29 +729,6 @@ class ChoiceReader:
         return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
 
     # Any chunk
-
-    def without_thinking(self, choice: Json) -> list[Json]:
-        """Return a choice as one or several without thinking in their texts; where raw reasoning is
-        hidden, with the log probabilities of what is shown alone."""
-        choices = self.texts.split(choice)
-        logprobs = self._logprobs
-        if logprobs is not None and (choice.get("logprobs") or logprobs.waiting):
-            return self._with_logprobs(choices, choice, logprobs)
-        return choices
-
-    def _with_logprobs(
-        self, choices: list[Json], said: Json, logprobs: ShownLogprobs
-    ) -> list[Json]:
-        """Return choices with the log probabilities of their texts, of what upstream said."""
-        deltas = list(map(get_delta, choices))
-        if any(find_reasoning(delta) for delta in deltas):
-            logprobs.waiting.clear()
-        logprobs.waiting += map(dict, read_logprobs(said, "content"))
-        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
-        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
-        refusal = [*read_logprobs(said, "refusal")] if is_same else []
-        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
-        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
         """Release what was held back, when the stream ends without a finish reason."""
@@ -1031,11 +1005,6 @@ class AnswerDetails:
 
 
 _THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
-
-
-def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
-    logprobs = choice.get("logprobs")
-    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
 
 
 def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:

@@ -17,7 +17,7 @@ reasoning and summaries in what a client gets, `ReasoningFields` in `writer.py` 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display, is_envelope
@@ -210,6 +210,12 @@ def read_answer_text(content: Any) -> str:
     if not isinstance(content, list):
         return string(content)
     return "".join(string(chunk.get("text")) for chunk in content if is_text_chunk(chunk))
+
+
+def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
+    """Return the log probabilities of a text of a choice."""
+    logprobs = choice.get("logprobs")
+    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
 
 
 def without_thinking_chunks(content: Any) -> Any:

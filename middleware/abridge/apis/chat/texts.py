@@ -20,11 +20,13 @@ from abridge.apis.chat.reasoning import (
     get_delta,
     is_text_chunk,
     read_answer_text,
+    read_logprobs,
 )
 from abridge.apis.chat.tools import call_index
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, objects, string
+from abridge.apis.logprobs import ShownLogprobs
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
 from abridge.stages.hidden_thinking import (
@@ -91,6 +93,7 @@ class ChoiceTexts:
         self._has_field = display.hides_raw and display.drops_inline
         self._is_cut = False  # the answer breaks off
         self._repeated = 0
+        self._logprobs = ShownLogprobs()
 
     @property
     def dropped(self) -> int:
@@ -120,15 +123,16 @@ class ChoiceTexts:
 
     def split(self, choice: Json) -> list[Json]:
         """Return a choice as one or several, in order, whose deltas have no thinking in their
-        texts: that is in the field of reasoning. With the last comes what was held back."""
-        delta = get_delta(choice)
-        if "message" in choice and choice.get("delta") is not delta:  # it stands for a delta
-            choice = {**choice, "delta": delta}
-            del choice["message"]
+        texts: that is in the field of reasoning. With the last comes what was held back; where raw
+        reasoning is hidden, with the log probabilities of what is shown alone."""
         if not self._hides_raw and self._content.passes(""):
             return [choice]
-        self._is_cut = choice.get("finish_reason") in BROKEN_REASONS
-        return self._split(choice, delta, is_last=bool(choice.get("finish_reason")))
+        finish = choice.get("finish_reason")
+        self._is_cut = finish in BROKEN_REASONS
+        choices = self._split(choice, get_delta(choice), is_last=bool(finish))
+        if self._hides_raw and (choice.get("logprobs") or self._logprobs.waiting):
+            return self._with_logprobs(choices, choice)
+        return choices
 
     def split_message(self, message: Json, finish: Any = "stop") -> Json:
         """Return a whole message without thinking in its texts, which is in the field of
@@ -176,6 +180,18 @@ class ChoiceTexts:
 
     def _wrap(self, delta: Json) -> Json:
         return {"index": self._lane, "delta": delta, "finish_reason": None}
+
+    def _with_logprobs(self, choices: list[Json], said: Json) -> list[Json]:
+        """Return choices with the log probabilities of their texts, of what upstream said."""
+        logprobs, deltas = self._logprobs, list(map(get_delta, choices))
+        if any(find_reasoning(delta) for delta in deltas):
+            logprobs.waiting.clear()
+        logprobs.waiting += map(dict, read_logprobs(said, "content"))
+        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
+        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
+        refusal = [*read_logprobs(said, "refusal")] if is_same else []
+        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
+        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     # The content
 

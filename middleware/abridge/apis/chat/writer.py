@@ -196,13 +196,12 @@ class ChatWriter:
         """Move raw reasoning to the field where the client looks for it."""
         if self._is_plain:
             return frame
-        fields = self._get_choice(event.lane or 0).reasoning
-        delta = fields.build_raw(event.item, event.text)
+        fields, patched = self._get_choice(event.lane or 0).reasoning, self._patched
         if fields.keeps_raw:
             return frame
-        if self._patched is not None and self._patched.fits(frame, delta):
-            return self._fill(self._patched.patched, event.text)
-        chunk = parse_frame(frame)
+        if patched is not None and patched.fits(frame, fields.raw_field, event.text):
+            return self._fill(patched.patched, event.text)
+        delta, chunk = fields.build_raw(event.item, event.text), parse_frame(frame)
         for choice in objects(chunk.get("choices")):
             choice["delta"] = replace_reasoning(choice.get("delta") or {}, delta)
         self._patched = PatchedFrame.of(frame, chunk, delta)
@@ -414,8 +413,7 @@ class PatchedFrame:
         patched = DeltaFrame({**chunk, "choices": [holed]}, overhead=overhead)
         return cls(before, after, name, patched)
 
-    def fits(self, frame: bytes, delta: Json) -> bool:
-        (name, text), *_ = delta.items()
+    def fits(self, frame: bytes, name: str, text: str) -> bool:
         is_alike = bool(text) and frame == self.before + dumps(text) + self.after
         return is_alike and name == self.field
 
