@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.chat.chunks import STATE_FIELD, ChatMessageAccumulator
-from abridge.apis.chat.messages import move_reasoning
+from abridge.apis.chat.messages import move_reasoning, split_leading_inline
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -40,7 +40,7 @@ from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.events import Event
 from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
-from abridge.providers.catalog import PROFILES, TEXT_FIELDS
+from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
 
 ABRIDGE_FIELDS = ("summary_error", HOSTED_CALLS)
@@ -109,7 +109,7 @@ class ChatHistory(History):
         """Inline reasoning before the answer counts as such, too."""
         message = turn.items[0]
         found, content = find_reasoning(message), message.get("content")
-        inline = "" if is_plain(content) else _split_inline(content)[0]
+        inline = "" if is_plain(content) else split_leading_inline(content)[0]
         texts = [string(message.get(name)) for name in TEXT_FIELDS]
         return tuple(filter(None, [*texts, found.text if found is not None else "", inline]))
 
@@ -228,7 +228,7 @@ def _strip_content(content: Any, is_our_summary: IsOurSummary) -> tuple[Any, boo
     content = strip_content(content, is_our_summary)
     if isinstance(content, list):
         content = [chunk for chunk in content if not _is_summary_chunk(chunk, is_our_summary)]
-    inline, answer = _split_inline(content)
+    inline, answer = split_leading_inline(content)
     return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
 
 
@@ -308,7 +308,7 @@ def read_answer(message: Json) -> str:
     content = message.get("content")
     if not is_plain(content):
         is_inline = find_reasoning(message) is None
-        content = flatten_content(_split_inline(content)[1] if is_inline else content)
+        content = flatten_content(split_leading_inline(content)[1] if is_inline else content)
     return content or string(message.get("refusal"))
 
 
@@ -333,12 +333,7 @@ def _read_call(call: Json) -> ToolCall:
 
 def without_content_reasoning(content: Any) -> Any:
     """Return a content without thinking chunks and inline reasoning."""
-    return _split_inline(without_thinking_chunks(content))[1]
-
-
-def _split_inline(content: Any) -> tuple[str, Any]:
-    """Split a content into inline reasoning, whatever its tags, and the rest."""
-    return split_inline(content, PROFILES["auto"], no_field=True)
+    return split_leading_inline(without_thinking_chunks(content))[1]
 
 
 def list_state_holders(message: Json) -> list[Json]:
