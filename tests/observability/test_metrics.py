@@ -32,6 +32,7 @@ from tests.support.streams import (
     responses_stream,
     thinking,
 )
+from tests.support.streams import call as tool_call
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -654,6 +655,19 @@ async def test_what_is_hidden_is_counted_by_what_told_of_it(
     fields = record.abridge  # type: ignore[attr-defined]
     assert (fields["profile"], fields["hidden"]) == ("auto", {kind: 1})
     assert SECRET not in caplog.text
+
+
+async def test_text_outside_the_json_of_arguments_is_counted(counted: Counted) -> None:
+    message = {"tool_calls": [tool_call("look", f'{SECRET}: {{"a": 1}}')]}
+    app = build_app(
+        "mounted",
+        Upstream(Answer.json(completion(message))),
+        registry=counted.registry,
+        reasoning={"expose": "none"},
+    )
+    received = await call(app, "/v1/chat/completions", CHAT)
+    assert b"wonder" not in received.data
+    assert counted.value("hidden_total", profile="auto", kind="stray") == 1
 
 
 async def test_fields_state_and_errors_that_are_hidden_are_counted(counted: Counted) -> None:
