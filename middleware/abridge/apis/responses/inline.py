@@ -360,8 +360,8 @@ class InlineItem:
         self._emitted = emitted
         self._address = {"output_index": index} if isinstance(index, int) else {}
         self._held: list[FramedEvent] | None = None if self.text.has_begun else []
-        self.is_cut = False  # the response failed before its text had begun
         """A message's own events, until it begins."""
+        self.is_cut = False  # the response failed before its text had begun
         self._parts: list[SplitPart] = []  # all that are not done
         self._indexes = PartIndexes()
 
