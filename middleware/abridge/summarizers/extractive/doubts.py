@@ -115,7 +115,9 @@ SHRUG = re.compile(
     r"|exactly"
     r"|i['’]ll go with (?:that|it)|they do|that['’]s (?:a|the) \w+(?: \w+)? insight"
     r"|that seems (?:high|low|right|correct|plausible|off)|(?:that|this|it) (?:makes sense"
-    r"|checks out))\W*"
+    r"|checks out)"
+    r"|i(?: think i)?['’]?(?:m| am) (?:pretty |quite |fairly )?(?:confident|sure|done)\b.{0,30}"
+    r"|duplicates again|(?:still )?(?:not (?:good|great|enough)|too (?:high|low|big|small)))\W*"
 )
 """Sentences that only nod."""
 

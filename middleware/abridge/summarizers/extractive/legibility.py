@@ -29,7 +29,7 @@ _LOOSE_END = re.compile(
 )
 """The end of a sentence that a formula or a list completes."""
 
-_DIGIT = re.compile(r"\d")
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 _OPERATOR = re.compile(r"[=*/×÷]")
 """Whatever `_ARITHMETIC` finds holds one: to look for it takes a fifth of the time."""
@@ -87,9 +87,10 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
     is_whole = text.endswith(_SENTENCE_STOPS)
     score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
     score += 0.5 * is_whole
-    if _DIGIT.search(text):
+    if numbers := len(_NUMBER.findall(text)):
         calculated = len(_ARITHMETIC.findall(text)) if _OPERATOR.search(text) else 0
         score += 0.4 - 0.5 * min(3, calculated)
+        score -= 1.5 * (not wide and numbers > 1 and 3 * numbers >= count)
     plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
     return score - max(0.0, plain_share - letter_share(text)) * 8
 

@@ -39,6 +39,8 @@ _CONNECTIVE = re.compile(
     r"|accordingly(?=,)|still(?=,)|yet(?=,)|as a result(?=,)|in addition(?=,)|nevertheless(?=,)"
     r"|after all(?=,)|that said(?=,)|plus(?=,)|meanwhile(?=,)|nonetheless(?=,)|secondly(?=,)"
     r"|second(?=,)|third(?=,)|thirdly(?=,)"
+    r"|(?:putting|taking) (?:it|this|that|these|them|everything|all (?:of )?th\w+)(?: all)?"
+    r" together(?=,)|whatever the \w+(?=,)"
     r"|und|aber|denn|also(?=,)|doch(?=,)|nun(?=,)|außerdem(?=,)"
     r"|mais|et|donc(?=,)|alors(?=,)|cependant(?=,)|par conséquent(?=,)"
     r"|pero|y(?= (?:el|la|los|las|si|no|por|para|se|es)\b)|así que|entonces(?=,)"

@@ -22,8 +22,8 @@ _LETTERS = re.compile(
     rf"[{WIDE_LETTERS}]+|[^\W\d_]{{2,}}"  # a wide one may stand alone
 )
 
-_LONG_WORD = re.compile(r"[a-z]{4,}|\d[\d.,]*\d")
-"""A word of four and more letters, or a number of two and more digits."""
+_LONG_WORD = re.compile(r"[a-z]{4,}|\d(?:[\d.,]*\d)?")
+"""A word of four and more letters, or a number."""
 
 STOP_WORDS = frozenset(
     re.findall(

@@ -23,7 +23,7 @@ from abridge.summarizers.extractive.titles.words import (
 @dataclass(frozen=True)
 class Pattern:
     """A way to say what is thought about. It finds a `verb` and an `object`, or one of them; where
-    it has no group `object`, that is what follows."""
+    it has no group `object`, that is what follows. A `topic` is an object at a sentence's start."""
 
     found: re.Pattern[str]
     form: str  # of the title, from both
@@ -88,7 +88,8 @@ _FILLERS = (
 )
 
 _MODAL = (
-    r"(?:(?:i|we)(?:['’]ll|['’]d like to| will| should| need to| have to| must| want to| plan to"
+    r"(?:(?:i|we)(?: also| still| just| really| then)?(?:['’]ll|['’]d like to| will| should"
+    r"| need to| have to| must| want to| plan to"
     r"|['’]m going to| am going to| decided to| needed to| wanted to| can)|let(?:['’]?s| me| us)"
     r"|(?:goal|aim|task|idea|plan|key|challenge|objective|point|trick|approach|solution|fix)"
     r"(?: here| now)? (?:is|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to"
@@ -123,6 +124,13 @@ _TOPIC = (
     r"|aren['’]t|doesn['’]t|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers|starts?) )"
 )
 
+_BARE_TOPIC = (
+    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something)"
+    r"(?:\w{3,} (?:\w{3,} )?\w{3,}|\w{5,}s|\w{3,}ing))(?= (?:also )?(?:is|are|was|were|can|could"
+    r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
+)
+"""A topic without an article: two or three words, a plural, or what somebody does."""
+
 _QUANTITY = (
     r"(?=[\w ]*?\b(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability"
     r"|chance|average|ratio|percentage|budget)s?\b)"
@@ -144,6 +152,9 @@ def _english() -> tuple[Pattern, ...]:
             (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
              "Working out {object}", 3.8),
             (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
+            ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
+              r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
+             "Considering {object}", 3.0),
             (rf"{_INTENT}(?:find|figure) out (?=(?:who|where|when|which)\b)",
              "Finding out {object}", 3.9),
         ),
@@ -165,6 +176,7 @@ def _english() -> tuple[Pattern, ...]:
              "Investigating {object}", 3.2),
             (_TOPIC.replace("(?P<object>", "(?P<object>" + _QUANTITY), "Working out {object}", 2.4),
             (_TOPIC, "Considering {object}", 2.0),
+            (_BARE_TOPIC, "Considering {object}", 1.6),
         ),
     )  # fmt: skip
 

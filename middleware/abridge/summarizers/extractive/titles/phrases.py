@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MAX_WORDS = 7
+MAX_WORDS = 6
+"""Most words of a phrase; a verb comes before it."""
 
 MAX_READ_CHARS = 160
 """Characters of a sentence that are read."""
@@ -59,8 +60,10 @@ class Grammar:
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
         end = next((at for at, word in enumerate(lowered) if word in self.breaks), len(words))
+        while end > 3 and (end > room or not self._is_strong(lowered[end - 1])):
+            end = next((at for at in range(end - 1, 3, -1) if lowered[at] in self.links), 0)
         points = any(word in self.ends and word not in self.weak for word in lowered[:end])
-        if points or not 3 <= end <= room or not self._is_strong(lowered[end - 1]):
+        if points or end < 3 or not self._is_strong(lowered[end - 1]):
             return ""
         return " ".join(words[:end])
 
