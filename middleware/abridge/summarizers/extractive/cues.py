@@ -198,8 +198,8 @@ HEDGE = Cue(
 
 _META_VERBS = (
     "ensure|make sure|write|state|present|structure|format|phrase|mention|answer|respond|provide"
-    "|output|return|give|keep|express|note"
-    "|be (?:clear|concise|careful|friendly|polite|helpful|precise)|double"
+    "|output|return|give|keep|express|note|be (?:clear|concise|careful|friendly|polite|helpful"
+    "|precise)|double"
 )
 
 _MODALS = "should|will|need to|must|can|could|might|also|just|now|want to"

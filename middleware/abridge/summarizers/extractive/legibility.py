@@ -23,9 +23,8 @@ _CODE_SPAN = re.compile(r"`[^`\n]+`")
 _LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
 
 _LOOSE_END = re.compile(
-    r"[:：,，]$|\b(?:gives?|yields?|obtain|becomes?|equals|is|are|get|have|as|the|an?|of|to|and"
-    r"|or|that"
-    r"|where|with|for|by|namely|ist|sind|und|oder|der|die|das|est|et|es|y)$"
+    r"[:：,，]$|\b(?:gives?|yields?|obtain|becomes?|equals|is|are|get|have|as|the|an?|of|to|and|or"
+    r"|that|where|with|for|by|namely|ist|sind|und|oder|der|die|das|est|et|es|y)$"
 )
 """The end of a sentence that a formula or a list completes."""
 
@@ -40,8 +39,8 @@ _PARTICIPLE = re.compile(r"(?:\w+,? )?(?:[A-Z][a-z]+ing|(?<=, )[a-z]+ing)\b")
 
 _VERB = re.compile(
     r"\b(?:is|are|was|were|can|could|will|would|may|might|should|must|has|have|had|does|do|did"
-    r"|gives?|makes?|helps?|takes?|means?|seems?|leads?|works?|needs?"
-    r"|[a-z]+(?:ates|izes|ises|ves|ies))\b|['’](?:s|re|ll)\b"
+    r"|gives?|makes?|helps?|takes?|means?|seems?|leads?|works?|needs?|[a-z]+(?:ates|izes|ises|ves"
+    r"|ies))\b|['’](?:s|re|ll)\b"
 )
 
 _SENTENCE_STOPS = (".", "!", "。")
