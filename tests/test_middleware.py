@@ -127,9 +127,7 @@ class TestTransparency:
         ("path", "websockets"), [(RESPONSES_PATH, False), (CHAT_PATH, True), ("/v1/realtime", True)]
     )
     async def test_websockets_that_are_not_served_here_pass(
-        self,
-        path: str,
-        websockets: bool,  # noqa: FBT001
+        self, path: str, *, websockets: bool
     ) -> None:
         probe = Probe()
 
@@ -396,7 +394,7 @@ class TestHiding:
         assert b"odd" not in answer.data
 
     @pytest.mark.parametrize("within", [True, False])
-    async def test_an_error_carries_no_answer(self, within: bool) -> None:  # noqa: FBT001
+    async def test_an_error_carries_no_answer(self, *, within: bool) -> None:
         """Another Abridge whose summary failed sends such errors, and so do some aggregators."""
         answered = completion({"content": "So.", "reasoning": "odd numbers"})
         error: dict[str, Any] = {"message": "Too late.", "code": "timeout"}
@@ -482,8 +480,7 @@ class TestHiding:
 
     @pytest.mark.parametrize("opened", [True, False])
     async def test_websockets_are_refused_unless_their_path_is_opened(
-        self,
-        opened: bool,  # noqa: FBT001
+        self, *, opened: bool
     ) -> None:
         async def receive() -> Message:
             received.append("connect")

@@ -336,9 +336,7 @@ class TestPromise10TenantsNeverMeet:
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
     async def test_a_configured_header_identifies_the_tenant(
-        self,
-        who: str,
-        restored: bool,  # noqa: FBT001 -- a table
+        self, who: str, *, restored: bool
     ) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"tenant": "header:x-user"})
@@ -347,7 +345,7 @@ class TestPromise10TenantsNeverMeet:
         assert (upstream.requests[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
-    async def test_a_callable_identifies_the_tenant(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
+    async def test_a_callable_identifies_the_tenant(self, who: str, *, restored: bool) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = AbridgeMiddleware(
             upstream,
@@ -378,10 +376,7 @@ class TestWhatTheClientSaw:
     )
     @pytest.mark.parametrize("stream", [False, True])
     async def test_settings_decide_what_is_restored(
-        self,
-        history: dict[str, Any],
-        restored: bool,  # noqa: FBT001 -- a table
-        stream: bool,  # noqa: FBT001
+        self, history: dict[str, Any], *, restored: bool, stream: bool
     ) -> None:
         first = (
             Answer(chat_stream(THOUGHT, "So.")) if stream else Answer.json(completion(self.SAID))
@@ -402,7 +397,7 @@ class TestResponses:
 
     @pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_upstream_gets_its_items_back(self, expose: str, stream: bool) -> None:  # noqa: FBT001 -- a table
+    async def test_upstream_gets_its_items_back(self, expose: str, *, stream: bool) -> None:
         output = list(self.OUTPUT)
         first = Answer(responses_stream(output)) if stream else Answer.json(response(output))
         upstream = Upstream(first, Answer.json(response([message_item(0, "Done.")])))

@@ -270,7 +270,7 @@ class TestSetUp:
             logging.getLogger(name).setLevel(level)
 
     @pytest.mark.parametrize("requested", [True, False])
-    def test_request_lines_are_logged_only_on_request(self, requested: bool) -> None:  # noqa: FBT001
+    def test_request_lines_are_logged_only_on_request(self, *, requested: bool) -> None:
         set_up_logging(LogSettings(requests=requested))
         assert logging.getLogger("abridge.requests").isEnabledFor(logging.INFO) is requested
 

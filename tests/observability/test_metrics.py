@@ -629,11 +629,7 @@ FORMS_OF_THINKING = {
 @pytest.mark.parametrize("is_stream", [True, False])
 @pytest.mark.parametrize("kind", FORMS_OF_THINKING)
 async def test_what_is_hidden_is_counted_by_what_told_of_it(
-    counted: Counted,
-    caplog: pytest.LogCaptureFixture,
-    kind: str,
-    is_stream: bool,  # noqa: FBT001
-    api: str,
+    counted: Counted, caplog: pytest.LogCaptureFixture, kind: str, api: str, *, is_stream: bool
 ) -> None:
     said = FORMS_OF_THINKING[kind]
     items = [message_item(0, said)]

@@ -532,9 +532,7 @@ class TestBrokenUpstreams:
 
     @pytest.mark.parametrize("stream", [True, False])
     async def test_a_shutdown_while_an_answer_is_remembered_loses_nothing_of_it(
-        self,
-        stream: bool,  # noqa: FBT001 -- a table
-        monkeypatch: pytest.MonkeyPatch,
+        self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
     ) -> None:
         reached, gate = asyncio.Event(), asyncio.Event()
 
@@ -573,10 +571,7 @@ class TestOddAnswers:
     """What cannot be read or written ends its response, and nothing waits for ever."""
 
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_a_rewritten_answer_has_no_framing_but_the_servers(
-        self,
-        stream: bool,  # noqa: FBT001 -- a table
-    ) -> None:
+    async def test_a_rewritten_answer_has_no_framing_but_the_servers(self, *, stream: bool) -> None:
         answer = (
             Answer(chat_stream(THOUGHT, "Hello."))
             if stream
@@ -605,11 +600,7 @@ class TestOddAnswers:
 
     @pytest.mark.parametrize("tracing", [True, False])
     @pytest.mark.parametrize("default", ["off", "auto"])
-    async def test_headers_may_be_any_iterable(
-        self,
-        default: str,
-        tracing: bool,  # noqa: FBT001 -- a table
-    ) -> None:
+    async def test_headers_may_be_any_iterable(self, default: str, *, tracing: bool) -> None:
         given = {"content-type": "application/json", "x-mine": "1"}
         headers = ((key.encode(), value.encode()) for key, value in given.items())
         request = await ask_whole(
@@ -620,10 +611,7 @@ class TestOddAnswers:
         assert ("x-abridge-summary" in received) is (default == "auto")
 
     @pytest.mark.parametrize("tracing", [True, False])
-    async def test_headers_may_be_none(
-        self,
-        tracing: bool,  # noqa: FBT001 -- a table
-    ) -> None:
+    async def test_headers_may_be_none(self, *, tracing: bool) -> None:
         request = await ask_whole({"headers": None}, tracing={"enabled": tracing})
         assert (request.status, request.json["id"]) == (200, "chatcmpl-1")
 

@@ -90,11 +90,7 @@ class TestShape:
     @pytest.mark.parametrize("stream", [True, False])
     @pytest.mark.parametrize("path", [CHAT, RESPONSES])
     async def test_a_summarized_answer(
-        self,
-        spans: Spans,
-        path: str,
-        stream: bool,  # noqa: FBT001
-        form: Form,
+        self, spans: Spans, path: str, form: Form, *, stream: bool
     ) -> None:
         upstream = Upstream((STREAM if stream else WHOLE)[path])
         await call(app(spans, upstream, form), path, {**REQUESTS[path], "stream": stream})
@@ -540,10 +536,7 @@ class TestPropagation:
         assert upstream.requests[0].header("traceparent") == child.traceparent
 
     @pytest.mark.parametrize("enabled", [True, False])
-    async def test_without_spans_trace_context_is_left_alone(
-        self,
-        enabled: bool,  # noqa: FBT001
-    ) -> None:
+    async def test_without_spans_trace_context_is_left_alone(self, *, enabled: bool) -> None:
         """Test both no provider and tracing off."""
         upstream = Upstream(STREAM[CHAT])
         one = build_app("mounted", upstream, writer=Scripted(), tracing={"enabled": enabled})
@@ -597,12 +590,7 @@ class TestSecrets:
     @pytest.mark.parametrize("stream", [True, False])
     @pytest.mark.parametrize("broken", [True, False])
     async def test_no_span_holds_any(
-        self,
-        spans: Spans,
-        form: Form,
-        kind: str,
-        stream: bool,  # noqa: FBT001
-        broken: bool,  # noqa: FBT001
+        self, spans: Spans, form: Form, kind: str, *, stream: bool, broken: bool
     ) -> None:
         thought = "I keep my THOUGHT to myself. " * 40
         message = {"reasoning_content": thought, "content": "The ANSWER."}
