@@ -701,8 +701,7 @@ class TestPolling:
 
         asking = begin(wrap(app, **tables), path, body)
         await begun.wait()
-        asking.left.set()
-        await asking.finish()
+        await asking.leave()
 
 
 class TestAnswers:

@@ -189,8 +189,7 @@ async def test_a_client_that_left(counted: Counted) -> None:
     request = begin(app, "/v1/chat/completions", CHAT)
     await reached.wait()
     assert counted.value("streams_open", api="chat") == 1
-    request.left.set()
-    await request.finish()
+    await request.leave()
     assert counted.value("requests_total", **WHERE, outcome="left") == 1
     assert counted.value("streams_open", api="chat") == 0
     assert counted.value("reasoning_characters_total", **WHERE) > 0
@@ -591,8 +590,7 @@ class TestLedger:
         thought = [*frames[: len(frames) // 2], asyncio.Event()]
         request = self.begin(counted, api, "auto", writer, *thought)
         await until(lambda: len(writer.requests) == 1 and not writer.running)
-        request.left.set()
-        await request.finish()
+        await request.leave()
         assert counted.value("requests_total", api=api, upstream="default", outcome="left") == 1
         columns = "style", "summarizer", "type"
         spent = {("auto", "scripted", "input"): 10, ("auto", "scripted", "output"): 5}

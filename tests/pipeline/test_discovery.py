@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from tests.support.asgi import begin, call
+from tests.support.asgi import begin, call, say, start
 from tests.support.checker import check_responses
 from tests.support.counters import total
 from tests.support.deployments import PREFIX, build_app
@@ -18,6 +18,7 @@ from tests.support.streams import THOUGHT, chat_stream, completion
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
+JSON = "application/json"
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 
 NOT_FOUND = Answer([b"Not Found"], 404, {"content-type": "text/plain"})
@@ -35,16 +36,9 @@ async def test_an_app_that_waits_after_its_404_is_told_of_the_end(asked: dict[st
         paths.append(scope["path"])
         await receive()
         missing = scope["path"].endswith("/responses")
-        content_type = b"application/json" if missing else b"text/event-stream"
         body = b'{"detail": "Not Found"}' if missing else b"".join(chat_stream(THOUGHT, "Hello."))
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 404 if missing else 200,
-                "headers": [(b"content-type", content_type)],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+        await (start(send, JSON, 404) if missing else start(send))
+        await say(send, body)
         assert (await receive())["type"] == "http.disconnect"
 
     auto = build_app("mounted", app, writer=Scripted(), upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
@@ -61,8 +55,8 @@ async def test_a_client_that_leaves_before_the_404_has_left() -> None:
         await receive()
         request.left.set()
         await receive()
-        await send({"type": "http.response.start", "status": 404, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
+        await start(send, JSON, 404)
+        await say(send, b"{}")
 
     tables: dict[str, Any] = {"upstreams": [{"api": "auto"}], "registry": CollectorRegistry()}
     auto = build_app("mounted", app, writer=Scripted(), **tables)  # type: ignore[arg-type]
@@ -78,9 +72,8 @@ async def test_a_404_about_the_model_reaches_the_client_whole() -> None:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
-        headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 404, "headers": headers})
-        await send({"type": "http.response.body", "body": json.dumps(error).encode()})
+        await start(send, JSON, 404)
+        await say(send, json.dumps(error).encode())
         async with asyncio.timeout(20):
             await receive()
 
@@ -106,10 +99,8 @@ async def test_what_is_found_is_kept_for_a_model(name: str) -> None:
         await receive()
         missing = scope["path"].endswith("/responses")
         body = b"{}" if missing else json.dumps(completion({"content": "Hello."})).encode()
-        headers = [(b"content-type", b"application/json")]
-        status = 404 if missing else 200
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await start(send, JSON, 404 if missing else 200)
+        await say(send, body)
 
     auto = build_app("mounted", app, upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
     for _ in range(2):

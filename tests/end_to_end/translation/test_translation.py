@@ -420,8 +420,7 @@ class TestAuto:
             path = PREFIX[form] + PATHS["responses"]
             request = begin(app, path, request_body("responses", stream=False), KEY)
             await begun.wait()
-            request.left.set()
-            await request.finish()
+            await request.leave()
             assert len(played.requests) == 1
             assert not request.sent
 

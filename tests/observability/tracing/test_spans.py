@@ -25,7 +25,7 @@ from abridge.errors import SettingsError, SummarizerError
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.tracing import create_tracing
 from abridge.sidecar.app import create_app
-from tests.support.asgi import begin, call
+from tests.support.asgi import begin, call, say, start
 from tests.support.deployments import Form, build_app, transport_to
 from tests.support.servers import until
 from tests.support.sidecar import environment
@@ -372,8 +372,7 @@ class TestTrouble:
         steps = [*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]
         request = begin(app(spans, Upstream(Answer(steps)), form), CHAT, body)
         await reached.wait()
-        request.left.set()
-        await request.finish()
+        await request.leave()
         assert [span.error for span in spans.all] == [None] * len(spans.all)
         assert spans.request.kind == "SERVER"
         assert spans.below(spans.request)[0].kind == "CLIENT"
@@ -387,13 +386,12 @@ class TestTrouble:
         first, *rest = chat_stream(THOUGHT, "Hi")
 
         async def answering(scope: Scope, receive: Receive, send: Send) -> None:
-            headers = [(b"content-type", b"text/event-stream")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": first, "more_body": True})
+            await start(send)
+            await say(send, first, more=True)
             reached.set()
             await go_on.wait()
             for frame in rest:
-                await send({"type": "http.response.body", "body": frame, "more_body": True})
+                await say(send, frame, more=True)
 
         settings = Settings.model_validate({"tracing": ON})
         one = AbridgeMiddleware(
@@ -417,10 +415,7 @@ class TestTrouble:
         await reached.wait()
         if body is STREAMING:
             await until(lambda: stuck.running > 0)
-        assert request.task is not None
-        request.task.cancel()
-        with suppress(asyncio.CancelledError):
-            await request.task
+        await request.cancel()
         assert spans.request.kind == "SERVER"
         assert spans.request.error
         assert spans.below(spans.request)[0].error == "cancelled"
