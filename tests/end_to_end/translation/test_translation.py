@@ -12,10 +12,12 @@ from starlette.types import ASGIApp
 from abridge.apis.chat.api import CHAT
 from abridge.apis.credentials import CREDENTIAL_HEADERS
 from abridge.apis.display import Exposure
+from abridge.apis.registry import APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.config.settings import Settings
 from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
 from tests.end_to_end.translation.turn import (
+    ALL_BRIDGES,
     ARGUMENTS,
     BRIDGES,
     PATHS,
@@ -25,6 +27,7 @@ from tests.end_to_end.translation.turn import (
     read_answer,
     request_body,
 )
+from tests.support.answers import read_said
 from tests.support.asgi import begin, call
 from tests.support.counters import total
 from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
@@ -35,11 +38,19 @@ from tests.support.upstream import Answer, Upstream
 SUMMARY = "**Adding up**\n\nI add the numbers."
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EACH = pytest.mark.parametrize(("client", "upstream"), BRIDGES)
+ALL = pytest.mark.parametrize(("client", "upstream"), ALL_BRIDGES)
 KEY = {"authorization": "Bearer sk-anna-1234"}
 TOOLS: dict[str, list[dict[str, Any]]] = {
     "chat": [{"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}],
     "responses": [{"type": "function", "name": TOOL, "parameters": {"type": "object"}}],
+    "messages": [{"name": TOOL, "input_schema": {"type": "object"}}],
 }
+ENDS = {
+    "chat": ("stop", "tool_calls"),
+    "responses": ("completed", "completed"),
+    "messages": ("end_turn", "tool_use"),
+}
+"""How an answer ends, and one that calls."""
 
 
 def bridge(
@@ -52,8 +63,9 @@ def bridge(
 
 
 class TestAnswers:
+    @pytest.mark.matrix(2)
     @BOTH
-    @EACH
+    @ALL
     @pytest.mark.parametrize("form", FORMS)
     async def test_answer_summary_and_usage_are_translated(
         self, form: Form, client: str, upstream: str, *, stream: bool
@@ -64,25 +76,26 @@ class TestAnswers:
         reply = await call(app, path, request_body(client, stream=stream), KEY)
         received = read_answer(client, reply, stream=stream)
         assert reply.status == 200
-        assert played.requests[0].path == PATHS[upstream]
+        assert played.requests[0].path.startswith(PATHS.get(upstream, "/v1/models/"))
         assert (received.text, received.summary) == (WORDS, SUMMARY)
         assert received.raw == (THOUGHT if client == "responses" else "")
-        assert received.finish == ("completed" if client == "responses" else "stop")
+        assert received.finish == ENDS[client][0]
         assert received.usage is not None
         share = received.usage["reasoning_summary"]
         assert (share["input_tokens"], share["output_tokens"]) == (10, 5)
-        assert received.usage["total_tokens"] == received.usage[_INPUT[client]] + 75
+        assert received.usage[_OUTPUT[client]] == 70 + 5
+        assert ("request-id" in reply.headers) is (client == "messages")
 
     @BOTH
-    @EACH
+    @ALL
     async def test_a_call_ends_the_turn(self, client: str, upstream: str, *, stream: bool) -> None:
         played = Upstream(answer(upstream, stream=stream, text="", calls=True))
         body = request_body(client, stream=stream, tools=TOOLS[client])
         reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
         received = read_answer(client, reply, stream=stream)
         assert received.calls == [(TOOL, ARGUMENTS)]
-        assert received.finish == ("completed" if client == "responses" else "tool_calls")
-        assert received.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
+        assert received.finish == ENDS[client][1]
+        assert received.call_ids[0].startswith(CALL_IDS.get(upstream, "call_"))
         assert received.summary == SUMMARY
 
     @BOTH
@@ -134,18 +147,13 @@ class TestAnswers:
         assert received.usage is not None
         assert "reasoning_summary" not in received.usage
 
-    @EACH
+    @ALL
     async def test_a_broken_upstream_looks_broken(self, client: str, upstream: str) -> None:
         frames = list(answer(upstream, stream=True).steps)
         played = Upstream(Answer([*frames[: len(frames) // 2], ConnectionError("gone")]))
         app = bridge(played, upstream)
         reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
-        if client == "responses":
-            assert b"event: response.failed" in reply.data
-            assert b"response.completed" not in reply.data
-        else:
-            assert b'"error"' in reply.data
-            assert b"[DONE]" not in reply.data
+        assert read_said(_API[client], reply.data).failure is not None
 
     async def test_an_upstream_that_forgets_done_is_repaired(self) -> None:
         frames = list(answer("chat", stream=True).steps)[:-1]
@@ -153,17 +161,20 @@ class TestAnswers:
         reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
         assert read_answer("responses", reply, stream=True).finish == "completed"
 
-    @EACH
+    @ALL
     async def test_a_body_of_another_api_is_an_error(self, client: str, upstream: str) -> None:
         played = Upstream(Answer([b"<html>"], 200, {"content-type": "text/html"}))
         reply = await call(
             bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
         )
         assert reply.status == 502
-        assert reply.json["error"]["type"] == "server_error"
+        assert reply.json["error"]["type"] == ("api_error" if client == "messages" else SERVER)
 
 
-_INPUT = {"chat": "prompt_tokens", "responses": "input_tokens"}
+_API = {api.name: api for api in APIS}
+SERVER = "server_error"
+CALL_IDS = {"messages": "toolu", "gemini": "fc_1"}
+_OUTPUT = {"chat": "completion_tokens", "responses": "output_tokens", "messages": "output_tokens"}
 
 
 class TestErrors:
