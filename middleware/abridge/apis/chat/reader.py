@@ -163,7 +163,6 @@ class ChatReader:
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
         self._rebuilder = CompletionRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
-        self.read_delta = self._patterns.read
         self._last_chunk: Json = {}  # the last that had choices
         self._listed: list[CitationDelta] = []  # sources that no choice names
         self._early_usage: tuple[Json, bytes | None] | None = None
