@@ -87,9 +87,9 @@ def cases(number: int, unless: str, *, many: bool) -> Iterator[tuple[str, Api, s
 @pytest.mark.parametrize("name", WAYS)
 def test_no_way_leads_out(name: str, request: pytest.FixtureRequest) -> None:
     way, many = WAYS[name], request.config.getoption("--matrix")
-    streams = {way.stream(), way.split_stream(1), way.split_stream(5)}
-    for profile, client, expose in cases(NUMBERS[name], way.unless, many=many):
-        for stream in streams:
+    streams = (way.stream(), way.split_stream(1), way.split_stream(5))
+    for turn, (profile, client, expose) in enumerate(cases(NUMBERS[name], way.unless, many=many)):
+        for stream in streams if many else streams[turn % len(streams) :][:1]:
             out = new_pipeline(client, expose, profile).stream(stream)
             assert SECRET not in said_in_stream(client, out), (profile, client.name, expose)
         out = new_pipeline(client, expose, profile).whole(way.body())
