@@ -69,6 +69,7 @@ A, B, SAY, CALL, REDACT = (
     ("call", ""),
     ("redact", ""),
 )
+SPACED = "  a b\n\nc\td \u00e9\U0001f642 " * 9
 
 
 def pipeline(
@@ -111,22 +112,20 @@ def test_each_call_gets_the_reasoning_since_the_previous_one(
 
 @BOTH
 @EACH
-def test_calls_with_none_between_refer_to_the_latest_that_had_some(
-    client: str, upstream: str, *, stream: bool
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([SAY, CALL, CALL], [False, False]),
+        ([("think", " \n"), CALL, CALL], [False, False]),
+        ([("think", SPACED), CALL], [[SPACED]]),
+        ([A, SAY, CALL, SAY, CALL], [[A[1]], True]),
+    ],
+    ids=["no reasoning", "blank", "every character", "text between does not spend it"],
+)
+def test_what_led_to_a_call(
+    client: str, upstream: str, steps: list[Step], said: list[Any], *, stream: bool
 ) -> None:
-    assert led((client, upstream), [A, CALL, CALL, CALL], stream=stream) == [[A[1]], True, True]
-
-
-@BOTH
-@EACH
-def test_a_call_without_reasoning_has_neither(client: str, upstream: str, *, stream: bool) -> None:
-    assert led((client, upstream), [SAY, CALL, CALL], stream=stream) == [False, False]
-
-
-@BOTH
-@EACH
-def test_blank_reasoning_is_none(client: str, upstream: str, *, stream: bool) -> None:
-    assert led((client, upstream), [("think", " \n"), CALL, CALL], stream=stream) == [False, False]
+    assert led((client, upstream), steps, stream=stream) == said
 
 
 @BOTH
@@ -139,13 +138,6 @@ def test_several_blocks_go_to_one_call_in_order(
 
 
 @BOTH
-@EACH
-def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream: bool) -> None:
-    thought = "  a b\n\nc\td \u00e9\U0001f642 " * 9
-    assert led((client, upstream), [("think", thought), CALL], stream=stream) == [[thought]]
-
-
-@BOTH
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair[1] != "chat" or pair[0] == "chat"])
 def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
     said = run(pair, [A, REDACT, B, CALL], stream=stream)
@@ -154,12 +146,6 @@ def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream
     kinds = [part["type"] for part in parts]
     assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
     assert led(pair, [REDACT, CALL, CALL], stream=stream) == [["[redacted]"], True]
-
-
-@BOTH
-@EACH
-def test_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
-    assert led((client, upstream), [A, SAY, CALL, SAY, CALL], stream=stream) == [[A[1]], True]
 
 
 SERVER = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {}}
