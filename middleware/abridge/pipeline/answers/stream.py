@@ -9,6 +9,8 @@ from starlette.types import Message
 
 from abridge.apis import sse
 from abridge.apis.errors import UNREADABLE
+from abridge.apis.json import parse_object
+from abridge.apis.model_names import answered_model, says_something
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
@@ -22,6 +24,9 @@ KEEP_ALIVES_PER_EVENT = 3
 
 FAILED = ResponseEnded(None, None, ok=False, error=UNREADABLE)
 """The end of a response of which nothing can be told but that it failed."""
+
+MAX_UNNAMED = 16
+"""So many frames wait for the name of a model."""
 
 LARGE_FRAME = 32 << 10
 """Bytes beyond which a frame is read in the thread for work that takes long."""
@@ -39,6 +44,8 @@ class StreamAnswer(Answer):
     ) -> None:
         self._plan = context.plan
         self._client, self._runner = context.client, context.runner
+        self._context = context
+        self._unnamed: list[bytes] = []  # the first frames, until one names the model
         self._inflate = inflate
         self._decoder = sse.FrameDecoder(context.plan.event_limit)
         self._ended = False
@@ -55,6 +62,7 @@ class StreamAnswer(Answer):
             data = self._inflate(data)
             delta = self._read_delta(data)
             frames = self._take_frames(data) if delta is None else []
+            frames = self._await_model(frames)
         except MemoryShort as error:
             self._end(ErrorDetail("overloaded", str(error)))
             return
@@ -84,7 +92,8 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         if error is None:
-            self._read_frames(self._decoder.end())
+            frames = self._await_model(self._decoder.end())
+            self._read_frames(frames + (self._take_unnamed("") if self._unnamed else []))
         self._ended = True
         self._runner.feed(self._last_events(error))
         self._close_when_done()
@@ -133,6 +142,31 @@ class StreamAnswer(Answer):
         frames = self._decoder.feed(data)
         if not self._plan.room.holds(self._decoder.waiting):
             raise MemoryShort
+        return frames
+
+    def _await_model(self, frames: list[bytes]) -> list[bytes]:
+        """Return the frames that can be read by now: where it depends on the model what its
+        reasoning is, all but comments wait until one has named it, or says more than that."""
+        if self._plan.plan_for is None:
+            return frames
+        comments = []
+        for place, frame in enumerate(frames):
+            data = sse.frame_data(frame)
+            if data is None:
+                comments.append(frame)
+                continue
+            event = parse_object(data) or {}
+            model = answered_model(event)
+            if model or says_something(event) or len(self._unnamed) >= MAX_UNNAMED:
+                self._unnamed += frames[place:]
+                return comments + self._take_unnamed(model)
+            self._unnamed.append(frame)
+        return comments
+
+    def _take_unnamed(self, model: str) -> list[bytes]:
+        """Name the model, and return the frames that have waited."""
+        self._plan = self._context.name_model(model)
+        frames, self._unnamed = self._unnamed, []
         return frames
 
     def _read_frames(self, frames: list[bytes]) -> None:
