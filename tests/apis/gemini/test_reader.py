@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.gemini.api import GEMINI
@@ -123,18 +119,6 @@ class TestEvents:
     def test_what_follows_the_finish_reason_is_read(self) -> None:
         frames = [frame(chunk([text("One")], "STOP")), frame(chunk([text(", two.")]))]
         assert check_events(read_frames(frames)).text == "One, two."
-
-    @given(st.lists(st.integers(0, 4000), max_size=12))
-    def test_any_split_of_the_bytes_gives_the_same(self, cuts: list[int]) -> None:
-        data, by, events = b"".join(stream(PARTS)), reader(), []
-        decoder = sse.FrameDecoder(1 << 20)
-        places = [0, *sorted(cut % len(data) for cut in cuts), len(data)]
-        for start, end in pairwise(places):
-            for each in decoder.feed(data[start:end]):
-                events += by.read(each)
-        for each in decoder.end():
-            events += by.read(each)
-        assert check_events([*events, *by.end()]).lines == read(PARTS, streamed=True).lines
 
 
 class TestEndings:
