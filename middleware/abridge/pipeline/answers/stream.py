@@ -9,6 +9,8 @@ from starlette.types import Message
 
 from abridge.apis import sse
 from abridge.apis.errors import UNREADABLE
+from abridge.apis.json import parse_object
+from abridge.apis.model_names import answered_model, says_something
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
@@ -23,6 +25,9 @@ KEEP_ALIVES_PER_EVENT = 3
 
 FAILED = ResponseEnded(None, None, ok=False, error=UNREADABLE)
 """The end of a response of which nothing can be told but that it failed."""
+
+MAX_UNNAMED = 16
+"""So many frames wait for the name of a model."""
 
 LARGE_FRAME = 32 << 10
 """Bytes beyond which a frame is read in the thread for work that takes long."""
@@ -40,6 +45,8 @@ class StreamAnswer(Answer):
     ) -> None:
         self._plan = context.plan
         self._client, self._runner = context.client, context.runner
+        self._context = context
+        self._unnamed: list[bytes] = []  # the first frames, until one names the model
         self._inflate = inflate
         self._decoder = sse.FrameDecoder(context.plan.event_limit)
         self._ended = False
@@ -54,7 +61,7 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         try:
-            frames = self._decoder.feed(self._inflate(data))
+            frames = self._await_model(self._decoder.feed(self._inflate(data)))
         except (ValueError, EventTooLarge) as error:
             _log.warning("what upstream sent could not be read: %s", str(error))
             self._end(
@@ -81,7 +88,8 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         if error is None:
-            self._read_frames(self._decoder.end())
+            frames = self._await_model(self._decoder.end())
+            self._read_frames(frames + (self._take_unnamed("") if self._unnamed else []))
         self._ended = True
         self._runner.feed(self._last_events(error))
         self._close_when_done()
@@ -121,6 +129,31 @@ class StreamAnswer(Answer):
             return self._plan.writer.keep_alive() or KEEP_ALIVE
         except RecursionError:  # it repeats what upstream sent
             return KEEP_ALIVE
+
+    def _await_model(self, frames: list[bytes]) -> list[bytes]:
+        """Return the frames that can be read by now: where it depends on the model what its
+        reasoning is, all but comments wait until one has named it, or says more than that."""
+        if self._plan.plan_for is None:
+            return frames
+        comments = []
+        for place, frame in enumerate(frames):
+            data = sse.frame_data(frame)
+            if data is None:
+                comments.append(frame)
+                continue
+            event = parse_object(data) or {}
+            model = answered_model(event)
+            if model or says_something(event) or len(self._unnamed) >= MAX_UNNAMED:
+                self._unnamed += frames[place:]
+                return comments + self._take_unnamed(model)
+            self._unnamed.append(frame)
+        return comments
+
+    def _take_unnamed(self, model: str) -> list[bytes]:
+        """Name the model, and return the frames that have waited."""
+        self._plan = self._context.name_model(model)
+        frames, self._unnamed = self._unnamed, []
+        return frames
 
     def _read_frames(self, frames: list[bytes]) -> None:
         """Read the frames that came together, and have their events sequenced.
