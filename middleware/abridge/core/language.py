@@ -123,7 +123,7 @@ def likely_language(text: str) -> str | None:
         return "zh"
     if script == "Kana":
         return "ja"
-    if script not in WORDS:
+    if script is None or script not in WORDS:
         return script
     scores = _score(_words(text), script)
     return max(scores, key=scores.__getitem__, default=None)

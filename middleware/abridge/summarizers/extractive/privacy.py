@@ -87,9 +87,10 @@ RULES = (
     ),
     _rule(
         "프롬프트|정책|비밀번호|전화번호|생년월일",
-        re.compile(r"시스템 프롬프트|정책(?:에|상)|비밀번호는|전화번호|생년월일"),
+        r"시스템 프롬프트|정책(?:에|상)|비밀번호는|전화번호|생년월일",
     ),
 )
+
 _KEPT = re.compile(
     r"(?:n(?:(?<=\bn)(?:ever|ot)|['’]t)|a(?<=\ba)void)(?: \w+){0,2}? "  # fast: starts with letters
     r"(?:reveal|disclose|divulge|leak|expose|share)(?:ing)? (?:(?:the|a|an|any|my|our|that|this"
