@@ -26,6 +26,7 @@ from tests.support.attribution import (
     without_attributions,
 )
 from tests.support.checker import attribution_of, check_chat, check_responses, frames
+from tests.support.matrix import some
 from tests.support.messages_checker import check_messages
 from tests.support.pipeline import LIMIT, Pipeline
 from tests.support.streams import (
@@ -352,7 +353,7 @@ def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
     return [*steps, CALL]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(st.data(), st.sampled_from(PAIRS), st.sampled_from(["both", "raw"]))
 def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose: str) -> None:
     steps = data.draw(turns(items=pair[1] != "chat" or pair[0] == "chat"))
@@ -365,7 +366,7 @@ def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(turns(), st.sampled_from(ATTRIBUTED_WHOLE), st.sampled_from(EXPOSURES))
 def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str) -> None:
     streamed = read_attributions(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
@@ -373,7 +374,7 @@ def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(turns(), st.integers(1, 3), st.sampled_from(OF_CHAT), st.sampled_from(EXPOSURES))
 @example([("think", " " * 7 + "a"), CALL], 1, ("responses", "chat"), "both")
 def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
@@ -389,7 +390,7 @@ def _without_ref(led: Any) -> Any:
     return "ref" if isinstance(led, str) else led
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.lists(turns(), min_size=1, max_size=3), st.randoms())
 def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
     lanes = [chat_frames(steps, index)[:-1] for index, steps in enumerate(turns)]
@@ -424,7 +425,7 @@ def test_nothing_else_is_changed(
 
 
 @BOTH
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(steps=turns(), pair=st.sampled_from(PAIRS), attribution_limit=st.integers(0, 600))
 def test_over_the_limit_nothing_is_attributed(
     steps: list[Step], pair: ApiPair, attribution_limit: int, *, stream: bool

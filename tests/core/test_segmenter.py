@@ -104,6 +104,14 @@ def test_a_short_rest_after_a_cut_is_kept_back() -> None:
     assert cuts("a" * 38 + ".\n\n" + "tail") == ["a" * 38 + ".\n\n"]
 
 
+def test_a_cut_waits_for_the_rest_that_is_to_follow_it_but_the_first_does_not() -> None:
+    text = "A sentence. " * 8
+    short, long = f"{text}{'B. ' * 6}", f"{text}{'B. ' * 10}"
+    assert [len(cut) for cut in cuts(short)] == [48, 48, 18]
+    assert [len(cut) for cut in cuts(short, rest_chars=20)] == [48, 66]
+    assert [len(cut) for cut in cuts(long, rest_chars=20)] == [48, 48, 30]
+
+
 def test_a_short_text_is_still_one_part() -> None:
     assert cuts("tail") == ["tail"]
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from abridge.apis.display import Exposure
 from tests.apis.messages import scripts as messages
 from tests.end_to_end.recordings.recordings import Recording, content_of, recordings
+from tests.end_to_end.translation.test_translation import KEY, TOOLS
 from tests.end_to_end.translation.turn import (
     ALL_UPSTREAMS,
     ARGUMENTS,
@@ -37,7 +38,6 @@ FIRST = "**Adding odd numbers**\n\nI recall that the sum of the first n odd numb
 SECOND = "**Checking the case**\n\nFor n = 10 that makes 100."
 TITLED = f"{FIRST}\n\n\n{SECOND}\n"
 PLAIN = "The user asks for a sum. It is n squared.\n\nSo it is 100."
-KEY = {"authorization": "Bearer sk-anna-1234"}
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EVERYWHERE = pytest.mark.parametrize(
     ("client", "upstream"), [(client, upstream) for client in CLIENTS for upstream in ALL_UPSTREAMS]
@@ -47,10 +47,6 @@ CLAUDE_4 = [
     for recording in recordings("messages", "chat")
     if b"claude-sonnet-4" in recording.data and content_of(recording, recording.data).raw
 ]
-TOOLS: dict[str, list[dict[str, Any]]] = {
-    "chat": [{"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}],
-    "responses": [{"type": "function", "name": TOOL, "parameters": {"type": "object"}}],
-}
 
 
 class Stage:

@@ -66,7 +66,7 @@ class TestAsShown:
         )
 
     @pytest.mark.parametrize("masked", [True, False])
-    def test_raw_reasoning_called_a_summary_is_removed(self, masked: bool) -> None:  # noqa: FBT001
+    def test_raw_reasoning_called_a_summary_is_removed(self, *, masked: bool) -> None:
         masked_text = [{"type": "summary_text", "text": THOUGHT}]
         sealed = {} if masked else {"encrypted_content": THOUGHT}
         item = {"id": "rs_0", "type": "reasoning", "summary": masked_text, **sealed}

@@ -144,16 +144,11 @@ class Pipeline:
         return self._end
 
     def stream(self, data: bytes, cuts: Iterable[int] = ()) -> bytes:
-        """Pass a stream that arrives in pieces ending at `cuts`. One that may be a frame like an
-        earlier one is read as that."""
+        """Pass a stream that arrives in pieces ending at `cuts`."""
         decoder = sse.FrameDecoder(1 << 24)
         edges = [0, *sorted(cuts), len(data)]
         for start, end in pairwise(edges):
             piece = data[start:end]
-            delta = self.reader.read_delta(piece) if decoder.may_be_frame(piece) else None
-            if delta is not None:
-                self.sequence(delta)
-                continue
             for frame in decoder.feed(piece):
                 self.frame(frame)
         for frame in decoder.end():

@@ -82,6 +82,7 @@ class SummarySettingsDict(TypedDict, total=False):
     min_chars: int
     max_overhead: float | None
     grace: float
+    early_head: float
     first_token: float
     on_failure: Literal["omit", "extract", "fail"]
 

@@ -60,8 +60,10 @@ class Segmenter:
 
     A cut is due at a size of `part_chars`, the first one at `first_share` of it. After `max_parts`
     cuts each is due at twice the size of the one before, so that their number stays small however
-    long the model reasons. With `live` false nothing is cut before the end. If more than
-    `max_chars` are gathered for one part, only their head and tail are kept.
+    long the model reasons. A cut after the first waits until `rest_chars` follow it: so what is
+    left at the end is either so much, or goes with the part before it. With `live` false nothing is
+    cut before the end. If more than `max_chars` are gathered for one part, only their head and tail
+    are kept.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class Segmenter:
         max_chars: int,
         live: bool,
         first_share: float = 1.0,
+        rest_chars: int = 0,
     ) -> None:
         self._part_size = float(part_chars)
         self._cut_size = first_share * part_chars
@@ -82,6 +85,8 @@ class Segmenter:
         self._min_chars = min_chars
         self._max_chars = max_chars
         self._live = live
+        self._rest_chars = rest_chars
+        self._rest_size = 0  # of what must follow the next cut
         self._pieces: list[str] = []
         self._length = 0
         self._size = 0.0
@@ -96,7 +101,7 @@ class Segmenter:
             slices = (text[start : start + SLICE_CHARS] for start in starts)
             return [cut for piece in slices for cut in self.feed(piece)]
         self._append(text)
-        return self._make_cuts() if self._size >= self._cut_size else []
+        return self._make_cuts() if self._size >= self._cut_size + self._rest_size else []
 
     def _make_cuts(self) -> list[Cut]:
         cuts: list[Cut] = []
@@ -105,11 +110,14 @@ class Segmenter:
         ):
             gathered = self._join()
             position = _find_cut(gathered, self._cut_size)
-            if position is None:
+            if position is None or self._too_little_follows(gathered, position):
                 break
             cuts.append(self._make_cut(gathered[:position]))
             self._keep(gathered[position:])
         return cuts
+
+    def _too_little_follows(self, text: str, position: int) -> bool:
+        return self._rest_size > 0 and text_size(text[position:].strip()) < self._rest_size
 
     def end_stretch(self) -> Cut | None:
         """End the stretch and return its rest as a cut, or None if the rest is too short.
@@ -158,7 +166,7 @@ class Segmenter:
         self.cut_count += 1
         if self.cut_count >= self._max_parts:
             self._part_size *= 2
-        self._cut_size = self._part_size
+        self._cut_size, self._rest_size = self._part_size, self._rest_chars
         return cut
 
 

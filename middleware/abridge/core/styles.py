@@ -26,6 +26,7 @@ class ExtractRules:
     min_sentences: int
     max_sentences: int
     max_chars: int  # characters in all
+    min_chars: int  # characters that are told as far as anything may be: of 40 words
     task_score: float  # score for stating the task
     late_score: float  # score for a position near the end
 
@@ -72,8 +73,9 @@ STYLES: Mapping[SummaryStyle, Style] = {
         extract=ExtractRules(
             chars_per_sentence=140,
             min_sentences=3,
-            max_sentences=5,
-            max_chars=560,
+            max_sentences=6,
+            max_chars=620,
+            min_chars=260,
             task_score=2.0,
             late_score=0.5,
         ),
@@ -91,6 +93,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
             min_sentences=1,
             max_sentences=2,
             max_chars=400,
+            min_chars=0,
             task_score=0.0,
             late_score=2.5,
         ),
@@ -108,6 +111,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
             min_sentences=3,
             max_sentences=9,
             max_chars=1000,
+            min_chars=260,
             task_score=2.0,
             late_score=0.5,
         ),
@@ -125,6 +129,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
             min_sentences=1,
             max_sentences=3,
             max_chars=640,
+            min_chars=0,
             task_score=2.0,
             late_score=0.5,
         ),

@@ -28,6 +28,7 @@ from tests.apis.messages.scripts import (
     tool_use,
 )
 from tests.support.checker import frames as frames_of
+from tests.support.matrix import some
 from tests.support.messages_checker import MessagesStream, check_messages
 from tests.support.pipeline import Pipeline, messages
 
@@ -109,7 +110,7 @@ def planted(data: bytes) -> list[Any]:
 class TestBesideThinking:
     """What deltas say beside a text that was split, and what comes between them."""
 
-    @settings(max_examples=50)
+    @settings(max_examples=some(50))
     @given(cuts=st.lists(st.integers(0, len(INLINE)), max_size=8))
     @pytest.mark.parametrize("expose", ["auto", "both", "raw"])
     @pytest.mark.parametrize("unstarted", [True, False])

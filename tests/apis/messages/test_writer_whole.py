@@ -21,6 +21,7 @@ from tests.apis.messages.scripts import (
     thinking,
     tool_use,
 )
+from tests.support.matrix import some
 from tests.support.messages_checker import check_message, check_messages
 from tests.support.pipeline import messages
 from tests.support.shared import RECORDINGS, needs_recordings
@@ -78,7 +79,7 @@ def test_recordings_pass_byte_for_byte(name: str) -> None:
     assert messages(expose="raw").whole(recording) == recording
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(content=BLOCKS, expose=st.sampled_from(EXPOSURES), sealed=st.booleans())
 def test_a_whole_message_is_what_its_stream_adds_up_to(
     content: list[Block], expose: Exposure, *, sealed: bool

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import chain, repeat
 
 import httpx
@@ -23,6 +24,8 @@ from tests.support.websockets import checked, opened
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
 )
+alone = partial(pytest.param, marks=pytest.mark.repeat)
+"""A case of one process, of which the other tests here are as well."""
 
 FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
 BEGINNING, REST = FRAMES[:20], FRAMES[20:]
@@ -98,7 +101,7 @@ async def until_none_is_ready(session: httpx.AsyncClient, running: Sidecar) -> N
             in_a_row = in_a_row + 1 if found == 503 else 0
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [alone(1), 2])
 async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: int) -> None:
     upstream = Slow()
     async with (
@@ -149,7 +152,7 @@ async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: in
 class TestLastScrape:
     """With an admin port, on which somebody collects the metrics."""
 
-    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("workers", [alone(1), 2])
     async def test_the_server_waits_for_the_last_scrape(self, workers: int) -> None:
         flags = "--workers", str(workers)
         async with scraped_sidecar(*flags, **NOTHING_KEPT) as (running, session):
@@ -194,7 +197,7 @@ class TestLastScrape:
             assert "not waiting for the last metrics" in running.output
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [alone(1), 2])
 async def test_a_websocket_is_closed_once_its_answer_is_complete(workers: int) -> None:
     upstream = Slow()
     async with (

@@ -39,6 +39,7 @@ from tests.support.upstream import Answer, Upstream
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="workers are found as Linux lists them"
 )
+repeat = partial(pytest.param, marks=pytest.mark.repeat)
 
 FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
 BEGINNING = FRAMES[:20]
@@ -155,19 +156,6 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
         assert all(isinstance(reading.exception(), httpx.HTTPError) for reading in readings)
 
 
-async def test_json_lines_carry_the_process_and_the_workers_number() -> None:
-    flags = ("--upstream", "http://127.0.0.1:9/v1", "--workers", "2", "--log-format", "json")
-    async with sidecar(*flags) as running:
-        workers = running.workers
-        running.signal()
-        assert await running.end() == 0
-    lines = [json.loads(line) for line in running.output.splitlines()]
-    assert {line["pid"] for line in lines if "worker" not in line} <= {running.process.pid}
-    drained = {line["pid"]: line["worker"] for line in lines if "not ready" in line["message"]}
-    assert drained.keys() == set(workers)
-    assert sorted(drained.values()) == [1, 2]
-
-
 async def test_a_frozen_worker_is_replaced() -> None:
     async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
         frozen, other = running.workers
@@ -193,7 +181,7 @@ class TestProcessorUse:
         assert processor_use(None) is None
 
 
-async def test_on_defaults_they_say_what_is_not_shared_and_have_health_on_both_ports() -> None:
+async def test_on_defaults_they_say_what_is_not_shared_and_sighup_ends_none() -> None:
     async with (
         serve(thinker()) as upstream,
         sidecar(*flags(upstream, 2)) as running,
@@ -201,11 +189,19 @@ async def test_on_defaults_they_say_what_is_not_shared_and_have_health_on_both_p
     ):
         assert "2 processes" in running.banner[1]
         await running.until("server.workers: 2 processes cannot share history.store")
-        assert len(running.workers) == 2
+        workers = running.workers
+        assert len(workers) == 2
         for base in (f"{running.url}/abridge", running.admin):
             assert (await session.get(f"{base}/healthz")).text == "ok\n"
             assert (await session.get(f"{base}/readyz")).text == "ready\n"
         assert (await scrape(session, running.metrics)).total("workers") == 2
+        running.interrupt(HANG_UP)
+        await running.until("SIGHUP: settings are read at the start alone; restart")
+        assert await status(session, f"{running.url}/abridge/readyz") == 200
+        assert running.workers == workers
+        running.signal()
+        assert await running.end() == 0
+        assert running.output.count("SIGHUP") == 1
 
 
 async def test_without_an_admin_port_any_worker_has_the_metrics_of_all() -> None:
@@ -221,6 +217,24 @@ async def test_without_an_admin_port_any_worker_has_the_metrics_of_all() -> None
         assert all(counted == each[0] for counted in each)
 
 
+async def test_their_folder_goes_with_them_and_json_lines_carry_process_and_number(
+    tmp_path: Path,
+) -> None:
+    words = (*flags("http://127.0.0.1:9", 2), "--log-format", "json")
+    async with sidecar(*words, **NOTHING_KEPT, TMPDIR=str(tmp_path)) as running:
+        (folder,) = found(tmp_path, "abridge-*")
+        assert found(folder, "counter_*.db")
+        workers = running.workers
+        running.signal()
+        assert await running.end() == 0
+    assert not found(tmp_path, "*")
+    lines = [json.loads(line) for line in running.output.splitlines()]
+    assert {line["pid"] for line in lines if "worker" not in line} <= {running.process.pid}
+    drained = {line["pid"]: line["worker"] for line in lines if "not ready" in line["message"]}
+    assert drained.keys() == set(workers)
+    assert sorted(drained.values()) == [1, 2]
+
+
 class TestFolder:
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:
@@ -230,15 +244,6 @@ class TestFolder:
         (folder / "counter_1.db").write_bytes(b"left")
         (folder / "notes").touch()
         return folder
-
-    async def test_it_is_fresh_and_goes_with_its_supervisor(self, tmp_path: Path) -> None:
-        at = {"TMPDIR": str(tmp_path)}
-        async with sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running:
-            (folder,) = found(tmp_path, "abridge-*")
-            assert found(folder, "counter_*.db")
-            running.signal()
-            assert await running.end() == 0
-        assert not found(tmp_path, "*")
 
     async def test_the_users_own_is_emptied_of_what_was_left(self, folder: Path) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
@@ -269,7 +274,7 @@ class TestFolder:
                 running.process.kill()
                 assert await running.end() == -signal.SIGKILL
 
-    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("workers", [repeat(1), 2])
     def test_where_it_cannot_be_kept(self, folder: Path, workers: int) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder / "notes")}
         words = ("-m", "abridge", "serve", "--port", "0", *flags("http://127.0.0.1:9", workers))
@@ -293,7 +298,7 @@ def found(folder: Path, pattern: str) -> list[Path]:
 class TestEnd:
     @pytest.mark.parametrize(
         ("number", "prefix"),
-        [(signal.SIGINT, ()), (HANG_UP, IN_TERMINAL)],
+        [repeat(signal.SIGINT, ()), (HANG_UP, IN_TERMINAL)],
     )
     async def test_idle_ones_leave_at_once_and_well(
         self, number: signal.Signals, prefix: tuple[str, ...]
@@ -304,18 +309,7 @@ class TestEnd:
             assert running.output.count("not ready any more") == 2
             assert "Traceback" not in running.output
 
-    async def test_without_a_terminal_sighup_is_refused_once_and_ends_none(self) -> None:
-        async with sidecar(*flags("http://127.0.0.1:9", 2)) as running, client() as session:
-            workers = running.workers
-            running.interrupt(HANG_UP)
-            await running.until("SIGHUP: settings are read at the start alone; restart")
-            assert await status(session, f"{running.url}/abridge/readyz") == 200
-            assert running.workers == workers
-            running.signal()
-            assert await running.end() == 0
-            assert running.output.count("SIGHUP") == 1
-
-    @pytest.mark.parametrize("number", [signal.SIGINT, HANG_UP])
+    @pytest.mark.parametrize("number", [signal.SIGINT, repeat(HANG_UP)])
     async def test_what_a_terminal_sends_counts_once(self, number: signal.Signals) -> None:
         delay = {"ABRIDGE_SERVER__DRAIN_DELAY": "600"}
         async with (
@@ -360,7 +354,7 @@ class TestEnd:
 
     async def test_one_that_dies_as_it_starts_is_replaced_too(self) -> None:
         async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
-            for number in (signal.SIGKILL, signal.SIGBUS, signal.SIGTERM):
+            for number in (signal.SIGBUS, signal.SIGTERM):
                 before = set(running.workers)
                 os.kill(max(before), signal.SIGKILL)
                 await until(partial(has_new_worker, running, before))

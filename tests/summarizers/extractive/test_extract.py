@@ -249,12 +249,19 @@ def test_what_an_earlier_part_said_is_not_said_again() -> None:
     assert first not in told(text, f"**Reading the log**\n\n{first}")
 
 
-def test_the_last_part_says_the_conclusion_again() -> None:
+def test_no_part_says_a_conclusion_again_the_last_one_neither() -> None:
     answer = "The answer is that the page size of the settings is zero."
     text = f"The tests pass with a page size of 500 rows. So {answer.lower()}"
     earlier = f"**Reading the log**\n\n{answer}"
     assert "page size of the settings is zero" not in told(text, earlier)
-    assert "page size of the settings is zero" in told(text, earlier, last=True)
+    assert "page size of the settings is zero" not in told(text, earlier, last=True)
+    assert "page size of the settings is zero" in told(text, "**Reading the log**", last=True)
+
+
+def test_a_conclusion_with_other_numbers_is_told() -> None:
+    earlier = "**Finding four numbers**\n\nThe four consecutive numbers are n, n + 1, n + 2, n + 3."
+    text = "The positive root is right. So the four consecutive numbers are 6, 7, 8, 9."
+    assert "6, 7, 8, 9" in told(text, earlier, last=True)
 
 
 def test_a_last_part_that_only_nods_does_not_repeat_what_was_concluded() -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.segmenter import Cut
+from abridge.pipeline.exchange_plan import FIRST_SHARE
 from abridge.summarizers.extractive.extract import extract
 from tests.support.shared import REASONING, needs_reasoning
 
@@ -27,7 +28,7 @@ DELTA_CHARS = 50
 
 def cut(reasoning: str) -> Iterator[tuple[Cut, bool]]:
     """Yield the cuts of a text, and whether each ends a stretch. A form feed begins a stretch."""
-    segmenter = SummaryPlan(tail_chars=120, in_turn=True).new_segmenter()
+    segmenter = SummaryPlan(tail_chars=120, first_share=FIRST_SHARE, in_turn=True).new_segmenter()
     for stretch in reasoning.split("\f"):
         segmenter.begin_stretch()
         for start in range(0, len(stretch), DELTA_CHARS):
@@ -63,6 +64,12 @@ def mend_debris(names: dict[str, Any]) -> None:
     names["SENT"] = re.compile(closed)
 
 
+def says(told: list[str], pattern: str) -> bool:
+    """Return whether a summary says what its last part must say. An earlier part may have said it:
+    what the reasoning says again at its end is not told again."""
+    return re.search(pattern, "\n".join(told), re.IGNORECASE | re.DOTALL) is not None
+
+
 @cache
 def measure() -> dict[str, Any]:
     """Return the score's table for all texts, in percent; `never` is a number."""
@@ -71,7 +78,9 @@ def measure() -> dict[str, Any]:
     results = []
     for one in json.loads((REASONING / "manifest.json").read_text()):
         reasoning = (REASONING / one["file"]).read_text()
-        results.append(score["score"](reasoning.replace("\f", "\n\n"), summarize(reasoning), one))
+        told = summarize(reasoning)
+        result = score["score"](reasoning.replace("\f", "\n\n"), told, one)
+        results.append({**result, "final": all(says(told, pattern) for pattern in one["final"])})
     table: dict[str, Any] = score["table"]({"extracts": results})[0]
     return table
 

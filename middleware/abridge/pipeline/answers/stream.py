@@ -52,20 +52,15 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         try:
-            data = self._inflate(data)
-            delta = self._read_delta(data)
-            frames = self._take_frames(data) if delta is None else []
-        except MemoryShort as error:
-            self._end(ErrorDetail("overloaded", str(error)))
-            return
+            frames = self._decoder.feed(self._inflate(data))
         except (ValueError, EventTooLarge) as error:
             _log.warning("what upstream sent could not be read: %s", str(error))
             self._end(
                 ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
             )
             return
-        if delta is not None:
-            self._runner.feed(delta)
+        if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
+            self._end(ErrorDetail("overloaded", str(MemoryShort())))
         elif max(map(len, frames), default=0) > LARGE_FRAME:
             self._runner.read_in_turns(self._read_in_turns(frames))
         else:
@@ -116,24 +111,6 @@ class StreamAnswer(Answer):
             return self._plan.writer.keep_alive() or KEEP_ALIVE
         except RecursionError:  # it repeats what upstream sent
             return KEEP_ALIVE
-
-    def _read_delta(self, data: bytes) -> list[Event] | None:
-        """Read one frame that came by itself and says more of the same, as nearly all do that are
-        not sent in bursts; return None for anything else."""
-        if not self._decoder.may_be_frame(data):
-            return None
-        try:
-            return self._plan.reader.read_delta(data)
-        except Exception:  # noqa: BLE001 -- then it is read, and its error told, as any frame
-            return None
-
-    def _take_frames(self, data: bytes) -> list[bytes]:
-        """Return the frames that are complete. Raises MemoryShort where there is no room for one
-        that is not."""
-        frames = self._decoder.feed(data)
-        if not self._plan.room.holds(self._decoder.waiting):
-            raise MemoryShort
-        return frames
 
     def _read_frames(self, frames: list[bytes]) -> None:
         """Read the frames that came together, and have their events sequenced.

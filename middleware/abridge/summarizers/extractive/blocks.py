@@ -26,10 +26,8 @@ _CODE_ENDS = ("{", "}", ";", ":", ">")
 _CODE_END = re.compile(r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$")
 
 _CODE = re.compile(
-    r"\s*(?:[$]|>>>|//)\s*\w"
-    r"|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const|let|var|function)\b"
-    r"[^.?!]*[(){}\[\]=:;]+[^.?!]*$"
-    r"|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
+    r"\s*(?:[$]|>>>|//)\s*\w|\s*(?:import|from|def|class|return|if|elif|else|for|while|print|const"
+    r"|let|var|function)\b[^.?!]*[(){}\[\]=:;]+[^.?!]*$|\s*[\w.\[\]]+\s*[-+*/|]?=\s*\S+\s*$"
 )
 
 _HEADING = re.compile(r"\s*#{1,6}\s+")

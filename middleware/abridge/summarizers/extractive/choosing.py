@@ -3,7 +3,7 @@
 Sentences that stood beside each other make a paragraph; single ones, however good, do not. So the
 best run comes first, of at most four sentences, then the next best as far as the room goes. A run
 does not begin with a sentence that leans on the one before it. What an earlier part has said is not
-said again, except for the conclusion in the last part.
+said again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ LEANT_ON_FLOOR = -3.0
 MORE_FLOOR = -2.0
 """The least worth of a run that is added to others."""
 
+SHORT_FLOOR = -3.5
+"""The least worth of one that is added to fewer characters than a part should have."""
+
 MAX_RUN = 4
 """The most sentences that are taken together."""
 
-LONG_STYLE = 5
+LONG_STYLE = 6
 """Sentences from which a style has room for a third run."""
 
 SENTENCE_COST = 1.2
@@ -55,10 +58,6 @@ SAME_SHARE = 0.65
 
 LATE_SCORE = 3.0
 """What a conclusion at the end of all is worth beyond one at the start of the last part."""
-
-TOLD_SCORE = -2.0
-"""For a conclusion that was told before, so that another is rather told than the same again."""
-
 Run = list[Candidate]
 
 
@@ -69,25 +68,23 @@ class Choice:
     candidates: dict[int, Candidate]  # by position
     told: Sequence[frozenset[str]]  # words of the sentences that were told before
     room: float
+    min_size: int  # up to which a run is added that is worth less
     places: int
     runs: int  # the most that may be added
     chosen: dict[int, Candidate] = field(default_factory=dict)
 
-    def find_conclusion(self, *, again: bool) -> Run:
+    def find_conclusion(self) -> Run:
         """Return the best run that ends with a conclusion: a later one before an earlier.
 
-        It leaves room for what the stretch is about. `again` allows a conclusion that was told.
+        It leaves room for what the stretch is about.
         """
-        found = [one for one in self.candidates.values() if one.concludes and one.score > 0]
+        found = [
+            one
+            for one in self.candidates.values()
+            if one.concludes and one.score > 0 and not self.is_told(one)
+        ]
         end = max(self.candidates, default=0) + 1
-        if not again:
-            found = [one for one in found if not self.is_told(one)]
-        found.sort(
-            key=lambda one: (
-                one.score + LATE_SCORE * one.position / end + TOLD_SCORE * self.is_told(one)
-            ),
-            reverse=True,
-        )
+        found.sort(key=lambda one: one.score + LATE_SCORE * one.position / end, reverse=True)
         for one in found:
             runs = [run for run in self._runs_to(one) if not run[0].leans and self.fits(run)]
             if runs:
@@ -116,20 +113,20 @@ class Choice:
             if first.leans and start - 1 not in self.chosen:
                 continue
             run: Run = []
-            for position in range(start, start + min(MAX_RUN, self.places)):
+            for position in range(start, start + min(MAX_RUN, max(1, self.places))):
                 one = self.candidates.get(position)
                 if one is None or one.position in self.chosen or self.is_said(one, run):
                     break
                 run.append(one)
                 yield list(run)
-                if one.score <= FLOOR:
+                if one.score <= (FIRST_FLOOR if self.is_short else FLOOR):
                     break
 
     def value(self, run: Run) -> float:
         """Return what adding a run is worth."""
         first, last = run[0], run[-1]
         worth = sum(one.score - SENTENCE_COST for one in run)
-        worth += TURNED_SCORE * last.turned + CONCLUDED_SCORE * last.concludes
+        worth += TURNED_SCORE * (first.turned + last.turned) + CONCLUDED_SCORE * last.concludes
         before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
         if before or after:
             worth += NEIGHBOUR_SCORE
@@ -141,6 +138,7 @@ class Choice:
     def add_best(self) -> bool:
         """Add the run that is worth most; return false if none is worth it."""
         floor = MORE_FLOOR if self.chosen else FIRST_FLOOR - 2 * SENTENCE_COST
+        floor = SHORT_FLOOR if self.is_short else floor
         best: Run = []
         for run in self.find_runs():
             if self.fits(run) and (value := self.value(run)) > floor:
@@ -158,9 +156,13 @@ class Choice:
         if not self.chosen and len(run) == 1:
             return True
         beside = {run[0].position - 1, run[-1].position + 1} & self.chosen.keys()
-        if not beside and self._count_runs() >= self.runs:
+        if not beside and self._count_runs() >= self.runs + self.is_short:
             return False
-        return len(run) <= self.places and sum(one.size for one in run) <= self.room
+        return len(run) <= max(1, self.places) and sum(one.size for one in run) <= self.room
+
+    @property
+    def is_short(self) -> bool:
+        return sum(one.size for one in self.chosen.values()) < self.min_size
 
     def _count_runs(self) -> int:
         return sum(position - 1 not in self.chosen for position in self.chosen)
@@ -193,8 +195,6 @@ def choose_sentences(
     candidates: Sequence[Candidate],
     rules: ExtractRules,
     told: Sequence[frozenset[str]],
-    *,
-    last: bool,
 ) -> list[Candidate]:
     """Return the sentences to copy; none if nothing is worth it."""
     sound = {one.position: one for one in candidates if one.sound}
@@ -203,9 +203,9 @@ def choose_sentences(
         rules.max_sentences, max(rules.min_sentences, int(size // rules.chars_per_sentence) + 1)
     )
     runs = 3 if rules.max_sentences > LONG_STYLE else 2
-    choice = Choice(sound, told, rules.max_chars, places, runs)
-    for one in choice.find_conclusion(again=last):
+    choice = Choice(sound, told, rules.max_chars, rules.min_chars, places, runs)
+    for one in choice.find_conclusion():
         choice.take(one)
-    while choice.places > 0 and choice.add_best():
+    while (choice.places > 0 or choice.is_short) and choice.add_best():
         pass
     return list(choice.chosen.values())

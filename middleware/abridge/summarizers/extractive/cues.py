@@ -63,11 +63,15 @@ CONCLUSION = Cue(
         r"also, (?:der|die|das|ich|wir|es)|ergibt sich|bedeutet",
         r"also (?:ist|sind|sollte|muss|kann|bleib\w+|komm\w+|besser)|fällt (?:also )?weg|passt",
         r"kommt (?:\w+ ){0,3}nicht in frage|die (?:antwort|lösung)|das ergebnis",
+        r"(?:ist|sind) also|ich (?:empfehle|rate|schlage)|macht (?=\d)",
     ),
-    fr=(r"donc|ainsi|par conséquent|la (?:réponse|solution)|le résultat|en conclusion",),
+    fr=(
+        r"donc|ainsi|par conséquent|la (?:réponse|solution)|le résultat|en conclusion",
+        r"je (?:recommande|conseille|propose)",
+    ),
     es=(
         r"por (?:lo )?tanto|así que|en (?:resumen|conclusión)|la (?:respuesta|solución)",
-        r"el resultado",
+        r"el resultado|recomiendo|propongo",
     ),
     it=(r"quindi|dunque|la risposta|il risultato|in conclusione",),
     pt=(r"portanto|a resposta|o resultado|em resumo",),
@@ -91,9 +95,9 @@ ANSWER = Cue(
         r"answer(?=:)|so answer|therefore|in (?:conclusion|summary|total)|my advice|the advice",
         r"all (?:methods|sources|approaches)|conclu[a-z]+|root cause",
     ),
-    de=(r"die (?:antwort|lösung)|das ergebnis",),
-    fr=(r"la réponse|le résultat",),
-    es=(r"la respuesta|el resultado",),
+    de=(r"die (?:antwort|lösung)|das ergebnis|ich (?:empfehle|rate|schlage)",),
+    fr=(r"la réponse|le résultat|je (?:recommande|conseille|propose)",),
+    es=(r"la respuesta|el resultado|recomiendo|propongo",),
     it=(r"la risposta|il risultato",),
     pt=(r"a resposta|o resultado",),
     ru=(r"ответ",),
@@ -194,8 +198,8 @@ HEDGE = Cue(
 
 _META_VERBS = (
     "ensure|make sure|write|state|present|structure|format|phrase|mention|answer|respond|provide"
-    "|output|return|give|keep|express|note"
-    "|be (?:clear|concise|careful|friendly|polite|helpful|precise)|double"
+    "|output|return|give|keep|express|note|be (?:clear|concise|careful|friendly|polite|helpful"
+    "|precise)|double"
 )
 
 _MODALS = "should|will|need to|must|can|could|might|also|just|now|want to"
@@ -212,7 +216,8 @@ META = Cue(
         r"concise|brief|verbose|formatting|chit-chat|in the (?:answer|response|reply)|boxed|bullet",
         r"(?:structure|craft|compile|phrase|format|word) (?:it|the|this|that|a|my|up)",
         rf"(?:i|we|i['’]ll)(?: (?:{_MODALS})){{0,3}} (?:{_META_VERBS})",
-        r"(?:final|expected|the) (?:answer|output|response) (?:should|must|is to|can|needs)",
+        r"(?:final|the) (?:answer|output) (?:should(?! be [\"“'‘\d])|must|is to|can|needs)",
+        r"(?:final|expected|the) response (?:should|must|is to|can|needs)",
         rf"(?:figure out|solve|tackle|answer|parse) (?:the|this) (?:{_TASK_NOUNS})",
         rf"figure out the answer to (?:the|this) (?:{_TASK_NOUNS})",
         rf"(?:figure out|solve|tackle|answer|parse) this \w+ (?:{_TASK_NOUNS})",

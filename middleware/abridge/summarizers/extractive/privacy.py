@@ -30,50 +30,47 @@ RULES = (
         re.compile(
             r"system[ -]?prompt|system message|systemanweisung|prompt (?:système|del sistema)"
             r"|developer(?:['’]s)? (?:message|says|said|prompt|instruct)|ai assistants?\b"
-            r"|as an ai\b"
-            r"|instructions? (?:say|state|are to|require|prohibit|tell|système)"
-            r"|(?:my|hidden|secret|initial|injected) instructions?\b"
+            r"|as an ai\b|instructions? (?:say|state|are to|require|prohibit|tell|système)|(?:my"
+            r"|hidden|secret|initial|injected) instructions?\b"
         ),
     ),
     Rule(
         ("ignore", "disregard", "forget"),
         re.compile(
-            r"(?:ignore|disregard|forget) (?:all |any |the |my |your )*"
-            r"(?:previous|prior|above|earlier|safety|instructions)"
+            r"(?:ignore|disregard|forget) (?:all |any |the |my |your )*(?:previous|prior|above"
+            r"|earlier|safety|instructions)"
         ),
     ),
     Rule(  # the policies by which a model is allowed to answer
         ("polic", "guideline", "disallow", "richtlinie"),
         re.compile(
             r"(?:according to|under|per|against|violat\w{1,8}|openai|content|safety|usage|by|check"
-            r"|follow)"
-            r" (?:the |our |my )?(?:polic(?:y|ies)|guidelines?)\b|disallowed"
-            r"|laut (?:den )?richtlinien"
-            r"|(?:polic(?:y|ies)|guidelines) (?:check|say|state|violat|require|allow|prohibit"
-            r"|forbid)"
+            r"|follow) (?:the |our |my )?(?:polic(?:y|ies)|guidelines?)\b|disallowed"
+            r"|laut (?:den )?richtlinien|(?:polic(?:y|ies)|guidelines) (?:check|say|state|violat"
+            r"|require|allow|prohibit|forbid)"
         ),
     ),
     Rule(  # what the model resolves not to say
         ("mention", "reveal", "disclose", "repeat", "expos", "leak", "divulg"),
         re.compile(
-            r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to"
-            r"|(?:^|i |we |you |[,;:.] )(?:do not|don['’]t|will not|won['’]t|can['’]t|cannot))"
-            r"(?: \w+){0,2}? (?:mention|reveal|disclose|repeat|expos|leak|divulg)(?:ing|e)?\b"
+            r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to|(?:^|i |we |you "
+            r"|[,;:.] )(?:do not|don['’]t|will not|won['’]t|can['’]t"
+            r"|cannot))(?: \w+){0,2}? (?:mention|reveal|disclose|repeat|expos|leak|divulg)(?:ing"
+            r"|e)?\b"
         ),
     ),
     Rule(
         ("erwähn", "verrat", "preisgeb", "nenn", "wiederhol"),
         re.compile(
-            r"\b(?:nicht|nie|keinesfalls)(?: \w+){0,2}?"
-            r" (?:erwähn|verrat|preisgeb|nenn(?:en|e)\b|wiederhol)"
+            r"\b(?:nicht|nie|keinesfalls)(?: \w+){0,2}? (?:erwähn|verrat|preisgeb|nenn(?:en|e)\b"
+            r"|wiederhol)"
         ),
     ),
     Rule(  # passwords and codes
         ("pass", "kennwort", "api", "secret", "token", "contraseña", "pin", "code"),
         re.compile(
             r"(?:password|passwd|passphrase|passwort|kennwort|api[ _-]?key|secret key|access token"
-            r"|mot de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est"
-            r"|es)\s*[\"'`“]?(?=\S*\d)\S"
+            r"|mot de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est|es)\s*[\"'`“]?(?=\S*\d)\S"
             r"|code ?name|(?:discount|promo|voucher|access|security) code\b(?=.*\d)"
         ),
     ),
@@ -81,17 +78,16 @@ RULES = (
         ("birth", "dob", "geburts", "naissance", "nacimiento", "iban", "ssn", "number", " no."),
         re.compile(
             r"date of birth|\bdob\b|geburtsdatum|date de naissance|fecha de nacimiento|\b(?:iban"
-            r"|ssn)\b"
-            r"|(?:contract|account|card|passport|customer|member|tracking|social security|phone)"
-            r" (?:number|no\.)(?=\D{0,12}\d)"
+            r"|ssn)\b|(?:contract|account|card|passport|customer|member|tracking|social security"
+            r"|phone) (?:number|no\.)(?=\D{0,12}\d)"
         ),
     ),
     Rule(
         ("nummer", "heiß", "name ", "name:"),
         re.compile(
-            r"(?:kunden|vertrags|konto|ausweis|versicherungs|telefon)nummer"
-            r"|\b(?:seine|ihre|meine) nummer|\b(?:er|sie) heißt\b|\bich heiße\b|\bmein name ist\b"
-            r"|\b(?:my|his|her|user['’]s|user) name is\b"
+            r"(?:kunden|vertrags|konto|ausweis|versicherungs|telefon)nummer|\b(?:seine|ihre"
+            r"|meine) nummer|\b(?:er|sie) heißt\b|\bich heiße\b|\bmein name ist\b|\b(?:my|his|her"
+            r"|user['’]s|user) name is\b"
         ),
     ),
     Rule(
@@ -113,10 +109,8 @@ RULES = (
             *("出生日期", "名字叫", "忽略"),
         ),
         re.compile(
-            r"系统提示|系統提示|提示词|系统消息|开发者(?:消息|指令)"
-            r"|(?:根据|违反|按照)(?:内容|安全|使用)?(?:政策|准则|规定)"
-            r"|(?:不要|不能|不得|不应该?|不可以?|避免)\w{0,3}(?:提及|提到|透露|泄露|重复)"
-            r"|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上|上述)"
+            r"系统提示|系統提示|提示词|系统消息|开发者(?:消息|指令)|(?:根据|违反|按照)(?:内容|安全|使用)?(?:政策|准则|规定)|(?:不要|不能|不得"
+            r"|不应该?|不可以?|避免)\w{0,3}(?:提及|提到|透露|泄露|重复)|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上|上述)"
         ),
     ),
     Rule(
@@ -135,10 +129,8 @@ RULES = (
             *("生年月日",),
         ),
         re.compile(
-            r"システムプロンプト|システムメッセージ|開発者(?:メッセージ|の指示)|ポリシー"
-            r"|ガイドラインに"
-            r"|(?:言及|公開|明か|漏ら)(?:し|さ)(?:ない|てはいけ|ては)"
-            r"|パスワードは|電話番号|生年月日|指示を無視"
+            r"システムプロンプト|システムメッセージ|開発者(?:メッセージ|の指示)|ポリシー|ガイドラインに|(?:言及|公開|明か|漏ら)(?:し|さ)(?:ない|てはいけ"
+            r"|ては)|パスワードは|電話番号|生年月日|指示を無視"
         ),
     ),
     Rule(
@@ -149,8 +141,8 @@ RULES = (
 
 _KEPT = re.compile(
     r"(?:n(?:(?<=\bn)(?:ever|ot)|['’]t)|a(?<=\ba)void)(?: \w+){0,2}? "  # fast: starts with letters
-    r"(?:reveal|disclose|divulge|leak|expose|share)(?:ing)? "
-    r"(?:(?:the|a|an|any|my|our|that|this|internal|secret) )*(?P<what>[\w-]+(?: [\w-]+){1,3})"
+    r"(?:reveal|disclose|divulge|leak|expose|share)(?:ing)? (?:(?:the|a|an|any|my|our|that|this"
+    r"|internal|secret) )*(?P<what>[\w-]+(?: [\w-]+){1,3})"
 )
 """What the model resolves not to say, so that other sentences that name it are private, too."""
 
@@ -165,8 +157,7 @@ _CODE = re.compile(  # a voucher or serial number, such as AB-12-CD
 
 _NUMBER = re.compile(  # of a telephone, of a card
     r"(?<![\w.,/+-])(?:\+\d{1,3}[ ./-]?[\d(]|\(?0[1-9]\d{1,4}\)?[ ./-]\d)[\d ()./-]{3,20}\d"
-    r"|(?<![\w.-])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?![\w-])"
-    r"|\b\d{4}[ -]\d{4}[ -]\d{4}[ -]\d"
+    r"|(?<![\w.-])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?![\w-])|\b\d{4}[ -]\d{4}[ -]\d{4}[ -]\d"
 )
 
 _DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")

@@ -45,7 +45,7 @@ ANSWER_SCORE = 3.0
 SUPPOSED_SCORE = -1.5
 """For what is said while something is tried out, and for what follows on what may not be shown."""
 
-DISMISSED_SCORE = -2.0
+DISMISSED_SCORE = -4.0
 """For what is said in a paragraph that ends with "Not needed" or the like."""
 
 TOLD_SCORE = -4.0
@@ -101,10 +101,19 @@ class _Scorer:
         counts = Counter(chain.from_iterable(self._words))
         self._word_scores = {word: count - 1 if count < 5 else 4 for word, count in counts.items()}
         self._hidden = _find_hidden(sentences)
+        raised = {
+            sentence.block
+            for sentence, opening in zip(sentences, self._openings, strict=True)
+            if "issue:" in opening
+        }
         self._dismissed = {
             sentence.block
             for sentence, lower, begins in zip(sentences, self._lowered, self._begins, strict=True)
-            if begins and doubts.DISMISSAL.fullmatch(lower)
+            if begins
+            and (
+                doubts.DISMISSAL.fullmatch(lower)
+                or (sentence.block in raised and doubts.SHRUG.fullmatch(lower))
+            )
         }
         self._supposing: int | None = None  # the block in which something is tried out
         self._is_first = not told  # nothing was said yet
@@ -127,8 +136,7 @@ class _Scorer:
             self._is_first = False
             score += FIRST_SCORE
         told = share_of(words, self._told)
-        if not (self._is_last and concludes):
-            score += TOLD_SCORE * max(0.0, told - 0.5)
+        score += TOLD_SCORE * max(0.0, told - 0.5)
         return Candidate(
             position=position,
             text=text,

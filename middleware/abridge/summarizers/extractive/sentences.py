@@ -19,25 +19,21 @@ from abridge.summarizers.extractive.notation import plain_math
 MAX_SENTENCE_CHARS = 320
 """Maximum characters of a sentence; a longer one is cut at a clause and gets an ellipsis."""
 
-_SENTENCE_END = (
-    re.compile(  # starts with a character, not with alternatives: that is much faster to find
-        r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*"
-        r"(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s|$))|(?<=[。！？])[。！？]*[」』”’）)\]]*)"
-    )
+_SENTENCE_END = re.compile(  # starts with a character, not with alternatives: that is much faster to find
+    r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s|$))"
+    r"|(?<=[。！？])[。！？]*[」』”’）)\]]*)"
 )
 
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.g|i\.e|vs|cf|approx|resp|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|Fig|Eq|Sec|Vol|pp|z\. ?B"
-    r"|d\. ?h"
-    r"|u\. ?a|bzw|ca|evtl|ggf|inkl|Abs|Art|Mme|Sra?|p\. ?ej)|(?<=\s)[A-Z])\.$|^\d{1,3}\.$"
+    r"|d\. ?h|u\. ?a|bzw|ca|evtl|ggf|inkl|Abs|Art|Mme|Sra?|p\. ?ej)|(?<=\s)[A-Z])\.$|^\d{1,3}\.$"
 )
 
 MAX_ABBREVIATION_CHARS = 7
 
 _LETTERED = re.compile(
     r"\b(?:option|plan|case|class|type|group|point|answer|variant|vitamin|hepatitis|klasse|typ"
-    r"|gruppe"
-    r"|variante|fall|punkt) [A-Z]\.$",
+    r"|gruppe|variante|fall|punkt) [A-Z]\.$",
     re.IGNORECASE,
 )
 """Ends in a letter that is no initial of a name."""
@@ -46,8 +42,8 @@ _OPEN_ABBREVIATION = re.compile(r"\b(?:etc|usw|a\.m|p\.m|al|Jr|Inc|Ltd|Co|U\.S)\
 """Abbreviations that may also end a sentence: they do, unless a small letter follows."""
 
 _ORDINAL = re.compile(
-    r"(?:\b(?:am|der|den|dem|des|vom|zum|im|ab|bis|das|die|und)\s\d{1,2}\.$)"
-    r"|\b\d{1,2}\.(?=\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))",
+    r"(?:\b(?:am|der|den|dem|des|vom|zum|im|ab|bis|das|die|und)\s\d{1,2}\.$)|\b\d{1,2}\.(?=\s(?:Jan"
+    r"|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))",
     re.IGNORECASE,
 )
 
@@ -69,8 +65,7 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 _ANSWER_HEADING = re.compile(
     r"(?:the )?(?:final |short )?(?:answer|conclusion|recommendation|result|verdict|decision)\W*$"
-    r"|antwort|ergebnis|fazit|schluss|conclusion|réponse|respuesta|conclusión|最终|答案|结论"
-    r"|結論|答え|결론",
+    r"|antwort|ergebnis|fazit|schluss|conclusion|réponse|respuesta|conclusión|最终|答案|结论|結論|答え|결론",
     re.IGNORECASE,
 )
 

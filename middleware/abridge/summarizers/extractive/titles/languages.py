@@ -99,8 +99,8 @@ LANGUAGES = (
         ),
         "Die Anfrage abwägen",
         common_words=words_of(
-            "der die das und ist nicht ich ein eine zu mit den auf für dass wir auch es von nach"
-            " im am zum zur sind wird hat bei aus wie muss sollte kann des dem den einen"
+            "der die das und ist nicht ich ein eine zu mit den auf für dass wir auch es von nach im"
+            " am zum zur sind wird hat bei aus wie muss sollte kann des dem den einen"
         ),
     ),
     Language(
@@ -125,8 +125,8 @@ LANGUAGES = (
         ),
         "Evaluar la petición",
         common_words=words_of(
-            "el la los las es y de que en un una por para con se lo pero del necesito debo hay"
-            " está son más como si al este esta"
+            "el la los las es y de que en un una por para con se lo pero del necesito debo hay está"
+            " son más como si al este esta"
         ),
     ),
     Language(
@@ -138,8 +138,8 @@ LANGUAGES = (
         ),
         "Avaliar o pedido",
         common_words=words_of(
-            "os é e de que em um uma por para com não se mas da na ao isso ou preciso devo são"
-            " está mais como um dos das pelo pela"
+            "os é e de que em um uma por para com não se mas da na ao isso ou preciso devo são está"
+            " mais como um dos das pelo pela"
         ),
     ),
     Language(
@@ -151,8 +151,8 @@ LANGUAGES = (
         ),
         "Valutare la richiesta",
         common_words=words_of(
-            "il lo gli è e di che un una con non si ma del della sono la le per devo è bisogna"
-            " più come il dei delle nel quattro questo"
+            "il lo gli è e di che un una con non si ma del della sono la le per devo è bisogna più"
+            " come il dei delle nel quattro questo"
         ),
     ),
     Language(

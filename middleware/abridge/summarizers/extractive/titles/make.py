@@ -94,15 +94,21 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         base, space, particle = verb.lower().partition(" ")
         known = pattern.verbs.get(base)
         verb = f"{known}{space}{particle}" if known else ""
-    thing = groups.get("object") or sentence[found.end() :]
+    thing = (
+        groups.get("object") or _uncapitalized(groups.get("topic", "")) or sentence[found.end() :]
+    )
     if pattern.grammar is None:
         thing = cut_wide(thing)
     else:
-        head = pattern.form.format(verb=verb, object="").split()
-        thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS - len(head))
+        thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS)
     if not thing or ("verb" in groups and not verb):
         return ""
     return capitalize(pattern.form.format(verb=verb, object=thing))
+
+
+def _uncapitalized(text: str) -> str:
+    """Write the first word of a sentence small, unless it seems to be a name."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _clip(texts: Iterable[str]) -> list[str]:

@@ -23,7 +23,7 @@ from abridge.summarizers.extractive.titles.words import (
 @dataclass(frozen=True)
 class Pattern:
     """A way to say what is thought about. It finds a `verb` and an `object`, or one of them; where
-    it has no group `object`, that is what follows."""
+    it has no group `object`, that is what follows. A `topic` is an object at a sentence's start."""
 
     found: re.Pattern[str]
     form: str  # of the title, from both
@@ -70,13 +70,13 @@ _ENGLISH = Grammar(
         "the a an answer answers approach aspect case cases chance choice context detail details"
         " example fact goal hint idea input instance issue issues item items key kind matter need"
         " note option options order other others outcome part parts people person place point"
-        " points problem problems purpose question questions reason request response rest"
-        " section sense sentence side situation solution someone statement step steps stuff task"
-        " text thing things thought thoughts time topic total type user way ways word words right"
-        " wrong true simple same clear likely sure possible important necessary different next"
-        " last second third few final entire whole certain better best following used start end"
-        " beginning today correct strategy simplest numbers log even"
-        " possibility current proposed overall main first each every all one two"
+        " points problem problems purpose question questions reason request response rest section"
+        " sense sentence side situation solution someone statement step steps stuff task text thing"
+        " things thought thoughts time topic total type user way ways word words right wrong true"
+        " simple same clear likely sure possible important necessary different next last second"
+        " third few final entire whole certain better best following used start end beginning today"
+        " correct strategy simplest numbers log even possibility current proposed overall main"
+        " first each every all one two"
     ),
     clauses=words_of("if how why what whether where who which when"),
     breaks=words_of("but because so since while although though if before unless after"),
@@ -88,13 +88,14 @@ _FILLERS = (
 )
 
 _MODAL = (
-    r"(?:(?:i|we)(?:['’]ll|['’]d like to| will| should| need to| have to| must| want to| plan to"
-    r"|['’]m going to| am going to| decided to| needed to| wanted to| can)|let(?:['’]?s| me| us)"
-    r"|(?:goal|aim|task|idea|plan|key|challenge|objective|point|trick|approach|solution|fix)"
-    r"(?: here| now)? (?:is|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to"
-    r"|(?:user|question|problem|task) (?:wants|would like|asks|asked|needs|is asking)(?: me| us)?"
-    r" to|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b)"
-    r"|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
+    r"(?:(?:i|we)(?: also| still| just| really| then)?(?:['’]ll|['’]d like to| will| should"
+    r"| need to| have to| must| want to| plan to|['’]m going to| am going to| decided to| needed to"
+    r"| wanted to| can)|let(?:['’]?s| me| us)|(?:goal|aim|task|idea|plan|key|challenge|objective"
+    r"|point|trick|approach|solution|fix)(?: here| now)? (?:is|was)(?: to)?|(?:important|crucial"
+    r"|essential|best|better|trying) to|(?:user|question|problem|task) (?:wants|would like|asks"
+    r"|asked|needs|is asking)(?: me| us)? to|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)"
+    r"|^to(?= [^,]{8,80}, (?:i|we|let)\b)|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the"
+    r"|a|an|each|how|why|whether)\b))"
 )
 
 _DETOUR = (
@@ -123,6 +124,13 @@ _TOPIC = (
     r"|aren['’]t|doesn['’]t|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers|starts?) )"
 )
 
+_BARE_TOPIC = (
+    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something)"
+    r"(?:\w{3,} (?:\w{3,} )?\w{3,}|\w{5,}s|\w{3,}ing))(?= (?:also )?(?:is|are|was|were|can|could"
+    r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
+)
+"""A topic without an article: two or three words, a plural, or what somebody does."""
+
 _QUANTITY = (
     r"(?=[\w ]*?\b(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability"
     r"|chance|average|ratio|percentage|budget)s?\b)"
@@ -144,6 +152,9 @@ def _english() -> tuple[Pattern, ...]:
             (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
              "Working out {object}", 3.8),
             (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
+            ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
+              r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
+             "Considering {object}", 3.0),
             (rf"{_INTENT}(?:find|figure) out (?=(?:who|where|when|which)\b)",
              "Finding out {object}", 3.9),
         ),
@@ -165,6 +176,7 @@ def _english() -> tuple[Pattern, ...]:
              "Investigating {object}", 3.2),
             (_TOPIC.replace("(?P<object>", "(?P<object>" + _QUANTITY), "Working out {object}", 2.4),
             (_TOPIC, "Considering {object}", 2.0),
+            (_BARE_TOPIC, "Considering {object}", 1.6),
         ),
     )  # fmt: skip
 
@@ -173,13 +185,12 @@ ENGLISH_PATTERNS = _english()
 
 _FRENCH = Grammar(
     links=words_of(
-        "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou"
-        " mais que qui dont où si comme car parce lorsque quand afin puis avant après"
-        " pendant selon"
+        "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que qui"
+        " dont où si comme car parce lorsque quand afin puis avant après pendant selon"
     ),
     weak=words_of(
-        "le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs plus très"
-        " est sont a d"
+        "le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs plus très est sont a"
+        " d"
     ),
     ends=words_of("il elle ils elles cela ça ceci lui moi toi nous vous je tu celui celle"),
     fillers=frozenset(),
@@ -189,12 +200,12 @@ _FRENCH = Grammar(
 )
 
 _FRENCH_INTENT = (
-    r"\b(?:je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on d"
-    r"oit|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['"
-    r"’])|l['’]utilisateur (?:veut|souhaite|me demande (?:de |d['’])|demande (?:de |d['’])"
-    r"))\s*(?:(?:aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste)"
-    r"\s+)*(?P<verb>(?!(?:être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|m"
-    r"ettre|pouvoir|falloir)\b)[a-zà-ÿ]{2,}(?:er|ir|re))\b "
+    r"\b(?:je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
+    r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
+    r"|l['’]utilisateur (?:veut|souhaite|me demande (?:de |d['’])|demande (?:de "
+    r"|d['’])))\s*(?:(?:aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me"
+    r"|juste)\s+)*(?P<verb>(?!(?:être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire"
+    r"|mettre|pouvoir|falloir)\b)[a-zà-ÿ]{2,}(?:er|ir|re))\b "
 )
 
 FRENCH_PATTERNS = _patterns(
@@ -209,9 +220,8 @@ FRENCH_PATTERNS = _patterns(
 
 _SPANISH = Grammar(
     links=words_of(
-        "de del a al en por para con sin sobre entre hasta desde y e o pero que quien"
-        " cuyo donde si como porque cuando según mientras antes después cuánto cuál cómo"
-        " qué"
+        "de del a al en por para con sin sobre entre hasta desde y e o pero que quien cuyo donde si"
+        " como porque cuando según mientras antes después cuánto cuál cómo qué"
     ),
     weak=words_of(
         "el la los las un una unos unas lo este esta estos estas mi mis su sus más muy es son se"
@@ -224,11 +234,10 @@ _SPANISH = Grammar(
 )
 
 _SPANISH_INTENT = (
-    r"\b(?:(?:necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitam"
-    r"os|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)))\s*(?"
-    r":(?:también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo)\s+)*(?P<verb>(?"
-    r"!(?:ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar)"
-    r"\b)[a-záéíóúñ]{2,}[aei]r)\b "
+    r"\b(?:(?:necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
+    r"|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)))\s*(?:(?:también"
+    r"|primero|luego|ahora|bien|simplemente|entonces|solo|sólo)\s+)*(?P<verb>(?!(?:ser|estar|tener"
+    r"|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar)\b)[a-záéíóúñ]{2,}[aei]r)\b "
 )
 
 SPANISH_PATTERNS = _patterns(
@@ -236,8 +245,8 @@ SPANISH_PATTERNS = _patterns(
     (_SPANISH_INTENT, "{verb} {object}", 3.6),
     (
         (
-            r"^(?P<object>(?:el |la |los |las )[\w' -]{3,40}?)"
-            r"(?= (?:es|son|está|están|tiene|era|puede|debe) )"
+            r"^(?P<object>(?:el |la |los |las )[\w' -]{3,40}?)(?= (?:es|son|está|están|tiene|era"
+            r"|puede|debe) )"
         ),
         "Analizar {object}",
         2.0,
@@ -246,9 +255,8 @@ SPANISH_PATTERNS = _patterns(
 
 _PORTUGUESE = Grammar(
     links=words_of(
-        "de do da dos das em no na nos nas por para com sem sobre entre até desde e ou"
-        " mas que quem cujo onde se como porque quando segundo ao à pelo pela quanto"
-        " qual"
+        "de do da dos das em no na nos nas por para com sem sobre entre até desde e ou mas que quem"
+        " cujo onde se como porque quando segundo ao à pelo pela quanto qual"
     ),
     weak=words_of(
         "o a os as um uma uns umas este esta esse essa meu minha seu sua mais muito é são"
@@ -259,11 +267,10 @@ _PORTUGUESE = Grammar(
 )
 
 _PORTUGUESE_INTENT = (
-    r"\b(?:(?:preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|dev"
-    r"emos|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)))\s*"
-    r"(?:(?:também|primeiro|depois|agora|bem|simplesmente|então|só)\s+)*(?P<verb>(?!(?:ser"
-    r"|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar)\b)[a-zà-"
-    r"ÿ]{2,}[aei]r)\b "
+    r"\b(?:(?:preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
+    r"|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)))\s*(?:(?:também"
+    r"|primeiro|depois|agora|bem|simplesmente|então|só)\s+)*(?P<verb>(?!(?:ser|estar|ter|fazer"
+    r"|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar)\b)[a-zà-ÿ]{2,}[aei]r)\b "
 )
 
 PORTUGUESE_PATTERNS = _patterns(
@@ -278,9 +285,8 @@ PORTUGUESE_PATTERNS = _patterns(
 
 _ITALIAN = Grammar(
     links=words_of(
-        "di del della dei degli delle dello a al alla ai in nel nella da dal dalla per"
-        " con senza su sul sulla tra fra e ed o ma che chi cui dove se come perché"
-        " quando secondo quanto quale"
+        "di del della dei degli delle dello a al alla ai in nel nella da dal dalla per con senza su"
+        " sul sulla tra fra e ed o ma che chi cui dove se come perché quando secondo quanto quale"
     ),
     weak=words_of("il lo la i gli le l un uno una questo questa mio mia suo sua più molto è sono"),
     ends=words_of("egli lui lei loro esso essa ciò mi ti ci vi io tu noi voi"),
@@ -289,11 +295,10 @@ _ITALIAN = Grammar(
 )
 
 _ITALIAN_INTENT = (
-    r"\b(?:(?:devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a|è (?:im"
-    r"portante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)))\s*(?:("
-    r"?:anche|prima|poi|ora|adesso|bene|semplicemente|quindi|solo)\s+)*(?P<verb>(?!(?:esse"
-    r"re|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare)\b)[a"
-    r"-zà-ÿ]{2,}[aei]re)\b "
+    r"\b(?:(?:devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a|è (?:importante"
+    r"|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)))\s*(?:(?:anche|prima|poi"
+    r"|ora|adesso|bene|semplicemente|quindi|solo)\s+)*(?P<verb>(?!(?:essere|avere|fare|dire|sapere"
+    r"|vedere|pensare|andare|rispondere|potere|credere|dare)\b)[a-zà-ÿ]{2,}[aei]re)\b "
 )
 
 ITALIAN_PATTERNS = _patterns(
@@ -301,8 +306,8 @@ ITALIAN_PATTERNS = _patterns(
     (_ITALIAN_INTENT, "{verb} {object}", 3.6),
     (
         (
-            r"^(?P<object>(?:il |lo |la |gli |le |l['’])[\w' -]{3,40}?)"
-            r"(?= (?:è|sono|ha|hanno|era|può|deve) )"
+            r"^(?P<object>(?:il |lo |la |gli |le |l['’])[\w' -]{3,40}?)(?= (?:è|sono|ha|hanno|era"
+            r"|può|deve) )"
         ),
         "Analizzare {object}",
         2.0,
@@ -311,9 +316,8 @@ ITALIAN_PATTERNS = _patterns(
 
 _RUSSIAN = Grammar(
     links=words_of(
-        "в во на с со из к ко по для о об от до за под при через между без и или но что"
-        " чтобы который которая которые которого как если когда где потому так ли почему"
-        " сколько"
+        "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
+        " который которая которые которого как если когда где потому так ли почему сколько"
     ),
     weak=words_of("не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
     ends=words_of(
@@ -324,10 +328,10 @@ _RUSSIAN = Grammar(
 )
 
 _RUSSIAN_INTENT = (
-    r"\b(?:(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|с"
-    r"тоит|важно|попробую|пользователь (?:хочет|просит)))\s*(?:(?:также|сначала|теперь|пот"
-    r"ом|просто|ещё|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|"
-    r"думать|иметь|видеть|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b "
+    r"\b(?:(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
+    r"|важно|попробую|пользователь (?:хочет|просит)))\s*(?:(?:также|сначала|теперь|потом|просто|ещё"
+    r"|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|думать|иметь|видеть"
+    r"|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b "
 )
 
 RUSSIAN_PATTERNS = _patterns(
@@ -362,21 +366,22 @@ _GERMAN = Grammar(
 
 _GERMAN_VERB = (
     r"(?P<verb>(?!(?:werden|sein|haben|können|müssen|sollen|wollen|machen|sagen|wissen|denken|gehen"
-    r"|sehen|tun|antworten|geben|lassen|sicherstellen|achten|schreiben|erwähnen|brauchen)\b)"
-    r"[a-zäöüß]+(?:en|ern|eln))(?=[.,;:!]|$| und )"
+    r"|sehen|tun|antworten|geben|lassen|sicherstellen|achten|schreiben|erwähnen"
+    r"|brauchen)\b)[a-zäöüß]+(?:en|ern|eln))(?=[.,;:!]|$| und )"
 )
 
 _GERMAN_TOPIC = (
-    r"^(?:(?:also|aber|und|damit|dann|so),? )?(?P<object>(?:der|die|das|ein|eine) (?:[a-zäöüß]+ )?"
-    r"(?-i:[A-ZÄÖÜ])[\wäöüß-]+)(?= (?:ist|sind|war|hat|wird|kann|muss|fällt|kostet|braucht)\b)"
+    r"^(?:(?:also|aber|und|damit|dann|so),? )?(?P<object>(?:der|die|das|ein"
+    r"|eine) (?:[a-zäöüß]+ )?(?-i:[A-ZÄÖÜ])[\wäöüß-]+)(?= (?:ist|sind|war|hat|wird|kann|muss|fällt"
+    r"|kostet|braucht)\b)"
 )
 
 GERMAN_PATTERNS = _patterns(
     _GERMAN,
     (
         (r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
-        r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)"
-        r"|(?:der (?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"
+        r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der (?:nutzer"
+        r"|benutzer)|die nutzerin) (?:möchte|will)|man muss"
         rf"|lass(?:t|en)? (?:mich|uns|sie uns)) (?P<object>[^.;:!?()\n,]{{4,80}}?) {_GERMAN_VERB}"),
         "{object} {verb}",
         3.6,
@@ -389,9 +394,9 @@ GERMAN_PATTERNS = _patterns(
 
 
 _CHINESE_VERBS = (
-    "转化为|转换为|转换成|找出|找到|查找|搜索|检索|查询|求解|求出|计算|算出|推导|推断|证明|验证|检验|检查|核对|核实|确认|确定|判断|分析"
-    "|理解|考虑|比较|对比|选择|设计|实现|编写|撰写|写出|生成|创建|构建|绘制|画出|修改|修复|优化|处理|整理|列出"
-    "|总结|归纳|解释|说明|讨论|评估|估算|测试|转换|翻译|拆分|简化|提取|回顾|查看|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
+    "转化为|转换为|转换成|找出|找到|查找|搜索|检索|查询|求解|求出|计算|算出|推导|推断|证明|验证|检验|检查|核对|核实|确认|确定|判断|分析|理解|考虑|比较|对比|选择"
+    "|设计|实现|编写|撰写|写出|生成|创建|构建|绘制|画出|修改|修复|优化|处理|整理|列出|总结|归纳|解释|说明|讨论|评估|估算|测试|转换|翻译|拆分|简化|提取|回顾|查看"
+    "|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
 )
 
 _CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,40})"
@@ -413,8 +418,7 @@ CHINESE_PATTERNS = _patterns(
 _JAPANESE_NOUNS = {
     noun: noun
     for noun in words_of(
-        "計算 検算 確認 検討 調査 比較 作成 説明 証明 検証 修正 選択 決定 整理 特定 分析 理解"
-        " 追加 変更 削除 実装 設計 推定 評価 測定 導出 定義 適用 解釈 推測"
+        "計算 検算 確認 検討 調査 比較 作成 説明 証明 検証 修正 選択 決定 整理 特定 分析 理解 追加 変更 削除 実装 設計 推定 評価 測定 導出 定義 適用 解釈 推測"
     )
 } | {
     "調べ": "調査", "求め": "算出", "解": "解法", "比べ": "比較", "考え": "検討", "作": "作成",

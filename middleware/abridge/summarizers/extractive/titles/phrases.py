@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MAX_WORDS = 7
+MAX_WORDS = 6
+"""Most words of a phrase; a verb comes before it."""
 
 MAX_READ_CHARS = 160
 """Characters of a sentence that are read."""
@@ -59,8 +60,10 @@ class Grammar:
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
         end = next((at for at, word in enumerate(lowered) if word in self.breaks), len(words))
+        while end > 3 and (end > room or not self._is_strong(lowered[end - 1])):
+            end = next((at for at in range(end - 1, 3, -1) if lowered[at] in self.links), 0)
         points = any(word in self.ends and word not in self.weak for word in lowered[:end])
-        if points or not 3 <= end <= room or not self._is_strong(lowered[end - 1]):
+        if points or end < 3 or not self._is_strong(lowered[end - 1]):
             return ""
         return " ".join(words[:end])
 
@@ -89,9 +92,8 @@ _WIDE_START = re.compile(
 _WIDE_BREAK = re.compile(r"以便|来(?=[^源])|然后|并(?!行)|而(?!且)|时$|是否|进行")
 
 _WIDE_VAGUE = re.compile(
-    r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
-    r"|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初|最後|今|次|問題"
-    r"|答え|우리|이것|그것|것|문제|질문)$"
+    r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分"
+    r"|重要|必要|時間|一方|結果|結論|最初|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
 )
 
 
