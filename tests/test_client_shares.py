@@ -44,7 +44,7 @@ def test_what_was_taken_and_given_back_leaves_nothing(takes: list[tuple[str, int
         ("", "unix:", False),
     ],
 )
-def test_an_ipv6_network_is_one_client(one: str, other: str, same: bool) -> None:  # noqa: FBT001
+def test_an_ipv6_network_is_one_client(one: str, other: str, *, same: bool) -> None:
     assert (client_name(one) == client_name(other)) == same
 
 

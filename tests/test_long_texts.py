@@ -20,7 +20,7 @@ from abridge.stages.tags import TagSplitter
 from abridge.summarizers.extractive.titles import patterns as title_patterns
 from tests.support.growth import Text, grows_too_much
 from tests.support.matrix import share_of
-from tests.support.package import TextFunction, UsedPattern, find_functions, find_patterns
+from tests.support.package import TextFunction, find_functions, find_patterns, folders, in_folder
 from tests.support.pattern_texts import texts_for
 
 _LINES = "lines of at most MAX_LINE_CHARS"
@@ -61,6 +61,9 @@ BOUNDED = {
 }
 """What is given nothing longer than this."""
 
+SHARE = 8
+"""Of so many texts of a function or an expression an ordinary run tries one."""
+
 PLAIN_PIECES = "a", "a ", "A. ", "\n", " ", '"', "\\", "{", "[", "<", "`", "\r", "1,", "data: a\n\n"
 """Pieces of any text: words, sentences, lines, and what begins something in JSON, in code and in a
 stream of events."""
@@ -79,17 +82,18 @@ def _no_garbage_is_collected() -> Iterator[None]:
     gc.enable()
 
 
-FOUND_PATTERNS, FOUND_FUNCTIONS = find_patterns(), find_functions()
-PATTERNS = [each for each in FOUND_PATTERNS if each.name not in BOUNDED]
-FUNCTIONS = [each for each in FOUND_FUNCTIONS if each.name not in BOUNDED]
+by_folder = pytest.mark.parametrize("folder", folders())
+"""What is tested is looked for by the tests: whoever collects them does not wait for it."""
 
 
-@pytest.mark.parametrize("used", PATTERNS, ids=lambda used: used.name)
-def test_a_regular_expression_takes_time_in_proportion_to_its_text(used: UsedPattern) -> None:
+@by_folder
+def test_a_regular_expression_takes_time_in_proportion_to_its_text(folder: str) -> None:
     slow = (
-        (method, text)
+        (used.name, method, text)
+        for used in in_folder(folder, find_patterns())
+        if used.name not in BOUNDED
         for method in used.methods
-        for text in share_of(texts_for(used.pattern), used.name)
+        for text in share_of(texts_for(used.pattern), used.name, SHARE)
         if grows_too_much(_calling(used.pattern, method), text)
     )
     assert next(slow, None) is None
@@ -104,10 +108,15 @@ def _calling(pattern: re.Pattern[Any], method: str) -> Callable[[str], object]:
     return call
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
-def test_a_function_takes_time_in_proportion_to_its_text(function: TextFunction) -> None:
-    texts = share_of(list(_texts_of(function)), function.name)
-    slow = (text for text in texts if grows_too_much(function.call, text))
+@by_folder
+def test_a_function_takes_time_in_proportion_to_its_text(folder: str) -> None:
+    slow = (
+        (function.name, text)
+        for function in in_folder(folder, find_functions())
+        if function.name not in BOUNDED
+        for text in share_of(list(_texts_of(function)), function.name, SHARE)
+        if grows_too_much(function.call, text)
+    )
     assert next(slow, None) is None
 
 
@@ -123,7 +132,7 @@ def test_nor_does_a_text_of_many_blocks_once_it_is_long(tag: Tag) -> None:
 
 
 def test_nothing_is_left_out_that_is_not_there() -> None:
-    names = {each.name for each in (*FOUND_PATTERNS, *FOUND_FUNCTIONS)}
+    names = {each.name for each in (*find_patterns(), *find_functions())}
     assert names >= BOUNDED.keys()
 
 

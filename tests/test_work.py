@@ -21,7 +21,7 @@ def current_thread(*_: object, **__: object) -> str:
 @pytest.mark.parametrize(
     ("data", "is_heavy"), [(SHORT, False), (b"", False), (LONG, True), (MANY_OBJECTS, True)]
 )
-async def test_work_is_heavy_by_its_size_or_by_its_objects(data: bytes, is_heavy: bool) -> None:  # noqa: FBT001 -- a column of the table
+async def test_work_is_heavy_by_its_size_or_by_its_objects(data: bytes, *, is_heavy: bool) -> None:
     work = Work.on(data)
     assert work.is_heavy is is_heavy
     is_beside = await work.run(current_thread, 1, two=2) != current_thread()
@@ -83,7 +83,9 @@ async def test_work_that_nobody_waits_for_is_not_begun_and_holds_up_nobody() -> 
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-async def test_garbage_is_not_collected_during_heavy_work_and_then_as_before(is_on: bool) -> None:  # noqa: FBT001 -- a column of the table
+async def test_garbage_is_not_collected_during_heavy_work_and_then_as_before(
+    *, is_on: bool
+) -> None:
     def fail() -> None:
         raise ValueError(gc.isenabled())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abridge.apis.chat.attribution import attribute_message, map_choices
+from abridge.apis.chat.tools import attribute_message, map_choices
 from abridge.apis.chat.writer import ReasoningFields
 from abridge.apis.display import Display
 from abridge.apis.messages.attribution import attribute_content

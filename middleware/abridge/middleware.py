@@ -41,7 +41,7 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
-from abridge.observability.record import RECORD, TRACE, Record, Sink, new_request_id
+from abridge.observability.record import RECORD, TRACE, WEBSOCKET, Record, Sink, new_request_id
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.allowed_models import (
     check_body,
@@ -54,6 +54,7 @@ from abridge.pipeline.allowed_models import (
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, Room, buffer_body
 from abridge.pipeline.dispatch import Dispatcher, pass_on
+from abridge.pipeline.early_head import EARLY_HEAD, EarlyHead
 from abridge.pipeline.engage import Engagement
 from abridge.pipeline.images import ImageAnswers
 from abridge.pipeline.model_lists import ModelLists, wants_anthropics_shape
@@ -156,6 +157,7 @@ class AbridgeMiddleware:
             self._upstream_app, self.settings, self._memory, self._metrics_sink, engagement
         )
         self._names_matter = len(self._routes) > 1 or any(route.renames for route in self._routes)
+        self._sends_heads_early = any(route.summary.early_head for route in self._routes)
         self._hides_raw = any(map(hides_raw, self._routes))
         self._open_paths = open_paths(self.settings)
         if self._hides_raw:
@@ -182,6 +184,7 @@ class AbridgeMiddleware:
         if scope["type"] == "http":
             record = Record.start(scope)
             own = {RECORD: record, TRACE: None, FAILS_OVER: False, CLIENT_KEY: None}
+            own[EARLY_HEAD] = None
             scope = {**scope, **own}  # no outer Abridge's
             if self._hides_raw:  # paths are closed, so a request may have no other one
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
@@ -246,6 +249,13 @@ class AbridgeMiddleware:
         """Serve a request and hand its record to the sinks."""
         CLIENT.set(client_of(scope))
         api = find_api(*request_paths(scope)) if scope["method"] == "POST" else None
+        if api is None or not self._sends_heads_early or WEBSOCKET in scope:
+            await self._answer(api, scope, receive, send)
+            return
+        async with EarlyHead(send, _error_writer(api, scope)) as early:
+            await self._answer(api, {**scope, EARLY_HEAD: early}, receive, early.send)
+
+    async def _answer(self, api: Api | None, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if self._keys is not None and SUMMARY_CALL not in scope:
                 await self._keys.admit(scope, Record.get(scope))

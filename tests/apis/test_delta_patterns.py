@@ -422,18 +422,15 @@ def test_patterns_change_nothing_of_a_stream(
         assert fast == slow
 
 
-def read_as_it_comes(reader: Reader, pieces: list[bytes], *, deltas: bool) -> list[Any]:
+def read_as_it_comes(reader: Reader, pieces: list[bytes], *, by_patterns: bool) -> list[Any]:
     """Return all that a reader makes of these reads, each of which may be a frame like an earlier
     one, or any part of the stream."""
     decoder = FrameDecoder(LIMIT)
 
     def read(piece: bytes) -> list[Event]:
-        delta = reader.read_delta(piece) if deltas and decoder.may_be_frame(piece) else None
-        if delta is not None:
-            return delta
         return [event for frame in decoder.feed(piece) for event in reader.read(frame)]
 
-    return read_pieces(reader, pieces, read)
+    return read_pieces(reader, pieces, read, by_patterns=by_patterns)
 
 
 @pytest.mark.parametrize("display", [PLAIN, HIDDEN, OBFUSCATED])
@@ -456,8 +453,10 @@ def test_reads_that_are_not_split_into_frames_are_read_alike(
     pieces = [stream[start:stop] for start, stop in pairwise(sorted(cuts))]
     for make in (APIS[api].reader, APIS[api].upstream.translating_reader):
         slow, fast = (
-            read_as_it_comes(make(PROFILES["auto"], display, LIMIT), pieces, deltas=deltas)
-            for deltas in (False, True)
+            read_as_it_comes(
+                make(PROFILES["auto"], display, LIMIT), pieces, by_patterns=by_patterns
+            )
+            for by_patterns in (False, True)
         )
         assert fast == slow
 

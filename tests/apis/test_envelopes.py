@@ -20,6 +20,7 @@ from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
+from tests.support.matrix import some
 from tests.support.sealers import NOW, sealer, unseal
 
 Json = dict[str, Any]
@@ -341,7 +342,7 @@ anything = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=some(300))
 @given(st.lists(anything | st.none(), max_size=5), st.booleans())
 def test_any_request_is_refused_by_name_or_forwarded_without_envelopes(
     given: list[Any],

@@ -17,6 +17,7 @@ from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.answer import STRAY_ARGUMENTS
 from tests.support.checker import check_chat, check_responses
+from tests.support.matrix import some
 from tests.support.messages_checker import check_messages
 from tests.support.pipeline import Pipeline
 from tests.support.streams import DONE, chunk
@@ -148,7 +149,7 @@ def _append(draw: st.DrawFn, deltas: list[Json], delta: Json) -> None:
 
 
 @all_clients
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 @given(interleavings(), st.sampled_from(EXPOSURES))
 def test_every_call_arrives_whole_whatever_comes_between_its_fragments(
     client: Api, sent: tuple[list[Json], list[Call]], expose: str

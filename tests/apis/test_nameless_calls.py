@@ -9,7 +9,7 @@ import pytest
 
 from abridge.apis.api import Api, UpstreamOptions
 from abridge.apis.chat.api import CHAT
-from abridge.apis.chat.details import MAX_NAMELESS
+from abridge.apis.chat.tools import MAX_NAMELESS
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES

@@ -16,6 +16,7 @@ from abridge.apis.api import Api
 from abridge.apis.registry import APIS
 from tests.end_to_end.mutations import DOCUMENTS, ODD, SECRET, changed, places
 from tests.support.checker import check_chat, check_responses
+from tests.support.matrix import some
 from tests.support.messages_checker import check_messages
 from tests.support.pipeline import translating
 from tests.support.streams import frame
@@ -39,7 +40,7 @@ def test_calls_that_are_a_text_are_no_reasoning() -> None:
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 @given(data=st.data())
 def test_an_odd_value_leaves_a_legal_result(name: str, client: Api, data: st.DataObject) -> None:
     _, stream, document = DOCUMENTS[name]

@@ -51,7 +51,32 @@ def test_they_are_dropped_and_counted(switch: Json, profile: str) -> None:
     assert body == {"model": "m", **switch}
 
 
+STOPS: tuple[Json, ...] = (
+    *({"stop": stop} for stop in ("ANSWER", "\nANS", "FINAL ", "RESPONSE:", "assistant", "final")),
+    {"stop": ["assistantf"]},
+    {"stop_sequences": ["\nFINAL ANSW"]},
+    {"generationConfig": {"stopSequences": ["SPONSE"]}},
+)
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=json.dumps)
+def test_a_stop_that_cuts_off_what_ends_thinking_is_dropped(stop: Json) -> None:
+    assert kept({"model": "m", **stop}, "vllm") == ({"model": "m"}, 1)
+    assert kept({"model": "m", **stop}, "auto") == ({"model": "m"}, 1)
+
+
+def test_the_other_stops_of_a_list_stay() -> None:
+    stops = ["\nclass", "ANSWER", "Observation:", "finally"]
+    body = {"stop": stops, "generationConfig": {"stopSequences": stops, "topK": 1}}
+    rest = ["\nclass", "Observation:", "finally"]
+    expected = {"stop": rest, "generationConfig": {"stopSequences": rest, "topK": 1}}
+    assert kept(body, "vllm") == (expected, 2)
+    assert body["stop"] == stops
+
+
 HARMLESS: tuple[Json, ...] = (
+    {"stop": ["\n\n", "\nclass", "Answer:", "A", "User:", "Human", "###"]},
+    {"stop": "\n", "stop_sequences": ["a", "pass"], "generationConfig": {"stopSequences": []}},
     {"reasoning_effort": "low"},
     {"reasoning": {"effort": "minimal", "enabled": True, "summary": "auto"}},
     {"enable_thinking": True, "think": True, "disable_reasoning": False},

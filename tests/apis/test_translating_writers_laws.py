@@ -35,6 +35,7 @@ from abridge.providers.catalog import PROFILES
 from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
 from tests.support.checker import check_chat, check_responses
+from tests.support.matrix import some
 from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
 from tests.support.translated import Answer, TranslatedTurn, read_turn, turn_of
 
@@ -139,7 +140,7 @@ def reasoned(answer: Answer) -> list[tuple[str, list[str]]]:
     return [(raw, native) for raw, native in said if raw or native]
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(turns())
 def test_the_responses_reader_reads_what_the_responses_writer_writes(events: list[Event]) -> None:
     meant = turn_of(events)
@@ -150,7 +151,7 @@ def test_the_responses_reader_reads_what_the_responses_writer_writes(events: lis
         assert seals == [data for data, _ in meant.answer.sealed]
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(turns())
 def test_the_chat_reader_reads_what_the_chat_writer_writes(events: list[Event]) -> None:
     """Chat Completions has one place for reasoning and a summary of it, and one for all items."""
@@ -162,7 +163,7 @@ def test_the_chat_reader_reads_what_the_chat_writer_writes(events: list[Event]) 
         assert [data for data, _ in turn.answer.sealed] == [data for data, _ in meant.answer.sealed]
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(turns(), st.sampled_from(["chat", "responses"]), st.booleans(), st.booleans(), st.data())
 def test_every_interleaving_is_composed_into_a_legal_stream(
     events: list[Event],

@@ -19,6 +19,7 @@ from abridge.core.model_request import ModelRequest
 from abridge.errors import RequestError
 from abridge.providers.catalog import PROFILES
 from tests.apis.translation import HELLO, Json
+from tests.support.matrix import some
 
 KEYS = [
     "type",
@@ -202,7 +203,7 @@ def bodies(api: str) -> st.SearchStrategy[Json]:
         ("messages", messages.read_request),
     ],
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=some(150), deadline=None)
 @given(data=st.data())
 def test_any_body_is_translated_or_refused(
     api: str, read: Callable[[Json], ModelRequest], data: st.DataObject

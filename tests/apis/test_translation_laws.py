@@ -30,6 +30,7 @@ from abridge.core.model_request import (
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import ReasoningReturn
 from tests.apis.translation import Json
+from tests.support.matrix import some
 
 KNOWING = UpstreamOptions(replace(PROFILES["openai"], returns=ReasoningReturn("reasoning_details")))
 """A chat upstream that supports everything."""
@@ -115,26 +116,26 @@ def by_responses(speeches: list[Message]) -> list[Message]:
     return responses.read_request(sent(written.body)).messages
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(conversations(thoughts | signed))
 def test_chat_messages_keep_their_meaning(speeches: list[Message]) -> None:
     assert meaning_of(by_chat(speeches)) == meaning_of(speeches)
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(conversations(thoughts | summaries))
 def test_responses_items_keep_their_meaning(speeches: list[Message]) -> None:
     assert meaning_of(by_responses(speeches)) == meaning_of(speeches)
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(conversations(thoughts))
 def test_translation_there_and_back_keeps_the_meaning(speeches: list[Message]) -> None:
     assert meaning_of(by_chat(by_responses(speeches))) == meaning_of(speeches)
     assert meaning_of(by_responses(by_chat(speeches))) == meaning_of(speeches)
 
 
-@settings(max_examples=50)
+@settings(max_examples=some(50))
 @given(conversations(thoughts))
 def test_opaque_state_is_the_same_byte_for_byte(speeches: list[Message]) -> None:
     def sealed(speeches: list[Message]) -> list[str]:
@@ -187,7 +188,7 @@ def spoken(messages: list[Message]) -> list[tuple[str, MessagePart]]:
     ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 @given(
     st.lists(anthropic_turns(), min_size=1, max_size=3),
     st.lists(st.builds(TextPart, nonblank), max_size=2),

@@ -23,6 +23,7 @@ from tests.support.attribution import (
     without_attributions,
 )
 from tests.support.checker import attribution_of, check_attributions
+from tests.support.matrix import some
 from tests.support.pipeline import LIMIT, Pipeline, translating
 from tests.support.streams import (
     THOUGHT,
@@ -98,7 +99,7 @@ def test_a_translated_answer_is_attributed_alike(steps: Any, client: str, *, str
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=some(50), deadline=None)
 @given(turns())
 def test_a_response_of_anybodys(steps: Any) -> None:
     body = response(items(steps))

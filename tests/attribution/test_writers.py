@@ -26,6 +26,7 @@ from tests.support.attribution import (
     without_attributions,
 )
 from tests.support.checker import attribution_of, check_chat, check_responses, frames
+from tests.support.matrix import some
 from tests.support.messages_checker import check_messages
 from tests.support.pipeline import LIMIT, Pipeline
 from tests.support.streams import (
@@ -68,6 +69,7 @@ A, B, SAY, CALL, REDACT = (
     ("call", ""),
     ("redact", ""),
 )
+SPACED = "  a b\n\nc\td \u00e9\U0001f642 " * 9
 
 
 def pipeline(
@@ -110,22 +112,20 @@ def test_each_call_gets_the_reasoning_since_the_previous_one(
 
 @BOTH
 @EACH
-def test_calls_with_none_between_refer_to_the_latest_that_had_some(
-    client: str, upstream: str, *, stream: bool
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ([SAY, CALL, CALL], [False, False]),
+        ([("think", " \n"), CALL, CALL], [False, False]),
+        ([("think", SPACED), CALL], [[SPACED]]),
+        ([A, SAY, CALL, SAY, CALL], [[A[1]], True]),
+    ],
+    ids=["no reasoning", "blank", "every character", "text between does not spend it"],
+)
+def test_what_led_to_a_call(
+    client: str, upstream: str, steps: list[Step], said: list[Any], *, stream: bool
 ) -> None:
-    assert led((client, upstream), [A, CALL, CALL, CALL], stream=stream) == [[A[1]], True, True]
-
-
-@BOTH
-@EACH
-def test_a_call_without_reasoning_has_neither(client: str, upstream: str, *, stream: bool) -> None:
-    assert led((client, upstream), [SAY, CALL, CALL], stream=stream) == [False, False]
-
-
-@BOTH
-@EACH
-def test_blank_reasoning_is_none(client: str, upstream: str, *, stream: bool) -> None:
-    assert led((client, upstream), [("think", " \n"), CALL, CALL], stream=stream) == [False, False]
+    assert led((client, upstream), steps, stream=stream) == said
 
 
 @BOTH
@@ -138,13 +138,6 @@ def test_several_blocks_go_to_one_call_in_order(
 
 
 @BOTH
-@EACH
-def test_deltas_join_with_nothing_between(client: str, upstream: str, *, stream: bool) -> None:
-    thought = "  a b\n\nc\td \u00e9\U0001f642 " * 9
-    assert led((client, upstream), [("think", thought), CALL], stream=stream) == [[thought]]
-
-
-@BOTH
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if pair[1] != "chat" or pair[0] == "chat"])
 def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream: bool) -> None:
     said = run(pair, [A, REDACT, B, CALL], stream=stream)
@@ -153,12 +146,6 @@ def test_hidden_reasoning_is_a_placeholder_in_its_place(pair: ApiPair, *, stream
     kinds = [part["type"] for part in parts]
     assert kinds == ["reasoning_text", "redacted", "reasoning_text"]
     assert led(pair, [REDACT, CALL, CALL], stream=stream) == [["[redacted]"], True]
-
-
-@BOTH
-@EACH
-def test_text_between_does_not_spend(client: str, upstream: str, *, stream: bool) -> None:
-    assert led((client, upstream), [A, SAY, CALL, SAY, CALL], stream=stream) == [[A[1]], True]
 
 
 SERVER = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {}}
@@ -366,7 +353,7 @@ def turns(draw: st.DrawFn, *, items: bool = True) -> list[Step]:
     return [*steps, CALL]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(st.data(), st.sampled_from(PAIRS), st.sampled_from(["both", "raw"]))
 def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose: str) -> None:
     steps = data.draw(turns(items=pair[1] != "chat" or pair[0] == "chat"))
@@ -379,7 +366,7 @@ def test_any_turn_however_it_arrives(data: st.DataObject, pair: ApiPair, expose:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(turns(), st.sampled_from(ATTRIBUTED_WHOLE), st.sampled_from(EXPOSURES))
 def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str) -> None:
     streamed = read_attributions(pair[0], run(pair, steps, stream=True, expose=expose), stream=True)
@@ -387,7 +374,7 @@ def test_streamed_and_whole_agree(steps: list[Step], pair: ApiPair, expose: str)
     assert [_without_ref(one) for one in streamed] == [_without_ref(one) for one in whole]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=some(60), deadline=None)
 @given(turns(), st.integers(1, 3), st.sampled_from(OF_CHAT), st.sampled_from(EXPOSURES))
 @example([("think", " " * 7 + "a"), CALL], 1, ("responses", "chat"), "both")
 def test_a_whole_message_agrees_where_all_reasoning_preceded_the_calls(
@@ -403,7 +390,7 @@ def _without_ref(led: Any) -> Any:
     return "ref" if isinstance(led, str) else led
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(st.lists(turns(), min_size=1, max_size=3), st.randoms())
 def test_each_choice_is_a_turn(turns: list[list[Step]], random: Any) -> None:
     lanes = [chat_frames(steps, index)[:-1] for index, steps in enumerate(turns)]
@@ -438,7 +425,7 @@ def test_nothing_else_is_changed(
 
 
 @BOTH
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=some(40), deadline=None)
 @given(steps=turns(), pair=st.sampled_from(PAIRS), attribution_limit=st.integers(0, 600))
 def test_over_the_limit_nothing_is_attributed(
     steps: list[Step], pair: ApiPair, attribution_limit: int, *, stream: bool

@@ -2,6 +2,8 @@
 
 It prints lines, files of each API, and how many Python calls one frame takes from upstream's bytes
 to the client's: in how many functions of how many files. Only calls of Abridge's own code count.
+They are counted twice: where both ends hand pieces over at once, as Abridge's own transport and
+server do, and where each piece is awaited, as in front of any other application and server.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from starlette.types import Message, Receive, Scope, Send
+
+from abridge.http.asgi import find_write_at_once
 from tests.end_to_end.translation.turn import PATHS, request_body
-from tests.support.asgi import call
+from tests.support.asgi import Call, scope_for
 from tests.support.deployments import ORIGIN, build_app
 from tests.support.streams import frame
 from tests.support.summarizers import Scripted
@@ -112,26 +117,59 @@ def print_calls() -> None:
     for name, (before, measured) in FRAMES.items():
         for client in PATHS:
             for expose in ("both", "summary"):
-                profile = Profile()
-                asyncio.run(_play(client, expose, before, measured, profile))
                 shown = "hidden" if expose == "summary" else "shown"
-                print(f"{name}, chat to {client}, {shown}: {profile}")
+                for at_once in (True, False):
+                    profile = Profile()
+                    asyncio.run(_play(client, expose, before, measured, profile, at_once=at_once))
+                    way = "at once" if at_once else "awaited"
+                    print(f"{name}, chat to {client}, {shown}, {way}: {profile}")
+
+
+class _CallAtOnce(Call):
+    """A request whose server takes pieces without being awaited."""
+
+    def write_at_once(self, body: bytes) -> bool:
+        self.sent.append({"type": "http.response.body", "body": body, "more_body": True})
+        return True
+
+
+class _UpstreamAtOnce(Upstream):
+    """An upstream whose pieces are handed over without awaiting, where they are taken so."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        write_at_once = find_write_at_once(send)
+
+        async def send_at_once(message: Message) -> None:
+            body = message.get("body")
+            if not (body and write_at_once is not None and write_at_once(body)):
+                await send(message)
+
+        await super().__call__(scope, receive, send_at_once)
 
 
 async def _play(
-    client: str, expose: str, before: list[Step], measured: bytes, profile: Profile
+    client: str,
+    expose: str,
+    before: list[Step],
+    measured: bytes,
+    profile: Profile,
+    *,
+    at_once: bool,
 ) -> None:
     rest = [_chunk(content="So."), b"data: [DONE]\n\n"]
-    steps: list[Step] = [*before, SETTLED, profile.start, measured, SETTLED, profile.stop, *rest]
+    settled = [] if at_once else [SETTLED]
+    steps: list[Step] = [*before, SETTLED, profile.start, measured, *settled, profile.stop, *rest]
     app = build_app(
-        "sidecar",
-        Upstream(Answer(steps)),
+        "mounted" if at_once else "sidecar",
+        (_UpstreamAtOnce if at_once else Upstream)(Answer(steps)),
         writer=Scripted(),
         upstreams=[{"api": "chat", "base_url": f"{ORIGIN}/v1"}],
         reasoning={"expose": expose},
     )
     wish = {"thinking": {"type": "adaptive"}} if client == "messages" else {}
-    await call(app, PATHS[client], json.dumps(request_body(client, stream=True, **wish)).encode())
+    body = json.dumps(request_body(client, stream=True, **wish)).encode()
+    request = (_CallAtOnce if at_once else Call)(app, scope_for(PATHS[client], body), body)
+    await request.start().finish()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from tests.campaigns.traffic import Tally
 SHORT = ("--seconds", "1", "--rate", "8")
 
 
-@pytest.mark.parametrize("name", ["upstream-killed", "summarizer-lying"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("upstream-killed", marks=pytest.mark.repeat), "summarizer-lying"]
+)
 def test_it_is_well_again_after(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert chaos.main(["--only", name, *SHORT]) == 0
     assert name in capsys.readouterr().out

@@ -11,7 +11,7 @@ from tests.campaigns.stage import GAUGES
 
 
 def test_a_short_soak_finds_nothing() -> None:
-    assert soak.main(["--seconds", "5", "--rate", "8"]) == 0
+    assert soak.main(["--seconds", "3", "--rate", "8"]) == 0
 
 
 def test_a_slope_is_that_of_the_line_of_least_squares() -> None:

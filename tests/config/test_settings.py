@@ -85,31 +85,10 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
     ("tables", "line"),
     [
         (
-            {"summary": {"grace": "soon"}},
-            "summary.grace: got 'soon'; must be a number of seconds",
-        ),
-        ({"summary": {"grace": -1}}, "summary.grace: got -1; "),
-        ({"summary": {"default": "loud"}}, "summary.default: got 'loud'; "),
-        (
-            {"summary": {"language": "german"}},
-            "summary.language: got 'german'; must be auto, reasoning, or a language tag such as de",
-        ),
-        (
             {"upstreams": [{"summary": {"language": "de_DE"}}]},
             "upstreams[0].summary.language: got 'de_DE'; must be auto, reasoning, or",
         ),
-        ({"sumary": {}}, "sumary: there is no such setting"),
-        ({"summary": {"graze": 1}}, "summary.graze: there is no such setting"),
-        ({"limits": {"body": "lots"}}, "limits.body: got 'lots'; "),
-        ({"limits": {"body": 0}}, "limits.body: got 0; "),
         ({"limits": {"bodies": "1MiB"}}, "limits: bodies must not be smaller than body"),
-        ({"server": {"port": 70000}}, "server.port: got 70000; "),
-        (
-            {"upstreams": [{"base_url": "ftp://x"}]},
-            "upstreams[0].base_url: must be an http or",
-        ),
-        ({"upstreams": [{"base_url": "http://u:p@x"}]}, "upstreams[0].base_url: "),
-        ({"upstreams": [{"base_url": "http://x/v1?k=1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://x:port/v1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://[::1]:99999"}]}, "upstreams[0].base_url: "),
         *(
@@ -127,15 +106,9 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             )
         ),
         (
-            {"upstreams": [{"base_url": "http://x/v1/chat/completions"}]},
-            "upstreams[0].base_url: must be the address without /chat/completions",
-        ),
-        (
             {"summarizer": {"base_url": "http://x/v1/responses/"}},
             "summarizer.base_url: must be the address without /responses",
         ),
-        ({"upstreams": [{"models": []}]}, "upstreams[0].models: got []; "),
-        ({"server": {"port": True}}, "server.port: got True; must be neither true nor false"),
         ({"summary": {"grace": False}}, "summary.grace: got False; must be neither true nor false"),
         ({"limits": {"body": True}}, "limits.body: got True; must be neither true nor false"),
         (
@@ -147,16 +120,10 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             "upstreams[0].summary.default: 'auto' is not one of upstreams[0].summary.allow",
         ),
         (
-            {"upstreams": [{"profile": "nobody"}]},
-            "upstreams[0].profile: got 'nobody'; must be one of",
-        ),
-        ({"upstreams": [{"name": "a"}, {"name": "a"}]}, "upstreams[1].name: two are named 'a'"),
-        (
             {"upstreams": [{"name": "a"}, {"name": "b", "summary": {"grace": "x"}}]},
             "upstreams[1].summary.grace (of 'b'): got 'x'; ",
         ),
         ({"upstreams": [{"history": {"nope": 1}}]}, "upstreams[0].history.nope: there is no such"),
-        ({"summarizer": {"kind": "model"}}, "summarizer: kind = 'model' needs base_url"),
         (
             {"summarizer": {"kind": "model", "base_url": "http://x"}},
             "summarizer: kind = 'model' needs model",
@@ -237,17 +204,12 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             {"upstreams": [{"reasoning": {"open_paths": ["/a"]}}]},
             "upstreams[0].reasoning.open_paths: can be set only in the general table",
         ),
-        ({"server": {"workers": 0}}, "server.workers: got 0; "),
         (
             {
                 "server": {"workers": 2},
                 "upstreams": [{"name": "a"}, {"name": "b", "reasoning": {"expose": "none"}}],
             },
             "server.workers: 2 processes share no memory, ",
-        ),
-        (
-            {"server": {"workers": 2, "page": True}, "history": {"store": "none"}},
-            "server.workers: must be 1 with server.page",
         ),
         ({"history": {"keep": "some"}}, "history.keep: got 'some'; "),
         (
@@ -359,15 +321,6 @@ def test_hidden_reasoning_needs_no_store_if_sealed_or_dropped(
     assert settings.history.store == "none"
 
 
-def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
-        load_settings(tmp_path / "none.toml", {})
-    broken = tmp_path / "broken.toml"
-    broken.write_text("[summary\n")
-    with pytest.raises(SettingsError, match="is not valid TOML"):
-        load_settings(broken, {})
-
-
 class TestRoutes:
     SETTINGS = Settings.model_validate(
         {
@@ -444,12 +397,6 @@ class TestCredentials:
         settings = Settings.model_validate({"upstreams": upstreams})
         assert [route.client_credential for route in settings.routes] == forwarded
 
-    @pytest.mark.parametrize("credential", ["client", "none"])
-    def test_an_own_key_leaves_no_choice(self, credential: str) -> None:
-        upstream = {"api_key_env": "KEY", "credential": credential}
-        with pytest.raises(ValidationError, match="credential: must be left out"):
-            Settings.model_validate({"upstreams": [upstream]})
-
     @pytest.mark.parametrize("name", ["x y", "", "x:"])
     def test_a_header_that_cannot_be_is_refused(self, name: str) -> None:
         with pytest.raises(ValidationError, match="name of a header"):
@@ -475,11 +422,6 @@ def test_settings_made_in_code_fail_with_the_command_lines_line(
     assert caught.value.__suppress_context__
 
 
-def test_a_table_made_in_code_fails_likewise() -> None:
-    with pytest.raises(SettingsError, match=r"^summary\.grace: got -1; "):
-        SummarySettings(grace=-1)
-
-
 class TestSecrets:
     def test_secrets_come_from_the_environment_or_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "key"
@@ -488,8 +430,9 @@ class TestSecrets:
         assert read_secret("KEY", "x", {"KEY_FILE": str(file)}) == "sk-file"
 
     def test_a_missing_secret_stops_the_start(self, tmp_path: Path) -> None:
-        with pytest.raises(SettingsError, match=r"upstreams\[0\]\.api_key_env"):
+        with pytest.raises(SettingsError, match=r"^upstreams\[0\]\.api_key_env") as caught:
             read_secret("sk-pasted-by-mistake", "upstreams[0].api_key_env", {})
+        assert "sk-pasted" not in str(caught.value)
         with pytest.raises(SettingsError, match="cannot read"):
             read_secret("KEY", "x", {"KEY_FILE": str(tmp_path / "none")})
 
@@ -515,11 +458,6 @@ class TestSecrets:
         with pytest.raises(SettingsError, match="variable must hold a key alone"):
             read_secret("KEY", "x", {"KEY": "sk-one sk-two"})
 
-    def test_an_invalid_secret_is_not_repeated_in_the_error(self) -> None:
-        with pytest.raises(SettingsError) as caught:
-            read_secret("sk-pasted-by-mistake", "x", {})
-        assert "sk-pasted" not in str(caught.value)
-
 
 class TestNamesAndLimits:
     @pytest.mark.parametrize(
@@ -531,8 +469,6 @@ class TestNamesAndLimits:
             ({"effort_max": "most"}, "effort_max"),
             ({"budget_max": 1000}, "budget_max"),
             ({"effort": "high", "effort_max": "low"}, "effort: must not be above effort_max"),
-            ({"name": "a", "fallback": "a"}, "must name another upstream, not 'a'"),
-            ({"name": "a", "fallback": "b"}, "must name another upstream, not 'b'"),
         ],
     )
     def test_what_cannot_be_is_refused_at_start(self, upstream: dict[str, Any], words: str) -> None:
@@ -579,6 +515,7 @@ def test_the_api_is_found_out_where_there_is_an_address(upstream: dict[str, Any]
     ("make", "key"),
     [
         (lambda: SummarySettings(default="x"), "summary.default: got 'x'"),
+        (lambda: SummarySettings(grace=-1), "summary.grace: got -1; "),
         (lambda: PromptSettings(auto=3), "summarizer.prompts.auto: got 3"),
         (lambda: UpstreamSettings(effort="x"), "upstreams[].effort: got 'x'"),
         (lambda: Settings(summary={"default": "x"}), "summary.default: got 'x'"),  # type: ignore[typeddict-item]

@@ -9,7 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.apis.messages import scripts
+from tests.apis.gemini import scripts as gemini
+from tests.apis.messages import scripts as messages
 from tests.support.streams import call as tool_call
 from tests.support.streams import (
     call_item,
@@ -36,11 +37,18 @@ MESSAGE = {
 }
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello."), call_item(2, "f", "{}")]
 
-CONTENT = [
-    scripts.thinking(THOUGHT),
-    scripts.text("Hello."),
-    scripts.tool_use(0, "f"),
-    *scripts.search(),
+BLOCKS = [
+    messages.thinking(THOUGHT),
+    messages.redacted("b3BhcXVl"),
+    *messages.search(),
+    messages.text("Hello."),
+    messages.tool_use(0, "f", a=1),
+]
+PARTS = [
+    gemini.thought(THOUGHT),
+    {"executableCode": {"language": "PYTHON", "code": THOUGHT}},
+    gemini.text("Hello."),
+    gemini.signed(gemini.function_call("fc_1", "f", a=1), "b3BhcXVl"),
 ]
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
@@ -51,21 +59,30 @@ def payloads(frames: list[bytes]) -> list[Any]:
     return [json.loads(data) for data in lines if data != b"[DONE]"]
 
 
+STREAMS: dict[str, Any] = {
+    "chat": payloads(chat_stream(THOUGHT, "Hello.", calls=[tool_call("f", "{}")])),
+    "responses": payloads(responses_stream(OUTPUT)),
+    "messages": payloads(messages.stream(BLOCKS, "tool_use")),
+    "gemini": payloads(gemini.stream(PARTS)),
+}
+WHOLE: dict[str, Any] = {
+    "chat": completion(MESSAGE),
+    "responses": response(OUTPUT),
+    "messages": messages.message(BLOCKS, "tool_use"),
+    "gemini": gemini.whole(PARTS),
+}
+"""An answer of each API that has what it may have."""
+
+BARE = [*BLOCKS[:-1], messages.tool_use(0, "f")]
+"""With a call that has no arguments, which is whole JSON whatever is taken out of the stream."""
+
 DOCUMENTS: dict[str, tuple[str, bool, Any]] = {
-    "chat stream": (
-        CHAT,
-        True,
-        payloads(chat_stream(THOUGHT, "Hello.", calls=[tool_call("f", "{}")])),
-    ),
-    "chat whole": (CHAT, False, completion(MESSAGE)),
-    "responses stream": (RESPONSES, True, payloads(responses_stream(OUTPUT))),
-    "responses whole": (RESPONSES, False, response(OUTPUT)),
-    "messages stream": (
-        MESSAGES,
-        True,
-        payloads(scripts.stream(CONTENT, "tool_use")),
-    ),
-    "messages whole": (MESSAGES, False, scripts.message(CONTENT, "tool_use")),
+    f"{api} {kind}": (path, kind == "stream", answers[api])
+    for api, path in (("chat", CHAT), ("responses", RESPONSES), ("messages", MESSAGES))
+    for kind, answers in (
+        ("stream", {**STREAMS, "messages": payloads(messages.stream(BARE, "tool_use"))}),
+        ("whole", WHOLE),
+    )
 }
 ODD = st.sampled_from(
     [

@@ -257,6 +257,5 @@ async def test_a_client_that_leaves_is_not_kept_by_one_that_never_closes(api: st
         Summarizer(summarize), summary={"grace": 60, "first_token": 60}
     )
     await begun.wait()
-    request.left.set()
-    await request.finish()
+    await request.leave()
     assert closing.is_set()

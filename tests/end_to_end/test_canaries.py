@@ -20,27 +20,13 @@ from abridge.apis.messages.api import MESSAGES
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
-from tests.apis.gemini import scripts as gemini
-from tests.apis.messages import scripts
+from tests.end_to_end.mutations import STREAMS, WHOLE
 from tests.support.canaries import CANARY, plant
 from tests.support.pipeline import Pipeline
-from tests.support.streams import (
-    call_item,
-    chat_stream,
-    completion,
-    frame,
-    message_item,
-    reasoning_item,
-    response,
-    responses_stream,
-)
+from tests.support.streams import frame
 
-THOUGHT = "First I look at the question, and then I add the numbers one by one."
-ANSWER = "The sum is 100."
 EXAMPLES, FEW = 20_000 // 3 + 1, 150
 PROFILES_TRIED = ("auto", "openai", "deepseek", "vllm", "prefilled")
-
-CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": "b"}'}}
 
 
 def copied(value: Any) -> Any:
@@ -48,69 +34,6 @@ def copied(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def chat_frames() -> list[dict[str, Any]]:
-    return [json.loads(one[6:]) for one in chat_stream(THOUGHT, ANSWER) if b"[DONE]" not in one]
-
-
-def chat_body() -> dict[str, Any]:
-    message = {"reasoning_content": THOUGHT, "content": ANSWER, "tool_calls": [CALL]}
-    return copied(completion(message))
-
-
-def responses_body() -> dict[str, Any]:
-    return copied(response(items()))
-
-
-def items() -> list[dict[str, Any]]:
-    call = call_item(2, "f", '{"a": "b"}')
-    return [reasoning_item(0, THOUGHT), message_item(1, ANSWER), call]
-
-
-def responses_frames() -> list[dict[str, Any]]:
-    return [json.loads(one.partition(b"data: ")[2]) for one in responses_stream(items())]
-
-
-def content() -> list[dict[str, Any]]:
-    citation = {"type": "char_location", "cited_text": ANSWER, "document_index": 0}
-    return [
-        scripts.thinking(THOUGHT),
-        scripts.redacted("b3BhcXVl"),
-        {**scripts.text(ANSWER), "citations": [citation]},
-        scripts.tool_use(0, a="b"),
-        *scripts.search(),
-    ]
-
-
-def messages_body() -> dict[str, Any]:
-    return copied(scripts.message(content(), "tool_use"))
-
-
-def messages_frames() -> list[dict[str, Any]]:
-    streamed = scripts.stream(content(), "tool_use")
-    return [json.loads(one.partition(b"data: ")[2]) for one in streamed]
-
-
-def parts() -> list[dict[str, Any]]:
-    call = gemini.signed(gemini.function_call("fc_1", "f", a="b"), "b3BhcXVl")
-    return [gemini.thought(THOUGHT), gemini.text(ANSWER), call]
-
-
-def gemini_frames() -> list[dict[str, Any]]:
-    return [json.loads(one.partition(b"data: ")[2]) for one in gemini.stream(parts())]
-
-
-FRAMES = {
-    CHAT.name: chat_frames,
-    RESPONSES.name: responses_frames,
-    MESSAGES.name: messages_frames,
-    "gemini": gemini_frames,
-}
-BODIES = {
-    CHAT.name: chat_body,
-    RESPONSES.name: responses_body,
-    MESSAGES.name: messages_body,
-    "gemini": lambda: copied(gemini.whole(parts())),
-}
 APIS = (CHAT, RESPONSES, MESSAGES)
 
 
@@ -133,7 +56,7 @@ def encode(api: str, payloads: list[dict[str, Any]]) -> bytes:
 
 def hide_in_stream(random: Random) -> None:
     api = random.choice(APIS)
-    payloads = FRAMES[api.name]()
+    payloads = copied(STREAMS[api.name])
     plant(random, random.choice(payloads))
     pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api)
     out = pipeline.stream(encode(api.name, payloads))
@@ -142,7 +65,7 @@ def hide_in_stream(random: Random) -> None:
 
 def hide_in_whole(random: Random) -> None:
     api = random.choice(APIS)
-    body = BODIES[api.name]()
+    body = copied(WHOLE[api.name])
     plant(random, body)
     pipeline = new_pipeline(random, random.choice(["summary", "none"]), api=api)
     assert CANARY.encode() not in pipeline.whole(json.dumps(body).encode())
@@ -154,11 +77,11 @@ def hide_in_translation(random: Random) -> None:
     expose = random.choice(["summary", "none"])
     pipeline = new_pipeline(random, expose, api=api, upstream=source)
     if random.random() < 0.5:
-        payloads = FRAMES[source]()
+        payloads = copied(STREAMS[source])
         plant(random, random.choice(payloads))
         assert CANARY.encode() not in pipeline.stream(encode(source, payloads))
     else:
-        body = BODIES[source]()
+        body = copied(WHOLE[source])
         plant(random, body)
         assert CANARY.encode() not in pipeline.whole(json.dumps(body).encode())
 

@@ -124,8 +124,7 @@ async def test_a_client_that_leaves_mid_stream_leaves_no_circle(api: str) -> Non
     async def leave() -> None:
         asked = begin(app, path, {"model": "m", "stream": True, **question}, SUMMARY)
         await asked.until(b"data:")
-        asked.left.set()
-        await asked.finish()
+        await asked.leave()
 
     assert await circles_left_by(leave) == []
 

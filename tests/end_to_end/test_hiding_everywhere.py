@@ -127,6 +127,10 @@ BROKEN: dict[str, tuple[str, list[bytes]]] = {
         f"chat, {finish}": ("chat", [chat_answer({"content": UNDECIDED}, finish, 7)])
         for finish in ("error", "abort", "timeout")
     },
+    "chat, in a list": (
+        "chat",
+        [chat_answer({"content": [{"type": "text", "text": UNDECIDED}]}, "abort", 7)],
+    ),
     "responses, failed": ("responses", _failing([])),
     "responses, failed, with its text": ("responses", _failing([message_item(0, UNDECIDED)])),
     "messages, an error": (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from starlette.types import ASGIApp
 from abridge.apis.display import Exposure
 from tests.apis.messages import scripts as messages
 from tests.end_to_end.recordings.recordings import Recording, content_of, recordings
+from tests.end_to_end.translation.test_translation import KEY, TOOLS
 from tests.end_to_end.translation.turn import (
     ALL_UPSTREAMS,
     ARGUMENTS,
@@ -23,21 +26,34 @@ from tests.end_to_end.translation.turn import (
     read_answer,
     request_body,
 )
-from tests.support.asgi import Call, call
+from tests.support.asgi import Call, begin, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.counters import total
 from tests.support.deployments import ORIGIN, build_app
 from tests.support.shared import needs_recordings
 from tests.support.streams import chat_stream, chunk, completion, frame
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer, Upstream
+from tests.support.upstream import Answer, NamingUpstream
 
 CLAUDE, GEMINI, RAW = "claude-sonnet-4-5-20250929", "gemini-2.5-pro", "claude-3-7-sonnet-20250219"
 FIRST = "**Adding odd numbers**\n\nI recall that the sum of the first n odd numbers is n squared."
 SECOND = "**Checking the case**\n\nFor n = 10 that makes 100."
 TITLED = f"{FIRST}\n\n\n{SECOND}\n"
 PLAIN = "The user asks for a sum. It is n squared.\n\nSo it is 100."
-KEY = {"authorization": "Bearer sk-anna-1234"}
+VOUCHING = {
+    "chat": "openrouter",
+    "responses": "openrouter",
+    "messages": "anthropic",
+    "gemini": "gemini-native",
+}
+SAME = {
+    "chat": ["anthropic/claude-sonnet-4.5", "anthropic/claude-4.5-sonnet-20250929", CLAUDE, ""],
+    "responses": ["anthropic/claude-4.6-sonnet-20260217", CLAUDE],
+    "messages": ["claude-sonnet-4-5", "us.anthropic/claude-sonnet-4-5", CLAUDE],
+    "gemini": ["models/gemini-2.5-pro", "gemini-2.5-pro-preview-05-06", "gemini-3-pro-preview"],
+}
+"""Names under which upstreams answer (recorded): with a date, a prefix, in another order."""
+ASKED = {"chat": CLAUDE, "responses": CLAUDE, "messages": CLAUDE, "gemini": GEMINI}
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EVERYWHERE = pytest.mark.parametrize(
     ("client", "upstream"), [(client, upstream) for client in CLIENTS for upstream in ALL_UPSTREAMS]
@@ -47,10 +63,6 @@ CLAUDE_4 = [
     for recording in recordings("messages", "chat")
     if b"claude-sonnet-4" in recording.data and content_of(recording, recording.data).raw
 ]
-TOOLS: dict[str, list[dict[str, Any]]] = {
-    "chat": [{"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}],
-    "responses": [{"type": "function", "name": TOOL, "parameters": {"type": "object"}}],
-}
 
 
 class Stage:
@@ -60,7 +72,7 @@ class Stage:
         self, client: str, upstream: str, *answers: Answer, stream: bool = True, **tables: Any
     ) -> None:
         self.client, self.stream = client, stream
-        self.played = Upstream(*answers)
+        self.played = NamingUpstream(*answers)
         self.writer = Scripted("**Ours**\n\nThis was written by a summarizer.")
         self.registry = CollectorRegistry()
         entry = {"api": upstream, "base_url": f"{ORIGIN}/v1", **tables.pop("entry", {})}
@@ -139,7 +151,7 @@ class TestShown:
         ]
         stage = Stage("chat", "chat", Answer(frames))
         reply = await stage.ask("anthropic/claude-opus-4.1")
-        assert reply.data == b"".join(frames)
+        assert reply.data == b"".join(frames).replace(b"thinker-1", b"anthropic/claude-opus-4.1")
         assert stage.outcomes("native") == 1
 
     @STREAMED
@@ -319,6 +331,95 @@ class TestHidden:
         reply = await stage.ask()
         assert b"squared" not in reply.data
         assert read_answer(client, reply, stream=stream).text == WORDS
+
+
+def answered_by(name: str, upstream: str, *, stream: bool) -> Answer:
+    """Return an answer that names this model."""
+    played = answer(upstream, stream=stream, thought=PLAIN)
+    said = b"".join(step for step in played.steps if isinstance(step, bytes))
+    for given in (b'"thinker-1"', b'"claude-opus-4-5"', b'"gemini-3-flash-preview"'):
+        said = said.replace(given, json.dumps(name).encode())
+    return replace(played, steps=[part + b"\n\n" for part in said.split(b"\n\n") if part])
+
+
+class TestAnsweringModel:
+    """What answers need not be what was asked for."""
+
+    @STREAMED
+    @EVERYWHERE
+    @pytest.mark.parametrize("expose", ["auto", "summary"])
+    async def test_reasoning_of_another_model_is_raw(
+        self, client: str, upstream: str, expose: Exposure, *, stream: bool
+    ) -> None:
+        stage = Stage(
+            client,
+            upstream,
+            answered_by("deepseek/deepseek-r1", upstream, stream=stream),
+            stream=stream,
+            reasoning={"expose": expose},
+            entry={"profile": VOUCHING[upstream]},
+        )
+        reply = await stage.ask(ASKED[upstream])
+        received = read_answer(client, reply, stream=stream)
+        assert (received.text, received.summary) == (WORDS, stage.writer.text)
+        assert stage.outcomes("native") == 0
+        if expose == "summary":
+            assert b"squared" not in reply.data
+
+    @STREAMED
+    @EVERYWHERE
+    async def test_a_name_that_says_the_same_is_no_other(
+        self, client: str, upstream: str, *, stream: bool
+    ) -> None:
+        for name in SAME[upstream]:
+            stage = Stage(
+                client,
+                upstream,
+                answered_by(name, upstream, stream=stream),
+                stream=stream,
+                reasoning={"expose": "summary"},
+                entry={"profile": VOUCHING[upstream]},
+            )
+            received = read_answer(client, await stage.ask(ASKED[upstream]), stream=stream)
+            assert (received.text, received.summary, received.raw) == (WORDS, PLAIN, "")
+            assert stage.writer.requests == []
+
+    @STREAMED
+    async def test_a_name_of_the_operators_stands_for_upstreams(self, *, stream: bool) -> None:
+        stage = Stage(
+            "chat",
+            "chat",
+            answered_by("anthropic/claude-sonnet-4.5", "chat", stream=stream),
+            stream=stream,
+            reasoning={"expose": "summary"},
+            entry={"profile": "openrouter", "rename": {"quick": "anthropic/claude-sonnet-4.5"}},
+        )
+        reply = await stage.ask("quick")
+        assert read_answer("chat", reply, stream=stream).summary == PLAIN
+        assert b'"quick"' in reply.data
+
+    async def test_the_first_name_counts_and_comments_do_not_wait_for_it(self) -> None:
+        played = answered_by("deepseek/deepseek-r1", "chat", stream=True)
+        azure = frame({"choices": [], "model": "", "object": ""})
+        named = asyncio.Event()
+        played.steps = [b": PROCESSING\n\n", azure, named, *played.steps]
+        stage = Stage("chat", "chat", played, entry={"profile": "openrouter"})
+        body = {**request_body("chat", stream=True), "model": CLAUDE}
+        reply = begin(stage.app, PATHS["chat"], body, KEY)
+        await reply.until(b": PROCESSING")
+        named.set()
+        await reply.finish()
+        assert len(stage.writer.requests) == 1
+        assert reply.data.startswith(b": PROCESSING")
+
+    async def test_without_a_name_the_requested_model_counts(self) -> None:
+        played = answer("chat", stream=True, thought=PLAIN)
+        said = b"".join(step for step in played.steps if isinstance(step, bytes))
+        played.steps = [said.replace(b'"model": "thinker-1", ', b"")]
+        assert b"thinker" not in played.steps[0]
+        stage = Stage("chat", "chat", played, entry={"profile": "openrouter"})
+        assert read_answer("chat", await stage.ask(), stream=True).summary == PLAIN
+        assert stage.writer.requests == []
 
 
 class TestHistory:

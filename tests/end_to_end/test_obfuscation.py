@@ -9,43 +9,26 @@ import pytest
 
 from abridge.apis.json import dumps
 from abridge.apis.sse import frame_data
-from tests.end_to_end.translation.turn import CLIENTS, PATHS
-from tests.support.asgi import begin
+from tests.end_to_end.translation.turn import CLIENTS, PATHS, WORDS, answer, request_body
+from tests.support.asgi import call
 from tests.support.deployments import build_app
-from tests.support.streams import (
-    THOUGHT,
-    chat_stream,
-    message_item,
-    reasoning_item,
-    responses_stream,
-)
+from tests.support.streams import pieces
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer, Upstream
+from tests.support.upstream import Upstream
 
-UPSTREAMS = {
-    "chat": Answer(chat_stream(THOUGHT, "Hello, all of you.")),
-    "responses": Answer(
-        responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello, all of you.")])
-    ),
-}
-PROMPTS: dict[str, dict[str, Any]] = {
-    "chat": {"messages": [{"role": "user", "content": "Hi"}]},
-    "responses": {"input": "Hi"},
-}
 OFF = {"stream_options": {"include_obfuscation": False}}
 
 
 async def stream(client: str, upstream: str, expose: str, **fields: Any) -> list[dict[str, Any]]:
     app = build_app(
         "sidecar",
-        Upstream(UPSTREAMS[upstream]),
+        Upstream(answer(upstream, stream=True)),
         writer=Scripted(),
         upstreams=[{"base_url": "http://upstream.test/v1", "api": upstream}],
         reasoning={"expose": expose},
     )
-    asked = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
-    call = await begin(app, PATHS[client], {**asked, **PROMPTS[client], **fields}).finish()
-    data = [frame_data(frame + b"\n\n") for frame in call.data.split(b"\n\n") if frame]
+    reply = await call(app, PATHS[client], {**request_body(client, stream=True), **fields})
+    data = [frame_data(frame + b"\n\n") for frame in reply.data.split(b"\n\n") if frame]
     return [json.loads(each) for each in data if each is not None and each[:1] == b"{"]
 
 
@@ -87,6 +70,6 @@ class TestDeltas:
 @pytest.mark.parametrize("api", CLIENTS)
 async def test_what_passes_as_upstream_wrote_it_has_what_upstream_gave_it(api: str) -> None:
     events = await stream(api, api, "both")
-    answer = [event for event in events if "Hello" in str(texts(event))]
-    assert answer
-    assert not any("obfuscation" in event for event in answer)
+    said = [event for event in events if set(texts(event)) & set(pieces(WORDS))]
+    assert said
+    assert not any("obfuscation" in event for event in said)

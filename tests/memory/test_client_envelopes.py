@@ -17,7 +17,7 @@ from abridge.memory.client_envelopes import model_family
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.apis.chat.envelopes import make_envelope
+from abridge.apis.chat.history import make_envelope
 from abridge.apis.display import ENVELOPE_PREFIX, Envelope, is_envelope
 from abridge.core.conversation import RecordedTurn, Turn
 from abridge.errors import RequestError

@@ -146,11 +146,7 @@ class TestRestore:
         ],
     )
     def test_restore_decides_which_reasoning_is_restored(
-        self,
-        keep: str,
-        restore: str,
-        altered: bool,  # noqa: FBT001 -- a table
-        put_back: bool,  # noqa: FBT001
+        self, keep: str, restore: str, *, altered: bool, put_back: bool
     ) -> None:
         history, known = [USER, called(), TOOL], {"f": "round"}
         messages, changes = rewrite(history, keep, restore, known=known, altered=altered)
@@ -389,11 +385,7 @@ TURNS = st.lists(
     st.booleans(),
 )
 def test_answers_stay_and_a_second_rewrite_changes_nothing(
-    history: list[Any],
-    keep: KeepPolicy,
-    restore: RestorePolicy,
-    name: str,
-    known: bool,  # noqa: FBT001
+    history: list[Any], keep: KeepPolicy, restore: RestorePolicy, name: str, *, known: bool
 ) -> None:
     row, originals = PROFILES[name], {"f": "raw", "So.": "raw"} if known else {}
     once, _ = rewrite(history, keep, restore, row, originals)

@@ -111,7 +111,7 @@ def test_a_turn_is_unique_by_the_random_ids_of_its_calls() -> None:
         ("123456789", False),
     ],
 )
-def test_random_ids_are_recognised(identifier: str, random: bool) -> None:  # noqa: FBT001 -- a table
+def test_random_ids_are_recognised(identifier: str, *, random: bool) -> None:
     assert is_random_id(identifier) == random
 
 
@@ -131,7 +131,7 @@ def test_random_ids_are_recognised(identifier: str, random: bool) -> None:  # no
         ("", False),
     ],
 )
-def test_ids_that_only_count_are_recognised(identifier: str, counted: bool) -> None:  # noqa: FBT001 -- a table
+def test_ids_that_only_count_are_recognised(identifier: str, *, counted: bool) -> None:
     assert is_counted_id(identifier) == counted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -16,7 +16,6 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.middleware import AbridgeMiddleware
 from tests.support.asgi import begin, call
-from tests.support.checker import check_responses
 from tests.support.deployments import build_app
 from tests.support.streams import (
     THOUGHT,
@@ -26,7 +25,6 @@ from tests.support.streams import (
     message_item,
     reasoning_item,
     response,
-    responses_stream,
     thinking,
 )
 from tests.support.summarizers import Scripted
@@ -167,14 +165,6 @@ class TestChat:
         await say(app, [USER, returned, USER])
         assert upstream.requests[1].json["messages"] == [USER, said, USER]
 
-    async def test_the_clients_own_reasoning_wins_over_the_original(self) -> None:
-        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
-        app = make(upstream)
-        await say(app, [USER])
-        own = {"role": "assistant", "content": "So.", "reasoning": "My own words."}
-        await say(app, [USER, own, USER])
-        assert upstream.requests[1].json["messages"][1] == own
-
     async def test_a_summary_without_an_original_is_removed(self) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         registry = CollectorRegistry()
@@ -300,22 +290,6 @@ class TestTraces:
 
 
 class TestPromise10TenantsNeverMeet:
-    @pytest.mark.parametrize(
-        ("headers", "model"),
-        [(OTHER, "m"), (KEY, "n"), ({}, "m")],
-        ids=["credential", "model", "none"],
-    )
-    async def test_nothing_is_restored_for_another_tenant_or_model(
-        self, headers: Any, model: str
-    ) -> None:
-        upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
-        app = make(upstream)
-        returned = await say(app, [USER], KEY)
-        await say(app, [USER, returned, USER], headers, model)
-        sent = upstream.requests[1].json["messages"][1]
-        assert sent.get("reasoning") == (None if headers is KEY else returned["reasoning"])
-        assert THOUGHT not in str(sent)
-
     @pytest.mark.parametrize(("shown_to", "returned_by"), [(KEY, OTHER), (KEY, {}), ({}, KEY)])
     async def test_who_sends_a_text_cannot_tell_that_another_tenant_was_shown_it(
         self, shown_to: dict[str, str], returned_by: dict[str, str]
@@ -336,9 +310,7 @@ class TestPromise10TenantsNeverMeet:
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
     async def test_a_configured_header_identifies_the_tenant(
-        self,
-        who: str,
-        restored: bool,  # noqa: FBT001 -- a table
+        self, who: str, *, restored: bool
     ) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = make(upstream, history={"tenant": "header:x-user"})
@@ -347,7 +319,7 @@ class TestPromise10TenantsNeverMeet:
         assert (upstream.requests[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
 
     @pytest.mark.parametrize(("who", "restored"), [("anna", True), ("bert", False)])
-    async def test_a_callable_identifies_the_tenant(self, who: str, restored: bool) -> None:  # noqa: FBT001 -- a table
+    async def test_a_callable_identifies_the_tenant(self, who: str, *, restored: bool) -> None:
         upstream = answers({"content": "So.", "reasoning": THOUGHT}, {"content": "Done."})
         app = AbridgeMiddleware(
             upstream,
@@ -361,79 +333,8 @@ class TestPromise10TenantsNeverMeet:
         assert (upstream.requests[1].json["messages"][1].get("reasoning") == THOUGHT) == restored
 
 
-class TestWhatTheClientSaw:
-    """And dropped: not Abridge's doing, so that only settings or upstream itself bring it back."""
-
-    SAID: ClassVar[dict[str, Any]] = {"role": "assistant", "content": "So.", "reasoning": THOUGHT}
-
-    @pytest.mark.parametrize(
-        ("history", "restored"),
-        [
-            ({}, False),
-            ({"restore": "always"}, True),
-            ({"keep": "tool_rounds"}, False),
-            ({"keep": "all"}, True),
-            ({"keep": "all", "restore": "never"}, False),
-        ],
-    )
-    @pytest.mark.parametrize("stream", [False, True])
-    async def test_settings_decide_what_is_restored(
-        self,
-        history: dict[str, Any],
-        restored: bool,  # noqa: FBT001 -- a table
-        stream: bool,  # noqa: FBT001
-    ) -> None:
-        first = (
-            Answer(chat_stream(THOUGHT, "So.")) if stream else Answer.json(completion(self.SAID))
-        )
-        upstream = Upstream(first, Answer.json(completion({"content": "Done."})))
-        app = make(upstream, history=history)
-        body = {"model": "m", "messages": [USER], "stream": stream}
-        await call(app, CHAT, body, KEY)
-        dropped = {"role": "assistant", "content": "So."}
-        await call(app, CHAT, {"model": "m", "messages": [USER, dropped, USER]}, KEY)
-        sent = upstream.requests[1].json["messages"][1]
-        assert (THOUGHT in sent.values()) == restored
-        assert sent["content"] == "So."
-
-
 class TestResponses:
     OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"))
-
-    @pytest.mark.parametrize("expose", ["auto", "both", "summary", "none"])
-    @pytest.mark.parametrize("stream", [True, False])
-    async def test_upstream_gets_its_items_back(self, expose: str, stream: bool) -> None:  # noqa: FBT001 -- a table
-        output = list(self.OUTPUT)
-        first = Answer(responses_stream(output)) if stream else Answer.json(response(output))
-        upstream = Upstream(first, Answer.json(response([message_item(0, "Done.")])))
-        app = make(upstream, reasoning={"expose": expose})
-        body = {"model": "m", "input": [USER], "reasoning": {"summary": "auto"}, "stream": stream}
-        answer = await call(app, RESPONSES, body, KEY)
-        final = check_responses(answer.data).response if stream else answer.json
-        result = {"type": "function_call_output", "call_id": "call_1", "output": "7"}
-        await call(app, RESPONSES, {**body, "input": [USER, *final["output"], result]}, KEY)
-        assert upstream.requests[1].json["input"] == [USER, *output, result]
-
-    async def test_several_rounds_in_one_response_each_get_their_own(self) -> None:
-        output = [
-            reasoning_item(0, "First thoughts."),
-            call_item(1, "f", "{}"),
-            reasoning_item(2, "Second thoughts."),
-            call_item(3, "g", "{}"),
-        ]
-        upstream = Upstream(
-            Answer.json(response(output)), Answer.json(response([message_item(0, "D")]))
-        )
-        app = make(upstream, reasoning={"expose": "none"})
-        body = {"model": "m", "input": [USER]}
-        final = (await call(app, RESPONSES, body, KEY)).json
-        results = [
-            {"type": "function_call_output", "call_id": f"call_{number}", "output": "7"}
-            for number in (1, 3)
-        ]
-        calls = [item for item in final["output"] if item["type"] == "function_call"]
-        await call(app, RESPONSES, {**body, "input": [USER, *calls, *results]}, KEY)
-        assert upstream.requests[1].json["input"] == [USER, *output, *results]
 
     @pytest.mark.parametrize("own", [{"encrypted_content": "gAAAA"}, {"id": "rs_own"}])
     async def test_an_item_that_the_client_returned_is_not_replaced(self, own: Any) -> None:
@@ -448,23 +349,6 @@ class TestResponses:
         sent = [USER, item, self.OUTPUT[1], result]
         await call(app, RESPONSES, {"model": "m", "input": sent}, KEY)
         assert upstream.requests[1].json["input"] == sent
-
-    async def test_native_summaries_and_opaque_state_go_on_untouched(self) -> None:
-        native = {
-            **reasoning_item(0, ""),
-            "summary": [{"type": "summary_text", "text": "Theirs."}],
-            "encrypted_content": "gAAAA",
-        }
-        upstream = Upstream(
-            Answer.json(response([native, message_item(1, "Hi")])),
-            Answer.json(response([message_item(0, "D")])),
-        )
-        app = make(upstream)
-        body = {"model": "m", "input": [USER], "reasoning": {"summary": "auto"}}
-        final = (await call(app, RESPONSES, body, KEY)).json
-        sent = [USER, *final["output"], USER]
-        await call(app, RESPONSES, {**body, "input": sent}, KEY)
-        assert upstream.requests[1].json["input"] == [USER, native, message_item(1, "Hi"), USER]
 
 
 async def test_what_is_remembered_is_counted_and_bounded() -> None:

@@ -93,10 +93,7 @@ class TestChat:
     @STREAM
     @pytest.mark.parametrize("envelope", ["reasoning_details", "thinking_blocks"])
     async def test_another_replica_continues_from_an_envelope(
-        self,
-        expose: str,
-        stream: bool,  # noqa: FBT001 -- a table
-        envelope: str,
+        self, expose: str, envelope: str, *, stream: bool
     ) -> None:
         shown = {"reasoning": {"expose": expose}, "chat": {"envelope": envelope}}
         returned = await chat_turn(replica(chat_upstream(stream=stream), **shown), stream=stream)
@@ -191,10 +188,7 @@ class TestResponses:
     @STREAM
     @pytest.mark.parametrize("asking", ASKING)
     async def test_encrypted_content_brings_reasoning_back(
-        self,
-        expose: str,
-        stream: bool,  # noqa: FBT001 -- a table
-        asking: dict[str, Any],
+        self, expose: str, asking: dict[str, Any], *, stream: bool
     ) -> None:
         shown = {"reasoning": {"expose": expose}}
         app = replica(self.upstream(stream=stream), **shown)

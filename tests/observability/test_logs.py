@@ -163,9 +163,7 @@ async def test_a_request_the_server_ends_is_not_upstreams_failure(
     await reached.wait()
     if steps:
         await request.until(b"data:")
-    assert request.task is not None
-    request.task.cancel(SHUTTING_DOWN)
-    await asyncio.wait([request.task])
+    await request.cancel(SHUTTING_DOWN)
     fields = as_json(lines.last)
     assert (fields["cause"], fields["status"]) == ("shutting_down", request.status)
 
@@ -175,9 +173,7 @@ async def test_an_untouched_one_that_the_server_ends(lines: Lines) -> None:
     stuck = Answer(before=[reached.set, asyncio.Event()])
     request = begin(app(stuck, mode="sidecar"), PATH, {"model": "m", "messages": []})
     await reached.wait()
-    assert request.task is not None
-    request.task.cancel(SHUTTING_DOWN)
-    await asyncio.wait([request.task])
+    await request.cancel(SHUTTING_DOWN)
     fields = as_json(lines.last)
     assert (fields["cause"], fields["status"]) == ("shutting_down", 503)
 
@@ -228,8 +224,7 @@ async def test_a_client_that_disconnects(lines: Lines) -> None:
     steps = [*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]
     request = begin(app(Answer(steps)), PATH, CHAT)
     await reached.wait()
-    request.left.set()
-    await request.finish()
+    await request.leave()
     assert as_json(lines.last)["outcome"] == "left"
 
 
@@ -270,7 +265,7 @@ class TestSetUp:
             logging.getLogger(name).setLevel(level)
 
     @pytest.mark.parametrize("requested", [True, False])
-    def test_request_lines_are_logged_only_on_request(self, requested: bool) -> None:  # noqa: FBT001
+    def test_request_lines_are_logged_only_on_request(self, *, requested: bool) -> None:
         set_up_logging(LogSettings(requests=requested))
         assert logging.getLogger("abridge.requests").isEnabledFor(logging.INFO) is requested
 

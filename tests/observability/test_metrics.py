@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
 from abridge.core.usage import SummarizerUsage, Tokens
-from abridge.errors import SummarizerError, UpstreamBroken
+from abridge.errors import UpstreamBroken
 from abridge.observability.metrics import MAX_MODELS, metrics_for
 from abridge.pipeline.client import Clock
 from tests.support.asgi import Call, begin, call
@@ -32,6 +32,7 @@ from tests.support.streams import (
     responses_stream,
     thinking,
 )
+from tests.support.streams import call as tool_call
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -42,6 +43,8 @@ CHAT = {
     "stream": True,
 }
 WHERE = {"api": "chat", "upstream": "default"}
+PATIENT = {"grace": 60, "first_token": 60}
+PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
 
 
 class Counted:
@@ -50,25 +53,26 @@ class Counted:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
 
+    def app(self, answer: Answer, writer: Any = None, **tables: Any) -> ASGIApp:
+        tables = {"registry": self.registry, "writer": writer or Scripted(), **tables}
+        return build_app("mounted", Upstream(answer), **tables)
+
     async def send(self, answer: Answer, writer: Any = None, **tables: Any) -> None:
-        app = build_app(
-            "mounted",
-            Upstream(answer),
-            writer=writer or Scripted(),
-            registry=self.registry,
-            **tables,
-        )
-        await call(app, "/v1/chat/completions", CHAT)
+        await call(self.app(answer, writer, **tables), PATHS["chat"], CHAT)
 
     def value(self, name: str, **labels: str) -> float:
         return total(self.registry, name, **labels)
 
-    def outcomes(self) -> dict[str, float]:
+    def outcomes(self, name: str = "summaries_total") -> dict[str, float]:
+        return {outcome: value for (outcome,), value in self.ledger(name, "outcome").items()}
+
+    def ledger(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+        """All that a metric has counted, by these labels."""
+        samples = [sample for metric in self.registry.collect() for sample in metric.samples]
         return {
-            sample.labels["outcome"]: sample.value
-            for metric in self.registry.collect()
-            for sample in metric.samples
-            if sample.name == "abridge_summaries_total"
+            tuple(sample.labels[label] for label in labels): sample.value
+            for sample in samples
+            if sample.name == f"abridge_{name}"
         }
 
 
@@ -145,17 +149,15 @@ async def test_a_part_that_a_review_withholds(counted: Counted) -> None:
 async def test_what_the_bulkhead_sheds(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
-    app = build_app(
-        "mounted",
-        Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
-        writer=writer,
-        registry=counted.registry,
-        summary={"grace": 60, "first_token": 60},
+    app = counted.app(
+        Answer(chat_stream(THOUGHT, "Hi")),
+        writer,
+        summary=PATIENT,
         summarizer={"max_in_flight": 1},
     )
-    first = begin(app, "/v1/chat/completions", CHAT)
+    first = begin(app, PATHS["chat"], CHAT)
     await until(lambda: bool(writer.running))
-    await call(app, "/v1/chat/completions", CHAT)
+    await call(app, PATHS["chat"], CHAT)
     assert counted.outcomes() == {"shed": 1}
     gate.set()
     await first.finish()
@@ -172,25 +174,25 @@ async def test_requests_by_outcome(counted: Counted) -> None:
     assert counted.value("requests_total", **WHERE, outcome="passed") == 2
 
 
+@pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(("on_failure", "outcome"), [("omit", "ok"), ("fail", "failed")])
 async def test_a_request_that_its_summary_ended_has_failed(
-    counted: Counted, on_failure: str, outcome: str
+    counted: Counted, on_failure: str, outcome: str, *, stream: bool
 ) -> None:
-    await counted.send(
-        Answer(chat_stream(THOUGHT, "Hi")), Scripted(""), summary={"on_failure": on_failure}
-    )
-    assert counted.value("requests_total", **WHERE, outcome=outcome) == 1
+    whole = Answer.json(completion({"content": "Hi", "reasoning": THOUGHT}))
+    answer = Answer(chat_stream(THOUGHT, "Hi")) if stream else whole
+    await counted.send(answer, Scripted(""), summary={"on_failure": on_failure})
+    assert counted.outcomes("requests_total") == {outcome: 1}
 
 
 async def test_a_client_that_left(counted: Counted) -> None:
     reached = asyncio.Event()
     upstream = Upstream(Answer([*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]))
     app = build_app("mounted", upstream, writer=Scripted(), registry=counted.registry)
-    request = begin(app, "/v1/chat/completions", CHAT)
+    request = begin(app, PATHS["chat"], CHAT)
     await reached.wait()
     assert counted.value("streams_open", api="chat") == 1
-    request.left.set()
-    await request.finish()
+    await request.leave()
     assert counted.value("requests_total", **WHERE, outcome="left") == 1
     assert counted.value("streams_open", api="chat") == 0
     assert counted.value("reasoning_characters_total", **WHERE) > 0
@@ -200,14 +202,9 @@ async def test_what_is_held_is_seen_while_it_is(counted: Counted) -> None:
     gate = asyncio.Event()
     writer = Scripted(gate=gate)
     upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
-    app = build_app(
-        "mounted",
-        upstream,
-        writer=writer,
-        registry=counted.registry,
-        summary={"grace": 60, "first_token": 60},
-    )
-    request = begin(app, "/v1/chat/completions", CHAT)
+    tables = {"summary": PATIENT, "registry": counted.registry}
+    app = build_app("mounted", upstream, writer=writer, **tables)
+    request = begin(app, PATHS["chat"], CHAT)
     await until(lambda: bool(writer.running) and not upstream.running)
     assert counted.value("held_bytes") > 100
     gate.set()
@@ -231,13 +228,8 @@ async def test_fields_and_faults_are_counted(counted: Counted) -> None:
     assert counted.value("dropped_fields_total", api="chat") == 2
     stream = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hi")])
     late = next(frame for frame in stream if b"reasoning_text.delta" in frame)
-    app = build_app(
-        "mounted",
-        Upstream(Answer([*stream[:-2], late, *stream[-2:]])),
-        writer=Scripted(),
-        registry=counted.registry,
-    )
-    await call(app, "/v1/responses", {**CHAT, "input": "Hi"})
+    app = counted.app(Answer([*stream[:-2], late, *stream[-2:]]))
+    await call(app, PATHS["responses"], {**CHAT, "input": "Hi"})
     where = {"api": "responses", "upstream": "default"}
     assert counted.value("reader_faults_total", **where) == 1
 
@@ -245,13 +237,8 @@ async def test_fields_and_faults_are_counted(counted: Counted) -> None:
 async def test_final_texts_unlike_their_deltas_are_counted(counted: Counted) -> None:
     stream = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hi")])
     last = stream[-1].replace(b'"Hi"', b'"Ho"')
-    app = build_app(
-        "mounted",
-        Upstream(Answer([*stream[:-1], last])),
-        writer=Scripted(),
-        registry=counted.registry,
-    )
-    answer = await call(app, "/v1/responses", {**CHAT, "input": "Hi"})
+    app = counted.app(Answer([*stream[:-1], last]))
+    answer = await call(app, PATHS["responses"], {**CHAT, "input": "Hi"})
     output = check_responses(answer.data, texts_agree=False).response["output"]
     assert output[1]["content"][0]["text"] == "Ho"
     where = {"api": "responses", "upstream": "default"}
@@ -260,7 +247,7 @@ async def test_final_texts_unlike_their_deltas_are_counted(counted: Counted) -> 
 
 async def test_requests_that_pass_untouched_are_counted_too(counted: Counted) -> None:
     app = build_app("mounted", Upstream(Answer(chat_stream("", "Hi"))), registry=counted.registry)
-    await call(app, "/v1/chat/completions", {"model": "m", "messages": [], "stream": True})
+    await call(app, PATHS["chat"], {"model": "m", "messages": [], "stream": True})
     assert counted.value("requests_total", **WHERE, outcome="untouched") == 1
 
 
@@ -277,7 +264,7 @@ async def test_no_label_comes_from_a_client(counted: Counted, mode: str) -> None
     refused = Answer.json({"error": {"message": "no such model: model-of-the-client"}}, 404)
     app = build_app(mode, Upstream(refused), writer=Scripted(), registry=counted.registry)
     headers = {"x-abridge-summary": "concise", "x-request-id": "id-of-the-client"}
-    await call(app, "/v1/chat/completions", body, headers)
+    await call(app, PATHS["chat"], body, headers)
     assert counted.value("requests_total", model="other", outcome="error") == 1
     labels = {
         value
@@ -299,7 +286,7 @@ async def test_what_is_asked_on_another_api_is_counted_once(counted: Counted) ->
     said = {"role": "assistant", "content": "So."}
     given = [{"role": "user", "content": "Hi"}, failed, said, {"role": "user", "content": "And?"}]
     request_body = {"model": "m", "input": given, "stream": True, "reasoning": {"summary": "auto"}}
-    await call(app, "/v1/responses", request_body)
+    await call(app, PATHS["responses"], request_body)
     assert len(upstream.requests) == 2
     assert counted.value("requests_total", outcome="ok") == 1
     for name in ("marks_removed_total", "reasoning_missed_total", "overhead_seconds_count"):
@@ -313,16 +300,10 @@ class TestModels:
 
     async def send(self, counted: Counted, app: ASGIApp, *models: str) -> None:
         for model in models:
-            await call(app, "/v1/chat/completions", {**CHAT, "model": model})
-
-    def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
-        upstream = Upstream(answer)
-        return build_app(
-            "mounted", upstream, writer=Scripted(), registry=counted.registry, **tables
-        )
+            await call(app, PATHS["chat"], {**CHAT, "model": model})
 
     async def test_a_limited_number_of_models_get_a_label(self, counted: Counted) -> None:
-        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
+        app = counted.app(Answer(chat_stream(THOUGHT, "Hi")))
         await self.send(counted, app, *(f"m{number}" for number in range(MAX_MODELS + 2)), "m0")
         assert counted.value("requests_total", model="m0") == 2
         assert counted.value("requests_total", model="other") == 2
@@ -332,21 +313,21 @@ class TestModels:
 
     async def test_configured_models_get_a_label(self, counted: Counted) -> None:
         models = [{"models": ["known", "a-*"]}]
-        app = self.app(counted, Answer.json({"error": {}}, 500), upstreams=models)
+        app = counted.app(Answer.json({"error": {}}, 500), upstreams=models)
         await self.send(counted, app, "known", "a-b")
         assert counted.value("requests_total", model="known") == 1
         assert counted.value("requests_total", model="other") == 1
 
     @pytest.mark.parametrize("name", ["m" * 256, "half a \ud83d"], ids=["long", "half"])
     async def test_what_no_model_is_called(self, counted: Counted, name: str) -> None:
-        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
+        app = counted.app(Answer(chat_stream(THOUGHT, "Hi")))
         await self.send(counted, app, name)
         assert len(generate_latest(counted.registry)) < 100_000
         assert counted.value("requests_total", outcome="ok") == 1
 
     async def test_no_model_label_if_the_body_was_not_read(self, counted: Counted) -> None:
-        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hi")))
-        await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
+        app = counted.app(Answer(chat_stream(THOUGHT, "Hi")))
+        await call(app, PATHS["chat"], {"model": "m", "messages": []})
         assert counted.value("requests_total", model="unknown", outcome="untouched") == 1
 
 
@@ -374,15 +355,13 @@ class TestSummarizer:
 
     async def test_calls_that_are_under_way(self, counted: Counted) -> None:
         gate = asyncio.Event()
-        app = build_app(
-            "mounted",
-            Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
-            writer=(writer := Scripted(gate=gate)),
-            registry=counted.registry,
-            summary={"grace": 60, "first_token": 60},
+        app = counted.app(
+            Answer(chat_stream(THOUGHT, "Hi")),
+            writer := Scripted(gate=gate),
+            summary=PATIENT,
             summarizer={"max_in_flight": 7},
         )
-        request = begin(app, "/v1/chat/completions", CHAT)
+        request = begin(app, PATHS["chat"], CHAT)
         await until(lambda: bool(writer.running))
         assert counted.value("summarizer_in_flight") == 1
         assert counted.value("summarizer_in_flight_limit") == 7
@@ -393,20 +372,14 @@ class TestSummarizer:
     async def test_the_breaker(self, counted: Counted) -> None:
         writer = Scripted("", error=ValueError("x"))
         settings = {"breaker_failures": 2, "breaker_seconds": 0.01}
-        app = build_app(
-            "mounted",
-            Upstream(Answer(chat_stream(THOUGHT, "Hi"))),
-            writer=writer,
-            registry=counted.registry,
-            summarizer=settings,
-        )
+        app = counted.app(Answer(chat_stream(THOUGHT, "Hi")), writer, summarizer=settings)
         for opened in (0, 1, 1):
-            await call(app, "/v1/chat/completions", CHAT)
+            await call(app, PATHS["chat"], CHAT)
             assert counted.value("breaker_open") == opened
         writer.error = None
         writer.text = "All is well."
         await asyncio.sleep(0.02)
-        await call(app, "/v1/chat/completions", CHAT)
+        await call(app, PATHS["chat"], CHAT)
         assert counted.value("breaker_open") == 0
 
 
@@ -427,70 +400,32 @@ class TestTimes:
 class TestOutcomes:
     """What `requests_total` says of requests that were not answered as wished."""
 
-    def app(self, counted: Counted, answer: Answer, **tables: Any) -> ASGIApp:
-        upstream = Upstream(answer)
-        return build_app(
-            "mounted", upstream, writer=Scripted(), registry=counted.registry, **tables
-        )
-
-    def outcomes(self, counted: Counted, upstream: str = "default") -> dict[str, float]:
-        return {
-            sample.labels["outcome"]: sample.value
-            for metric in counted.registry.collect()
-            for sample in metric.samples
-            if sample.name == "abridge_requests_total" and sample.labels["upstream"] == upstream
-        }
-
-    @pytest.mark.parametrize("stream", [True, False])
-    async def test_a_summary_whose_failure_is_the_answers(
-        self, counted: Counted, *, stream: bool
-    ) -> None:
-        whole = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
-        answer = Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole
-        writer = Scripted("", error=SummarizerError("upstream_error", "No."))
-        app = build_app(
-            "mounted",
-            Upstream(answer),
-            writer=writer,
-            registry=counted.registry,
-            summary={"on_failure": "fail"},
-        )
-        await call(app, "/v1/chat/completions", {**CHAT, "stream": stream})
-        assert self.outcomes(counted) == {"failed": 1}
-
     async def test_a_refusal(self, counted: Counted) -> None:
-        app = self.app(counted, Answer())
+        app = counted.app(Answer())
         request_body = {**CHAT, "reasoning": {"summary": "short"}}
-        assert (await call(app, "/v1/chat/completions", request_body)).status == 400
-        assert self.outcomes(counted) == {"refused": 1}
+        assert (await call(app, PATHS["chat"], request_body)).status == 400
+        assert counted.outcomes("requests_total") == {"refused": 1}
         assert counted.value("refusals_total", code="invalid_value") == 1
 
     async def test_a_body_that_is_no_turn(self, counted: Counted) -> None:
-        app = self.app(counted, Answer.json({"choices": None}))
-        await call(app, "/v1/chat/completions", {**CHAT, "stream": False})
-        assert self.outcomes(counted) == {"passed": 1}
+        app = counted.app(Answer.json({"choices": None}))
+        await call(app, PATHS["chat"], {**CHAT, "stream": False})
+        assert counted.outcomes("requests_total") == {"passed": 1}
 
     async def test_an_untouched_request_that_breaks(self, counted: Counted) -> None:
-        app = self.app(counted, Answer([b"a", ValueError("broken")]))
+        app = counted.app(Answer([b"a", ValueError("broken")]))
         with pytest.raises(ValueError, match="broken"):
-            await call(app, "/v1/chat/completions", {"model": "m", "messages": []})
-        assert self.outcomes(counted) == {"failed": 1}
+            await call(app, PATHS["chat"], {"model": "m", "messages": []})
+        assert counted.outcomes("requests_total") == {"failed": 1}
 
     async def test_an_answer_that_broke_off_is_told_in_a_line(
         self, counted: Counted, caplog: pytest.LogCaptureFixture
     ) -> None:
         broken = UpstreamBroken("The upstream fell silent.")
-        app = self.app(counted, Answer([*chat_stream(THOUGHT, "Hello.")[:5], broken]))
-        await call(app, "/v1/chat/completions", CHAT)
-        assert self.outcomes(counted) == {"failed": 1}
+        app = counted.app(Answer([*chat_stream(THOUGHT, "Hello.")[:5], broken]))
+        await call(app, PATHS["chat"], CHAT)
+        assert counted.outcomes("requests_total") == {"failed": 1}
         assert "upstream default: The upstream fell silent." in caplog.text
-
-    async def test_negative_usage_is_not_counted(self, counted: Counted) -> None:
-        usage = {"prompt_tokens": -1, "completion_tokens": 7, "total_tokens": 6}
-        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hello.", usage=usage)))
-        await call(app, "/v1/chat/completions", CHAT)
-        where = {**WHERE, "type": "output"}
-        assert counted.value("upstream_tokens_total", **where) == 7
 
     @pytest.mark.parametrize(
         ("reported", "output"),
@@ -505,8 +440,8 @@ class TestOutcomes:
             zip(("prompt_tokens", "completion_tokens", "total_tokens"), reported, strict=True)
         )
         usage["completion_tokens_details"] = {"reasoning_tokens": 100}
-        app = self.app(counted, Answer(chat_stream(THOUGHT, "Hello.", usage=usage)))
-        await call(app, "/v1/chat/completions", CHAT)
+        app = counted.app(Answer(chat_stream(THOUGHT, "Hello.", usage=usage)))
+        await call(app, PATHS["chat"], CHAT)
         assert counted.value("upstream_tokens_total", **WHERE, type="output") == output
         assert counted.value("upstream_tokens_total", **WHERE, type="reasoning") == 100
 
@@ -516,7 +451,6 @@ STREAMS = {
     "chat": chat_stream(LONG, "Hello."),
     "responses": responses_stream([reasoning_item(0, LONG), message_item(1, "Hello.")]),
 }
-PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
 
 
 @pytest.mark.parametrize("api", PATHS)
@@ -530,20 +464,11 @@ class TestLedger:
             Upstream(Answer(steps or STREAMS[api])),
             writer=writer,
             registry=counted.registry,
-            summary={"grace": 60, "first_token": 60},
+            summary=PATIENT,
         )
         body = {"model": "m", "stream": True, "reasoning": {"summary": style}}
         given: dict[str, Any] = {"messages": []} if api == "chat" else {"input": "Hi"}
         return begin(app, PATHS[api], {**body, **given})
-
-    def ledger(self, counted: Counted, name: str, *labels: str) -> dict[tuple[str, ...], float]:
-        """All that a metric has counted, by these labels."""
-        samples = [sample for metric in counted.registry.collect() for sample in metric.samples]
-        return {
-            tuple(sample.labels[label] for label in labels): sample.value
-            for sample in samples
-            if sample.name == f"abridge_{name}"
-        }
 
     async def test_tokens_per_style_and_summarizer(self, counted: Counted, api: str) -> None:
         expected: dict[tuple[str, ...], float] = {}
@@ -560,8 +485,8 @@ class TestLedger:
                 for kind in ("input", "output"):
                     expected[style, name, kind] = share[f"{kind}_tokens"]
         columns = "style", "summarizer", "type"
-        assert self.ledger(counted, "summarizer_tokens_total", *columns) == expected
-        own = self.ledger(counted, "upstream_tokens_total", "api", "type")
+        assert counted.ledger("summarizer_tokens_total", *columns) == expected
+        own = counted.ledger("upstream_tokens_total", "api", "type")
         assert own == {(api, "input"): 6 * 11, (api, "output"): 6 * 70, (api, "reasoning"): 6 * 50}
 
     async def test_seconds_held_per_style_and_summarizer(self, counted: Counted, api: str) -> None:
@@ -581,9 +506,9 @@ class TestLedger:
                 await request.finish()
         columns = "api", "style", "summarizer"
         expected = {(api, *made): wait for made, wait in waits.items()}
-        assert self.ledger(counted, "held_seconds_sum", *columns) == expected
+        assert counted.ledger("held_seconds_sum", *columns) == expected
         once = dict.fromkeys(expected, 1)
-        assert self.ledger(counted, "held_seconds_count", *columns) == once
+        assert counted.ledger("held_seconds_count", *columns) == once
 
     async def test_what_was_spent_for_a_client_that_left(self, counted: Counted, api: str) -> None:
         frames = [frame for frame in STREAMS[api] if b"Hello" not in frame]
@@ -591,18 +516,17 @@ class TestLedger:
         thought = [*frames[: len(frames) // 2], asyncio.Event()]
         request = self.begin(counted, api, "auto", writer, *thought)
         await until(lambda: len(writer.requests) == 1 and not writer.running)
-        request.left.set()
-        await request.finish()
+        await request.leave()
         assert counted.value("requests_total", api=api, upstream="default", outcome="left") == 1
         columns = "style", "summarizer", "type"
         spent = {("auto", "scripted", "input"): 10, ("auto", "scripted", "output"): 5}
-        assert self.ledger(counted, "summarizer_tokens_total", *columns) == spent
+        assert counted.ledger("summarizer_tokens_total", *columns) == spent
 
     async def test_an_extract_costs_no_tokens(self, counted: Counted, api: str) -> None:
         app = build_app("sidecar", Upstream(Answer(STREAMS[api])), registry=counted.registry)
         request_body = {"model": "m", "stream": True, "reasoning": {"summary": "auto"}}
         await call(app, PATHS[api], {**request_body, "messages": [], "input": "Hi"})
-        assert self.ledger(counted, "summarizer_tokens_total", "type") == {}
+        assert counted.ledger("summarizer_tokens_total", "type") == {}
         made = {"api": api, "upstream": "default", "style": "auto", "summarizer": "extractive"}
         assert counted.value("held_seconds_count", **made) == 1
 
@@ -629,25 +553,16 @@ FORMS_OF_THINKING = {
 @pytest.mark.parametrize("is_stream", [True, False])
 @pytest.mark.parametrize("kind", FORMS_OF_THINKING)
 async def test_what_is_hidden_is_counted_by_what_told_of_it(
-    counted: Counted,
-    caplog: pytest.LogCaptureFixture,
-    kind: str,
-    is_stream: bool,  # noqa: FBT001
-    api: str,
+    counted: Counted, caplog: pytest.LogCaptureFixture, kind: str, api: str, *, is_stream: bool
 ) -> None:
     said = FORMS_OF_THINKING[kind]
     items = [message_item(0, said)]
     whole = completion({"content": said}) if api == "chat" else response(items)
     events = chat_stream("", said) if api == "chat" else responses_stream(items)
-    path = "/v1/chat/completions" if api == "chat" else "/v1/responses"
-    app = build_app(
-        "mounted",
-        Upstream(Answer(events) if is_stream else Answer.json(whole)),
-        registry=counted.registry,
-        reasoning={"expose": "none"},
-    )
+    played = Answer(events) if is_stream else Answer.json(whole)
+    app = counted.app(played, reasoning={"expose": "none"})
     with caplog.at_level("INFO", "abridge.requests"):
-        received = await call(app, path, {**CHAT, "input": "Hi", "stream": is_stream})
+        received = await call(app, PATHS[api], {**CHAT, "input": "Hi", "stream": is_stream})
     assert b"wonder" not in received.data
     assert counted.value("hidden_total", profile="auto", kind=kind) == 1
     (record,) = caplog.records
@@ -656,17 +571,25 @@ async def test_what_is_hidden_is_counted_by_what_told_of_it(
     assert SECRET not in caplog.text
 
 
+async def test_text_outside_the_json_of_arguments_is_counted(counted: Counted) -> None:
+    message = {"tool_calls": [tool_call("look", f'{SECRET}: {{"a": 1}}')]}
+    app = build_app(
+        "mounted",
+        Upstream(Answer.json(completion(message))),
+        registry=counted.registry,
+        reasoning={"expose": "none"},
+    )
+    received = await call(app, "/v1/chat/completions", CHAT)
+    assert b"wonder" not in received.data
+    assert counted.value("hidden_total", profile="auto", kind="stray") == 1
+
+
 async def test_fields_state_and_errors_that_are_hidden_are_counted(counted: Counted) -> None:
     item = {**reasoning_item(0, THOUGHT), "encrypted_content": "aGVsbG8gd29ybGQ=", "odd": 1}
     error = {"message": SECRET, "type": "server_error", "code": "odd"}
     body = {**response([item, message_item(1, "Hi")]), "error": error, "odd": SECRET}
-    app = build_app(
-        "mounted",
-        Upstream(Answer.json(body)),
-        registry=counted.registry,
-        reasoning={"expose": "none"},
-    )
-    await call(app, "/v1/responses", {"model": "m", "input": "Hi"})
+    app = counted.app(Answer.json(body), reasoning={"expose": "none"})
+    await call(app, PATHS["responses"], {"model": "m", "input": "Hi"})
     for kind in ("field", "state", "error"):
         assert counted.value("hidden_total", profile="auto", kind=kind) >= 1
 

@@ -59,8 +59,7 @@ class BodilessRequest(Call):
 
 async def test_a_client_that_leaves_before_its_request_is_complete(records: list[Record]) -> None:
     request = BodilessRequest(app(records.append), scope_for(PATH)).start()
-    request.left.set()
-    await request.finish()
+    await request.leave()
     assert [record.outcome for record in records] == ["left"]
 
 

@@ -10,14 +10,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from tests.support.asgi import begin, call
+from abridge.apis import registry as apis
+from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
+from tests.support.asgi import begin, call, say, start
 from tests.support.checker import check_responses
 from tests.support.counters import total
-from tests.support.deployments import PREFIX, build_app
+from tests.support.deployments import FORMS, PREFIX, Form, build_app, settings_for
 from tests.support.streams import THOUGHT, chat_stream, completion
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
+JSON = "application/json"
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 
 NOT_FOUND = Answer([b"Not Found"], 404, {"content-type": "text/plain"})
@@ -35,16 +38,9 @@ async def test_an_app_that_waits_after_its_404_is_told_of_the_end(asked: dict[st
         paths.append(scope["path"])
         await receive()
         missing = scope["path"].endswith("/responses")
-        content_type = b"application/json" if missing else b"text/event-stream"
         body = b'{"detail": "Not Found"}' if missing else b"".join(chat_stream(THOUGHT, "Hello."))
-        await send(
-            {
-                "type": "http.response.start",
-                "status": 404 if missing else 200,
-                "headers": [(b"content-type", content_type)],
-            }
-        )
-        await send({"type": "http.response.body", "body": body})
+        await (start(send, JSON, 404) if missing else start(send))
+        await say(send, body)
         assert (await receive())["type"] == "http.disconnect"
 
     auto = build_app("mounted", app, writer=Scripted(), upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
@@ -61,8 +57,8 @@ async def test_a_client_that_leaves_before_the_404_has_left() -> None:
         await receive()
         request.left.set()
         await receive()
-        await send({"type": "http.response.start", "status": 404, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
+        await start(send, JSON, 404)
+        await say(send, b"{}")
 
     tables: dict[str, Any] = {"upstreams": [{"api": "auto"}], "registry": CollectorRegistry()}
     auto = build_app("mounted", app, writer=Scripted(), **tables)  # type: ignore[arg-type]
@@ -73,14 +69,25 @@ async def test_a_client_that_leaves_before_the_404_has_left() -> None:
     assert total(tables["registry"], "streams_open") == 0
 
 
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_client_that_leaves_during_the_trial_is_not_asked_for_again(form: Form) -> None:
+    begun = asyncio.Event()
+    upstream = Upstream(Answer(before=[begun.set, asyncio.Event()]), HELLO)
+    auto = build_app(form, upstream, writer=Scripted())
+    request = begin(auto, PREFIX[form] + RESPONSES, REQUEST)
+    await begun.wait()
+    await request.leave()
+    assert len(upstream.requests) == 1
+    assert not request.sent
+
+
 async def test_a_404_about_the_model_reaches_the_client_whole() -> None:
     error = {"error": {"message": "no such model", "code": "model_not_found"}}
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
-        headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 404, "headers": headers})
-        await send({"type": "http.response.body", "body": json.dumps(error).encode()})
+        await start(send, JSON, 404)
+        await say(send, json.dumps(error).encode())
         async with asyncio.timeout(20):
             await receive()
 
@@ -106,10 +113,8 @@ async def test_what_is_found_is_kept_for_a_model(name: str) -> None:
         await receive()
         missing = scope["path"].endswith("/responses")
         body = b"{}" if missing else json.dumps(completion({"content": "Hello."})).encode()
-        headers = [(b"content-type", b"application/json")]
-        status = 404 if missing else 200
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await start(send, JSON, 404 if missing else 200)
+        await say(send, body)
 
     auto = build_app("mounted", app, upstreams=[{"api": "auto"}])  # type: ignore[arg-type]
     for _ in range(2):
@@ -182,6 +187,8 @@ class TestByDefault:
             {"error": {"message": "The model does not exist.", "code": "model_not_found"}},
             {"error": {"message": "no such model", "code": None}},
             {"error": {"message": "m not found, try pulling it first"}},
+            {"error": {"message": "The model does not exist.", "param": "model", "code": 404}},
+            {"error": {"message": "No such response.", "code": "previous_response_not_found"}},
             {"type": "error", "error": {"type": "not_found_error", "message": "model: x"}},
             {"object": "error", "message": "The model `x` does not exist.", "code": 404},
         ],
@@ -196,6 +203,20 @@ class TestByDefault:
         assert (answer.status, answer.json) == (status, error)
         assert answer.headers["x-odd"] == "1"
         assert server.paths == [RESPONSES]
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}},
+            {"error": {"message": "Invalid URL (POST /v1/responses)", "code": None}},
+            {"error": {"code": "404", "message": "Resource not found"}},
+            {"error": "not found"},
+        ],
+    )
+    async def test_every_form_of_a_missing_api_is_recognized(self, error: Any) -> None:
+        server = Server(missing=Answer.json(error, 404), chat=HELLO)
+        answer = await call(build_app("sidecar", server), RESPONSES, {**REQUEST, "stream": False})
+        assert (answer.status, server.paths) == (200, [RESPONSES, CHAT])
 
     @pytest.mark.parametrize("headers", [{}, {"x-abridge-summary": "auto"}])
     async def test_where_nothing_is_found_the_first_answer_passes(
@@ -223,6 +244,17 @@ class TestByDefault:
         assert (await call(app, RESPONSES, body)).json == {"id": "resp_1"}
         assert (await call(app, RESPONSES, body)).json == {"id": "resp_1"}
         assert server.paths == [RESPONSES, CHAT, CHAT, RESPONSES, RESPONSES]
+
+    async def test_what_is_found_is_looked_for_again_after_a_while(self) -> None:
+        now = 0.0
+        found = ApiDiscovery(lambda: now)
+        route = settings_for(upstreams=[{"api": "auto"}]).routes[0]
+        found.note_found(route, apis.RESPONSES, "m", apis.CHAT.upstream)
+        both = apis.CHAT.upstream, apis.RESPONSES.upstream
+        assert found.candidates(route, apis.RESPONSES, "m") == both
+        assert found.candidates(route, apis.RESPONSES, "new") == both[::-1]
+        now = FOUND_TTL
+        assert found.candidates(route, apis.RESPONSES, "m") == both[::-1]
 
     async def test_a_failure_is_no_finding(self) -> None:
         server = Server(chat=Answer.json({"error": {"message": "no"}}, 500))

@@ -28,7 +28,7 @@ from abridge.observability.record import SHUTTING_DOWN
 from abridge.pipeline.client import HIGH_WATER, Client
 from tests.end_to_end.translation.turn import PATHS
 from tests.end_to_end.translation.turn import answer as translated_answer
-from tests.support.asgi import Call, begin, scope_for
+from tests.support.asgi import Call, begin, say, scope_for, start
 from tests.support.checker import check_chat, check_responses, comments
 from tests.support.counters import total
 from tests.support.deployments import ORIGIN, Form, build_app
@@ -53,6 +53,8 @@ CHAT = {**ASKING, "messages": [{"role": "user", "content": "Hi"}]}
 RESPONSES = {**ASKING, "input": "Hi"}
 OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
 SUMMARY = "**Adding up**\n\nI add the numbers."
+KINDS = ["text/event-stream", "application/json", "text/html"]
+PATIENT = {"grace": 60, "first_token": 60}
 
 
 @pytest.fixture(autouse=True)
@@ -63,11 +65,11 @@ async def nothing_is_left_running() -> AsyncIterator[None]:
 
 
 def ask(
-    upstream: Upstream, writer: Scripted, path: str = "/v1/chat/completions", **tables: Any
+    upstream: Any, writer: Scripted | None = None, path: str = PATHS["chat"], **tables: Any
 ) -> Call:
-    body = CHAT if path.endswith("completions") else RESPONSES
-    app = build_app("mounted", upstream, writer=writer, **tables)
-    return begin(app, path, {**body, **tables.pop("body", {})})
+    """Send a request for a streamed summary to Abridge before an application."""
+    app = build_app("mounted", upstream, writer=writer or Scripted(), **tables)
+    return begin(app, path, CHAT if path == PATHS["chat"] else RESPONSES)
 
 
 class TestHold:
@@ -87,7 +89,7 @@ class TestHold:
         gate = asyncio.Event()
         writer = Scripted(gate=gate)
         upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
-        request = ask(upstream, writer, summary={"grace": 60, "first_token": 60})
+        request = ask(upstream, writer, summary=PATIENT)
         await until(lambda: bool(writer.running) and not upstream.running)
         assert b"Hello" not in request.data
         gate.set()
@@ -106,9 +108,9 @@ class TestHold:
             summary={"grace": 0.4, "first_token": 0.2},
         )
         for _ in range(2):
-            await begin(app, "/v1/chat/completions", CHAT).finish()
+            await begin(app, PATHS["chat"], CHAT).finish()
         assert writer.stopped == 2
-        request = begin(app, "/v1/chat/completions", CHAT)
+        request = begin(app, PATHS["chat"], CHAT)
         await request.finish()
         seen = check_chat(request.data)
         assert seen.choices[0].text == "Hello."
@@ -128,7 +130,7 @@ class TestHold:
             summarizer={"breaker_failures": 1},
         )
         for _ in range(2):
-            request = begin(app, "/v1/chat/completions", CHAT)
+            request = begin(app, PATHS["chat"], CHAT)
             await request.finish()
             assert check_chat(request.data).choices[0].text == "Hello."
 
@@ -141,7 +143,7 @@ class TestHold:
                 writer=writer,
                 summary={"grace": 0.02},
             ),
-            "/v1/responses",
+            PATHS["responses"],
             {**RESPONSES, "stream": False},
         )
         await request.finish()
@@ -191,7 +193,7 @@ class TestHeldLimit:
     ) -> tuple[Flood, Upstream, Call]:
         flood = Flood(choices=choices)
         upstream = Upstream(Answer(flood.steps()))
-        patient = {"grace": 60, "first_token": 60, **summary}
+        patient = {**PATIENT, **summary}
         return flood, upstream, ask(upstream, writer, summary=patient, limits={"held": LIMIT})
 
     @pytest.mark.parametrize("choices", [1, 3])
@@ -223,15 +225,9 @@ class TestHeldLimit:
     async def test_the_gauge_says_how_much_waits(self) -> None:
         registry = CollectorRegistry()
         gate = asyncio.Event()
-        app = build_app(
-            "mounted",
-            Upstream(Answer(chat_stream(THOUGHT, "x" * 2 * LIMIT))),
-            writer=Scripted(gate=gate),
-            registry=registry,
-            summary={"grace": 60, "first_token": 60},
-            limits={"held": LIMIT},
-        )
-        request = begin(app, PATHS["chat"], CHAT)
+        upstream = Upstream(Answer(chat_stream(THOUGHT, "x" * 2 * LIMIT)))
+        tables: dict[str, Any] = {"summary": PATIENT, "limits": {"held": LIMIT}}
+        request = ask(upstream, Scripted(gate=gate), registry=registry, **tables)
         await until(lambda: (registry.get_sample_value("abridge_held_bytes") or 0) > LIMIT)
         gate.set()
         await request.finish()
@@ -242,17 +238,13 @@ class TestHeldLimit:
         writer = Scripted(gate=asyncio.Event())
         _, upstream, request = self.flood(writer)
         await upstream.until_stalled()
-        request.left.set()
-        await request.finish()
+        await request.leave()
         assert (upstream.running, upstream.left, writer.running) == (0, 1, 0)
 
     async def test_a_shutdown_ends_the_wait(self) -> None:
         _, upstream, request = self.flood(Scripted(gate=asyncio.Event()))
         await upstream.until_stalled()
-        assert request.task is not None
-        request.task.cancel(SHUTTING_DOWN)
-        with pytest.raises(asyncio.CancelledError):
-            await request.finish()
+        await request.cancel(SHUTTING_DOWN)
         assert request.complete
         assert b"shutting down" in request.data
 
@@ -261,26 +253,14 @@ class TestHeldLimit:
         flood = Flood()
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            headers = [(b"content-type", b"text/event-stream")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await start(send)
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.05):
                     for step in flood.steps():
-                        await send({"type": "http.response.body", "body": step, "more_body": True})
+                        await say(send, step, more=True)
 
-        patient = {"grace": 60, "first_token": 60}
-        request = begin(
-            build_app(
-                "mounted",
-                app,  # type: ignore[arg-type]
-                writer=Scripted(gate=asyncio.Event()),
-                summary=patient,
-                limits={"held": LIMIT},
-            ),
-            PATHS["chat"],
-            CHAT,
-        )
-        await request.finish()
+        stuck = Scripted(gate=asyncio.Event())
+        request = await ask(app, stuck, summary=PATIENT, limits={"held": LIMIT}).finish()
         seen = check_chat(request.data)
         assert seen.error is not None
         assert seen.choices[0].text == flood.text
@@ -308,40 +288,31 @@ class TestDisconnects:
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await receive()
-            await send(
-                {
-                    "type": "http.response.start",
-                    "status": 200,
-                    "headers": [(b"content-type", b"text/event-stream")],
-                }
-            )
+            await start(send)
             ready.set()
             assert (await receive())["type"] == "http.disconnect"
             with pytest.raises(OSError, match="left"):
-                await send({"type": "http.response.body", "body": b"x", "more_body": True})
+                await say(send, b"x", more=True)
             await asyncio.sleep(0.01)
             notified.set()
 
-        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/responses", RESPONSES)  # type: ignore[arg-type]
+        request = ask(app, path=PATHS["responses"])
         await ready.wait()
-        request.left.set()
-        await request.finish()
+        await request.leave()
         assert notified.is_set()
 
-    @pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/html"])
+    @pytest.mark.parametrize("kind", KINDS)
     async def test_an_app_that_waits_after_its_answer_is_told_of_the_end(self, kind: str) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await receive()
-            headers = [(b"content-type", kind.encode())]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await start(send, kind)
             whole = json.dumps(completion({"content": "Hello."})).encode()
             body = whole if "json" in kind else b"".join(chat_stream("", "Hello."))
-            await send({"type": "http.response.body", "body": body, "more_body": False})
+            await say(send, body)
             assert (await receive())["type"] == "http.disconnect"
             assert (await receive())["type"] == "http.disconnect"
 
-        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
-        await request.finish()
+        request = await ask(app).finish()
         assert request.complete
 
     async def test_a_background_task_follows_the_answer(self) -> None:
@@ -360,7 +331,7 @@ class TestDisconnects:
             gate.set()
 
         writer = Scripted(gate=gate)
-        request = begin(build_app("mounted", app, writer=writer), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
+        request = begin(build_app("mounted", app, writer=writer), PATHS["chat"], CHAT)  # type: ignore[arg-type]
         await request.finish()
         assert sequence == ["answered", "background"]
         assert check_chat(request.data).choices[0].text == "Hello."
@@ -368,17 +339,10 @@ class TestDisconnects:
     async def test_an_app_whose_answer_was_refused_is_told_to_stop(self) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await receive()
-            headers = [(b"content-type", b"text/html")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await start(send, "text/html", 200)
             assert (await receive())["type"] == "http.disconnect"
 
-        hiding = build_app(
-            "mounted",
-            app,  # type: ignore[arg-type]
-            writer=Scripted(),
-            reasoning={"expose": "none"},
-        )
-        request = await begin(hiding, "/v1/chat/completions", CHAT).finish()
+        request = await ask(app, reasoning={"expose": "none"}).finish()
         assert (request.status, request.complete) == (502, True)
 
 
@@ -396,12 +360,12 @@ class TestCancellation:
                     await app(scope, receive, send)
             except TimeoutError:
                 await send({"type": "http.response.start", "status": 504, "headers": []})
-                await send({"type": "http.response.body", "body": b"too slow"})
+                await say(send, b"too slow")
 
-        request = await begin(limited, "/v1/chat/completions", CHAT).finish()
+        request = await begin(limited, PATHS["chat"], CHAT).finish()
         assert (request.status, request.data) == (504, b"too slow")
 
-    @pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/html"])
+    @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
     async def test_nothing_is_sent_of_an_answer_that_has_not_begun(
         self, form: Form, kind: str
@@ -414,22 +378,22 @@ class TestCancellation:
         )
         registry = CollectorRegistry()
         app = build_app(form, Upstream(answer), writer=Scripted(), registry=registry)
-        request = begin(app, "/v1/chat/completions", CHAT)
+        request = begin(app, PATHS["chat"], CHAT)
         await reached.wait()
-        await cancelled(request)
+        await request.cancel()
         assert not request.sent
         labels = {"api": "chat", "upstream": "default", "outcome": "failed"}
         assert total(registry, "requests_total", **labels) == 1
 
     @pytest.mark.parametrize("form", ["mounted", "sidecar"])
-    @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+    @pytest.mark.parametrize("path", [PATHS["chat"], PATHS["responses"]])
     async def test_a_stream_that_has_begun_ends_with_an_error(self, form: Form, path: str) -> None:
         frames = responses_stream(OUTPUT) if "responses" in path else chat_stream(THOUGHT, "Hello.")
         upstream = Upstream(Answer([*frames[:20], asyncio.Event()]))
         app = build_app(form, upstream, writer=Scripted())
         request = begin(app, path, RESPONSES if "responses" in path else CHAT)
         await request.until(b"data:")
-        await cancelled(request)
+        await request.cancel()
         assert request.complete
         if "responses" in path:
             seen = check_responses(request.data)
@@ -442,17 +406,17 @@ class TestCancellation:
     async def test_a_whole_answer_waits_for_its_summary_no_longer(self) -> None:
         writer = Scripted(gate=asyncio.Event())
         upstream = Upstream(Answer(chat_stream(THOUGHT, "Hello.")))
-        request = ask(upstream, writer, summary={"grace": 60, "first_token": 60})
+        request = ask(upstream, writer, summary=PATIENT)
         await until(lambda: bool(writer.running and request.sent) and not upstream.running)
         assert b"Hello" not in request.data
-        await cancelled(request)
+        await request.cancel()
         seen = check_chat(request.data)
         assert (seen.error, seen.choices[0].text) == (None, "Hello.")
 
     @pytest.mark.parametrize("expose", ["both", "summary"])
     async def test_a_body_that_is_complete_is_sent_without_its_summary(self, expose: str) -> None:
         request, upstream = await held_body(reasoning={"expose": expose})
-        await cancelled(request)
+        await request.cancel()
         assert (request.status, request.complete, upstream.left) == (200, True, 0)
         message = request.json["choices"][0]["message"]
         assert message["content"] == "Hello."
@@ -462,7 +426,7 @@ class TestCancellation:
         self,
     ) -> None:
         request, _ = await held_body(summary={"on_failure": "fail"})
-        await cancelled(request)
+        await request.cancel()
         assert (request.status, request.complete) == (502, True)
         assert b"Hello." in request.data
 
@@ -473,42 +437,26 @@ async def held_body(**tables: Any) -> tuple[Call, Upstream]:
     writer = Scripted(gate=asyncio.Event())
     waiting = {"grace": 60, "first_token": 60, "default": "auto", **tables.pop("summary", {})}
     app = build_app("mounted", upstream, writer=writer, summary=waiting, **tables)
-    request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
+    request = begin(app, PATHS["chat"], {**CHAT, "stream": False})
     await until(lambda: bool(writer.running) and not upstream.running)
     assert not request.sent
     return request, upstream
 
 
-async def cancelled(request: Call) -> None:
-    assert request.task is not None
-    request.task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request.finish()
-
-
 class TestBrokenUpstreams:
     async def test_an_app_that_stops_halfway_breaks_off(self) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
-            headers = [(b"content-type", b"text/event-stream")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send(
-                {
-                    "type": "http.response.body",
-                    "body": b"".join(chat_stream(THOUGHT)[:5]),
-                    "more_body": True,
-                }
-            )
+            await start(send)
+            await say(send, b"".join(chat_stream(THOUGHT)[:5]), more=True)
 
-        request = begin(build_app("mounted", app, writer=Scripted()), "/v1/chat/completions", CHAT)  # type: ignore[arg-type]
-        await request.finish()
+        request = await ask(app).finish()
         assert check_chat(request.data).error is not None
 
     async def test_an_untouched_response_breaks_off_like_upstreams(self) -> None:
         broken = UpstreamBroken("cut", code="upstream_broken", upstream="u")
         answer = Answer([b"<html>", broken], headers={"content-type": "text/html"})
         registry = CollectorRegistry()
-        app = build_app("mounted", Upstream(answer), writer=Scripted(), registry=registry)
-        request = begin(app, "/v1/chat/completions", CHAT)
+        request = ask(Upstream(answer), registry=registry)
         with pytest.raises(UpstreamBroken):
             await request.finish()
         assert request.data == b"<html>"
@@ -519,12 +467,9 @@ class TestBrokenUpstreams:
     async def test_a_shutdown_sends_the_client_an_error(self) -> None:
         reached, never = asyncio.Event(), asyncio.Event()
         stream = chat_stream(THOUGHT, "Hello.")
-        request = ask(Upstream(Answer([*stream[:20], reached.set, never])), Scripted())
+        request = ask(Upstream(Answer([*stream[:20], reached.set, never])))
         await reached.wait()
-        assert request.task is not None
-        request.task.cancel(SHUTTING_DOWN)
-        with pytest.raises(asyncio.CancelledError):
-            await request.finish()
+        await request.cancel(SHUTTING_DOWN)
         assert request.complete
         error = check_chat(request.data).error
         assert error is not None
@@ -532,9 +477,7 @@ class TestBrokenUpstreams:
 
     @pytest.mark.parametrize("stream", [True, False])
     async def test_a_shutdown_while_an_answer_is_remembered_loses_nothing_of_it(
-        self,
-        stream: bool,  # noqa: FBT001 -- a table
-        monkeypatch: pytest.MonkeyPatch,
+        self, monkeypatch: pytest.MonkeyPatch, *, stream: bool
     ) -> None:
         reached, gate = asyncio.Event(), asyncio.Event()
 
@@ -560,12 +503,9 @@ class TestBrokenUpstreams:
 
     async def test_a_shutdown_before_the_answer_is_a_503(self) -> None:
         reached = asyncio.Event()
-        request = ask(Upstream(Answer(before=[reached.set, asyncio.Event()])), Scripted())
+        request = ask(Upstream(Answer(before=[reached.set, asyncio.Event()])))
         await reached.wait()
-        assert request.task is not None
-        request.task.cancel(SHUTTING_DOWN)
-        with pytest.raises(asyncio.CancelledError):
-            await request.finish()
+        await request.cancel(SHUTTING_DOWN)
         assert (request.status, request.complete) == (503, True)
 
 
@@ -573,18 +513,14 @@ class TestOddAnswers:
     """What cannot be read or written ends its response, and nothing waits for ever."""
 
     @pytest.mark.parametrize("stream", [True, False])
-    async def test_a_rewritten_answer_has_no_framing_but_the_servers(
-        self,
-        stream: bool,  # noqa: FBT001 -- a table
-    ) -> None:
+    async def test_a_rewritten_answer_has_no_framing_but_the_servers(self, *, stream: bool) -> None:
         answer = (
             Answer(chat_stream(THOUGHT, "Hello."))
             if stream
             else Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
         )
         answer.headers["transfer-encoding"] = "chunked"
-        request = ask(Upstream(answer), Scripted())
-        await request.finish()
+        request = await ask(Upstream(answer)).finish()
         assert "transfer-encoding" not in request.headers
         length = None if stream else str(len(request.data))
         assert request.headers.get("content-length") == length
@@ -594,22 +530,16 @@ class TestOddAnswers:
     async def test_a_start_without_headers_passes(self, status: int, api: str) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await send({"type": "http.response.start", "status": status})
-            await send({"type": "http.response.body", "body": b"hello"})
+            await say(send, b"hello")
 
-        tables = {"upstreams": [{"api": api}]}
-        application = build_app("mounted", app, writer=Scripted(), **tables)  # type: ignore[arg-type]
-        request = await begin(application, "/v1/chat/completions", CHAT).finish()
+        request = await ask(app, upstreams=[{"api": api}]).finish()
         refused = api != "same" and status == 200
         assert request.status == (502 if refused else status)
         assert (request.data == b"hello") is not refused
 
     @pytest.mark.parametrize("tracing", [True, False])
     @pytest.mark.parametrize("default", ["off", "auto"])
-    async def test_headers_may_be_any_iterable(
-        self,
-        default: str,
-        tracing: bool,  # noqa: FBT001 -- a table
-    ) -> None:
+    async def test_headers_may_be_any_iterable(self, default: str, *, tracing: bool) -> None:
         given = {"content-type": "application/json", "x-mine": "1"}
         headers = ((key.encode(), value.encode()) for key, value in given.items())
         request = await ask_whole(
@@ -620,10 +550,7 @@ class TestOddAnswers:
         assert ("x-abridge-summary" in received) is (default == "auto")
 
     @pytest.mark.parametrize("tracing", [True, False])
-    async def test_headers_may_be_none(
-        self,
-        tracing: bool,  # noqa: FBT001 -- a table
-    ) -> None:
+    async def test_headers_may_be_none(self, *, tracing: bool) -> None:
         request = await ask_whole({"headers": None}, tracing={"enabled": tracing})
         assert (request.status, request.json["id"]) == (200, "chatcmpl-1")
 
@@ -633,8 +560,8 @@ class TestOddAnswers:
         self, default: str, kind: str
     ) -> None:
         headers = [(b"content-type", kind.encode())]
-        start = {"headers": headers, "trailers": True}
-        request = await ask_whole(start, Untiring, summary={"default": default})
+        begun = {"headers": headers, "trailers": True}
+        request = await ask_whole(begun, Untiring, summary={"default": default})
         announced = request.sent[0].get("trailers", False)
         passed = request.sent[-1]["type"] == "http.response.trailers"
         assert announced is passed is (default == "off")
@@ -650,7 +577,7 @@ class TestOddAnswers:
         odd = Answer.json(completion({"content": "Hello.", "reasoning": THOUGHT}))
         exposing = {"reasoning": {"expose": expose}}
         app = build_app("mounted", Upstream(odd), writer=Scripted(), **exposing)
-        request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
+        request = begin(app, PATHS["chat"], {**CHAT, "stream": False})
         await request.finish()
         assert request.status == (502 if expose == "none" else 200)
         assert (b"odd numbers" in request.data) is (expose == "auto")
@@ -670,8 +597,9 @@ class TestOddAnswers:
         frames = chat_stream(THOUGHT, "Hello.")
         frames = [*frames[:place], odd, odd, *frames[place:]]
         writer = Scripted()
-        request = ask(Upstream(Answer([b"".join(frames)] if together else frames)), writer)
-        await request.finish()
+        request = await ask(
+            Upstream(Answer([b"".join(frames)] if together else frames)), writer
+        ).finish()
         assert odd not in request.data
         assert request.data.count(b'"error"') == 1
         seen = check_chat(request.data)
@@ -696,7 +624,7 @@ class TestOddAnswers:
         app = build_app(
             "sidecar", upstream, writer=Scripted(), registry=registry, upstreams=upstreams
         )
-        path = "/v1/chat/completions" if client is CHAT else "/v1/responses"
+        path = PATHS["chat"] if client is CHAT else PATHS["responses"]
         request = begin(app, path, client)
         await request.finish()
         assert total(registry, "requests_total", outcome="failed") == 1
@@ -712,7 +640,7 @@ class TestOddAnswers:
         app = build_app(
             "mounted", upstream, writer=Scripted(), registry=registry, reasoning=reasoning
         )
-        request = begin(app, "/v1/chat/completions", {**CHAT, "stream": False})
+        request = begin(app, PATHS["chat"], {**CHAT, "stream": False})
         await request.finish()
         assert (b"Overloaded" in request.data) is (expose == "auto")
         assert (b"odd numbers" in request.data) is (expose == "auto")
@@ -722,15 +650,14 @@ class TestOddAnswers:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(ChatReader, "_finish_choices", fail)
-        request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), Scripted())
-        await request.finish()
+        request = await ask(Upstream(Answer(chat_stream(THOUGHT, "Hello.")))).finish()
         assert check_chat(request.data).error is not None
 
     async def test_a_stream_that_cannot_be_written_is_cut(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(ChatWriter, "write", fail)
-        request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), Scripted())
+        request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))))
         with pytest.raises(TypeError, match="a fault"):
             await request.finish()
         assert request.sent
@@ -761,12 +688,8 @@ class TestOddAnswers:
             raise Halt from KeyError("cause")
 
         with pytest.raises(Halt) as raised:
-            await begin(mounted(app), "/v1/chat/completions", CHAT).finish()
+            await ask(app).finish()
         assert isinstance(raised.value.__cause__, KeyError)
-
-
-def mounted(app: Any, **tables: Any) -> Any:
-    return build_app("mounted", app, writer=Scripted(), **tables)
 
 
 class Untiring(Call):
@@ -776,19 +699,20 @@ class Untiring(Call):
         self.sent.append(message)
 
 
-async def ask_whole(start: dict[str, Any], client: type[Call] = Call, **tables: Any) -> Call:
+async def ask_whole(begun: dict[str, Any], client: type[Call] = Call, **tables: Any) -> Call:
     """Ask an application that begins its answer so, and ends it with trailers."""
     body = json.dumps(completion({"content": "Hello.", "reasoning": THOUGHT})).encode()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, **start})
-        await send({"type": "http.response.body", "body": body})
-        if start.get("trailers"):
+        await send({"type": "http.response.start", "status": 200, **begun})
+        await say(send, body)
+        if begun.get("trailers"):
             await send({"type": "http.response.trailers", "headers": []})
 
     asked = json.dumps({"model": "m", "messages": CHAT["messages"]}).encode()
-    outer = mounted(app, **{"summary": {"default": "auto"}, **tables})
-    return await client(outer, scope_for("/v1/chat/completions", asked), asked).start().finish()
+    tables = {"summary": {"default": "auto"}, **tables}
+    outer = build_app("mounted", app, writer=Scripted(), **tables)  # type: ignore[arg-type]
+    return await client(outer, scope_for(PATHS["chat"], asked), asked).start().finish()
 
 
 def fail(*_: Any) -> Any:
@@ -800,7 +724,7 @@ class TestSlowClient:
         frames = [chunk({"content": "x" * 1000}) for _ in range(1000)]
         stream = [*chat_stream(THOUGHT)[:-3], *frames, *chat_stream("", "")[1:]]
         upstream = Upstream(Answer(stream))
-        request = ask(upstream, Scripted())
+        request = ask(upstream)
         await request.until(b"xxx")
         request.gate.clear()
         await upstream.until_stalled()
@@ -826,7 +750,7 @@ class TestSlowClient:
     async def test_a_slow_client_may_leave(self) -> None:
         frames = [chunk({"content": "x" * 1000}) for _ in range(1000)]
         upstream = Upstream(Answer([*chat_stream("", "a")[:2], *frames]))
-        request = ask(upstream, Scripted())
+        request = ask(upstream)
         request.gate.clear()
         await until(lambda: upstream.sent > HIGH_WATER // 2)
         request.left.set()
@@ -845,8 +769,8 @@ class TestKeepAlives:
         request = ask(
             Upstream(Answer(responses_stream(OUTPUT))),
             Scripted(gate=gate),
-            "/v1/responses",
-            summary={"grace": 60, "first_token": 60},
+            PATHS["responses"],
+            summary=PATIENT,
         )
         await request.until(b": keep-alive", 4)
         await request.until(b"event: response.in_progress", 3)
@@ -859,7 +783,7 @@ class TestKeepAlives:
     async def test_comments_while_hidden_reasoning_goes_by(self) -> None:
         more = asyncio.Event()
         stream = chat_stream(THOUGHT, "Hello.")
-        request = ask(Upstream(Answer([*stream[:20], more, *stream[20:]])), Scripted())
+        request = ask(Upstream(Answer([*stream[:20], more, *stream[20:]])))
         await request.until(b": keep-alive", 3)
         more.set()
         await request.finish()
@@ -893,7 +817,7 @@ class TestKeepAlives:
     async def test_no_comments_while_upstream_is_silent(self) -> None:
         reached, more = asyncio.Event(), asyncio.Event()
         stream = chat_stream("", "Hello.")
-        request = ask(Upstream(Answer([*stream[:2], reached.set, more, *stream[2:]])), Scripted())
+        request = ask(Upstream(Answer([*stream[:2], reached.set, more, *stream[2:]])))
         await reached.wait()
         await asyncio.sleep(0.2)  # forty times as long as between two comments
         more.set()
@@ -902,15 +826,13 @@ class TestKeepAlives:
 
 
 async def test_several_frames_of_one_read_leave_in_one_send() -> None:
-    request = ask(Upstream(Answer([b"".join(chat_stream(THOUGHT, "Hello."))])), Scripted())
-    await request.finish()
+    request = await ask(Upstream(Answer([b"".join(chat_stream(THOUGHT, "Hello."))]))).finish()
     bodies = [message for message in request.sent if message["type"] == "http.response.body"]
     assert len(bodies) < 6
 
 
 async def test_a_summarizers_odd_output_is_cleaned() -> None:
     writer = Scripted("**Title**\n\nSee [this](https://evil.example/x?q=1) <img src=x>now.")
-    request = ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), writer)
-    await request.finish()
+    request = await ask(Upstream(Answer(chat_stream(THOUGHT, "Hello."))), writer).finish()
     summary = check_chat(request.data).choices[0].fields["reasoning_content"]
     assert summary == "**Title**\n\nSee this now."

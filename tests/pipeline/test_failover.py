@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from abridge.errors import UpstreamBroken, UpstreamUnavailable
-from tests.pipeline.test_renaming import GEMINI, PATHS, answer_of, body_of, models_in
+from tests.pipeline.test_renaming import PATHS, answer_of, body_of, models_in
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app
 from tests.support.messages_checker import check_messages
 from tests.support.spans import Spans
-from tests.support.streams import completion, frame
+from tests.support.streams import completion
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
@@ -62,12 +62,6 @@ def app_for(
     return build_app("sidecar", pair, writer=Scripted(), upstreams=upstreams, **tables)
 
 
-def answer_on(api: str, *, stream: bool) -> Answer:
-    if api != "gemini":
-        return answer_of(api, stream=stream)
-    return Answer([frame(GEMINI)]) if stream else Answer.json(GEMINI)
-
-
 @pytest.mark.parametrize("client", list(PATHS))
 @pytest.mark.parametrize("first", ["chat", "responses", "messages", "gemini"])
 @pytest.mark.parametrize("second", ["chat", "responses", "messages", "gemini"])
@@ -75,7 +69,7 @@ def answer_on(api: str, *, stream: bool) -> Answer:
 async def test_every_client_is_answered_by_a_fallback_with_any_api(
     client: str, first: str, second: str, *, stream: bool
 ) -> None:
-    pair = Pair(BUSY, answer_on(second, stream=stream))
+    pair = Pair(BUSY, answer_of(second, stream=stream))
     registry = CollectorRegistry()
     app = app_for(
         pair,

@@ -117,7 +117,7 @@ async def test_a_body_that_cannot_be_read_is_an_error(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
-async def test_a_body_that_is_too_long_is_an_error(is_streamed: bool) -> None:  # noqa: FBT001
+async def test_a_body_that_is_too_long_is_an_error(*, is_streamed: bool) -> None:
     long = {**IMAGES, "data": [{"b64_json": PIXELS * 400}]}
     answer = Answer([stream(long)], headers=STREAM) if is_streamed else Answer.json(long)
     received = await draw(answer, limits={"body": 4096})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
 from abridge.pipeline.prepare import TOO_DEEP
+from tests.end_to_end.mutations import changed, places
 from tests.support.asgi import call
 from tests.support.deployments import build_app
 from tests.support.matrix import some
@@ -279,24 +279,7 @@ LEAST: dict[str, Json] = {
 }
 
 
-def paths(value: Any, prefix: Path = ()) -> Iterator[Path]:
-    """Yield the path of each value inside a body."""
-    entries = enumerate(value) if isinstance(value, list) else ()
-    for key, entry in value.items() if isinstance(value, dict) else entries:
-        yield (*prefix, key)
-        yield from paths(entry, (*prefix, key))
-
-
-PATHS = {path: list(paths(body)) for path, body in BODIES.items()}
-
-
-def replaced(value: Any, path: Path, odd: Any) -> Any:
-    """Return the value with another one at a path."""
-    if not path:
-        return odd
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = replaced(copy[path[0]], path[1:], odd)
-    return copy
+PATHS = {path: [place for place in places(body) if place] for path, body in BODIES.items()}
 
 
 def only(body: Json, least: Json, path: Path) -> Json:
@@ -370,13 +353,13 @@ async def test_an_odd_value_in_any_field_is_forwarded_or_refused(
     endpoint: str, name: str, data: st.DataObject
 ) -> None:
     body, expose = BODIES[endpoint], data.draw(st.sampled_from(EXPOSURES))
-    places = data.draw(st.lists(st.sampled_from(PATHS[endpoint]), min_size=1, max_size=2))
+    chosen = data.draw(st.lists(st.sampled_from(PATHS[endpoint]), min_size=1, max_size=2))
     if data.draw(st.booleans()):
-        body, places = only(body, LEAST[endpoint], places[0]), places[:1]
+        body, chosen = only(body, LEAST[endpoint], chosen[0]), chosen[:1]
     body = {**body, "model": data.draw(st.sampled_from(MODELS))}
     odd = body
-    for place in sorted(set(places), key=len, reverse=True):  # the inner one first
-        odd = replaced(odd, place, data.draw(odd_values))
+    for place in sorted(set(chosen), key=len, reverse=True):  # the inner one first
+        odd = changed(odd, place, data.draw(odd_values))
     await assert_answered(name, expose, endpoint, odd)
 
 

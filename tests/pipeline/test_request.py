@@ -171,7 +171,7 @@ async def test_so_is_that_of_a_fallback() -> None:
 @pytest.mark.parametrize(
     ("tables", "is_read"), [({}, False), ({"upstreams": TWO_UPSTREAMS}, True)], ids=["one", "two"]
 )
-async def test_a_name_that_is_not_read_may_be_any(tables: dict[str, Any], is_read: bool) -> None:  # noqa: FBT001 -- a column of the table
+async def test_a_name_that_is_not_read_may_be_any(tables: dict[str, Any], *, is_read: bool) -> None:
     tables = {"summary": {"default": "off"}, **tables}
     for path in ("/v1/embeddings", CHAT):
         request, upstream = await ask(path, {"model": LONG_NAME, "input": "Hi"}, **tables)

@@ -7,36 +7,23 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.translation.turn import PATHS, answer
 from tests.support.asgi import call
 from tests.support.deployments import build_app
-from tests.support.streams import (
-    THOUGHT,
-    chat_stream,
-    completion,
-    message_item,
-    reasoning_item,
-    response,
-    responses_stream,
-)
+from tests.support.streams import completion
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
 GERMAN = "Warum ist der Himmel blau, und nicht grün?"
 FRENCH = "Pourquoi le ciel est-il bleu et pas vert ?"
-PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
 HEADER = "x-abridge-summary-language"
-COMPLETION = completion({"reasoning_content": THOUGHT, "content": "Hello."})
-OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "Hello.")]
 
 EACH_API = pytest.mark.parametrize("api", ["chat", "responses"])
 EACH_WAY = pytest.mark.parametrize("stream", [True, False])
 
 
 def upstream_of(api: str, *, stream: bool = False) -> Upstream:
-    if api == "chat":
-        whole = Answer.json(COMPLETION)
-        return Upstream(Answer(chat_stream(THOUGHT, "Hello.")) if stream else whole)
-    return Upstream(Answer(responses_stream(OUTPUT)) if stream else Answer.json(response(OUTPUT)))
+    return Upstream(answer(api, stream=stream))
 
 
 def body_of(api: str, text: Any = GERMAN, *, stream: bool = False, **reasoning: Any) -> Any:
@@ -148,7 +135,7 @@ class TestLastUserMessage:
 
     async def test_it_may_stand_in_a_stored_response(self) -> None:
         scripted = Scripted()
-        upstream = Upstream(*[Answer.json(COMPLETION)] * 2)
+        upstream = Upstream(answer("chat", stream=False))
         app = build_app("mounted", upstream, writer=scripted, upstreams=[{"api": "chat"}])
         first = await call(app, PATHS["responses"], body_of("responses", summary="auto"))
         message = {"role": "assistant", "content": FRENCH}
@@ -184,11 +171,11 @@ class TestUpstream:
         upstream, scripted = upstream_of(api), Scripted()
         app = build_app("mounted", upstream, writer=scripted, upstreams=[{"api": api}])
         body = body_of(client, summary="auto", summary_language="nl")
-        answer = await call(app, PATHS[client], body)
-        assert answer.status == 200
+        reply = await call(app, PATHS[client], body)
+        assert reply.status == 200
         assert b"summary_language" not in upstream.requests[0].body
         assert scripted.requests[0].language == "nl"
-        assert answer.headers[HEADER] == "nl"
+        assert reply.headers[HEADER] == "nl"
 
     async def test_the_header_does_not_reach_it(self) -> None:
         upstream, scripted = upstream_of("chat"), Scripted()
@@ -201,15 +188,15 @@ class TestUpstream:
     @EACH_API
     async def test_without_a_summary_nothing_changes(self, api: str) -> None:
         """Not even for a value that would be refused with one."""
-        whole = COMPLETION if api == "chat" else response(OUTPUT)
+        whole = b"".join(answer(api, stream=False).steps)  # type: ignore[arg-type]
         for headers in ({}, {HEADER: "de"}, {HEADER: "german"}):
             upstream, scripted = upstream_of(api), Scripted()
             body = json.dumps(body_of(api, effort="low")).encode()
             app = build_app("mounted", upstream, writer=scripted)
-            answer = await call(app, PATHS[api], body, headers)
+            reply = await call(app, PATHS[api], body, headers)
             assert upstream.requests[0].body == body
-            assert (answer.status, answer.data) == (200, json.dumps(whole).encode())
-            assert HEADER not in answer.headers
+            assert (reply.status, reply.data) == (200, whole)
+            assert HEADER not in reply.headers
             assert not scripted.requests
 
 
@@ -223,9 +210,9 @@ class TestRefusals:
         upstream = upstream_of(api, stream=stream)
         app = build_app("mounted", upstream, writer=Scripted())
         body = body_of(api, stream=stream, summary="auto", summary_language=value)
-        answer = await call(app, PATHS[api], body)
-        error = answer.json["error"]
-        assert (answer.status, error["param"]) == (400, "reasoning.summary_language")
+        reply = await call(app, PATHS[api], body)
+        error = reply.json["error"]
+        assert (reply.status, error["param"]) == (400, "reasoning.summary_language")
         assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_value")
         assert "a language tag such as de" in error["message"]
         assert not upstream.requests
@@ -235,8 +222,8 @@ class TestRefusals:
     async def test_a_bad_header_is_a_400_that_names_it(self, api: str, kind: str) -> None:
         upstream, writer = upstream_of(api), Scripted() if kind == "object" else None
         app = build_app("mounted", upstream, writer=writer)
-        answer = await call(app, PATHS[api], body_of(api, summary="auto"), {HEADER: "de\xff"})
-        assert (answer.status, answer.json["error"]["param"]) == (400, HEADER)
+        reply = await call(app, PATHS[api], body_of(api, summary="auto"), {HEADER: "de\xff"})
+        assert (reply.status, reply.json["error"]["param"]) == (400, HEADER)
         assert not upstream.requests
 
 
@@ -245,17 +232,17 @@ class TestAnswer:
     @pytest.mark.parametrize(("text", "told"), [(GERMAN, "de"), ("ok", "reasoning")])
     async def test_it_tells_the_language(self, api: str, text: str, told: str) -> None:
         app = build_app("mounted", upstream_of(api), writer=Scripted())
-        answer = await call(app, PATHS[api], body_of(api, text, summary="auto"))
-        assert (answer.headers["x-abridge-summary"], answer.headers[HEADER]) == ("model", told)
+        reply = await call(app, PATHS[api], body_of(api, text, summary="auto"))
+        assert (reply.headers["x-abridge-summary"], reply.headers[HEADER]) == ("model", told)
 
     @EACH_API
     async def test_a_copy_keeps_the_reasonings_language_and_says_so(self, api: str) -> None:
         app = build_app("mounted", upstream_of(api))
         body = body_of(api, summary="auto", summary_language="de")
-        answer = await call(app, PATHS[api], body)
-        assert answer.status == 200
-        assert answer.headers["x-abridge-summary"] == "extractive"
-        assert answer.headers[HEADER] == "reasoning"
+        reply = await call(app, PATHS[api], body)
+        assert reply.status == 200
+        assert reply.headers["x-abridge-summary"] == "extractive"
+        assert reply.headers[HEADER] == "reasoning"
 
     @EACH_API
     async def test_so_does_an_extract_in_place_of_a_failed_summary(self, api: str) -> None:
@@ -265,16 +252,16 @@ class TestAnswer:
             writer=Scripted("", error=RuntimeError("broken")),
             summary={"on_failure": "extract"},
         )
-        answer = await call(app, PATHS[api], body_of(api, summary="auto"), {HEADER: "de"})
-        assert answer.headers["x-abridge-summary"] == "extractive"
-        assert answer.headers[HEADER] == "reasoning"
+        reply = await call(app, PATHS[api], body_of(api, summary="auto"), {HEADER: "de"})
+        assert reply.headers["x-abridge-summary"] == "extractive"
+        assert reply.headers[HEADER] == "reasoning"
 
     async def test_nothing_is_told_where_there_is_no_summary(self) -> None:
         upstream = Upstream(Answer.json(completion({"content": "Hello."})))
         app = build_app("mounted", upstream, writer=Scripted())
-        answer = await call(app, PATHS["chat"], body_of("chat", summary="auto"))
-        assert answer.headers["x-abridge-summary"] == "none"
-        assert HEADER not in answer.headers
+        reply = await call(app, PATHS["chat"], body_of("chat", summary="auto"))
+        assert reply.headers["x-abridge-summary"] == "none"
+        assert HEADER not in reply.headers
 
     async def test_no_message_is_read_for_a_copy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(_: str) -> None:

@@ -1,4 +1,4 @@
-"""`POST /v1/messages/count_tokens`: who counts, and what the client is told."""
+"""Requests for the number of their tokens: who counts, and what is told."""
 
 from __future__ import annotations
 
@@ -233,3 +233,46 @@ async def test_an_estimate_is_no_request_to_a_model() -> None:
     body = json.dumps(REQUEST).encode()
     answer = await count(Upstream(NOT_FOUND), body=body)
     assert_estimated(answer)
+
+
+RESPONSES_PATH = "/v1/responses/input_tokens"
+ITEMS: list[dict[str, Any]] = [
+    {"role": "user", "content": [{"type": "input_text", "text": "x" * 400}]},
+    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "y" * 400}]},
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c", "output": "z" * 40},
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_upstreams_own_count_of_items_passes_as_it_came(form: Form) -> None:
+    counted = {"object": "response.input_tokens", "input_tokens": 12, "extra": "passes"}
+    upstream = Upstream(Answer.json(counted))
+    answer = await count(upstream, form, {"model": "m", "input": ITEMS}, path=RESPONSES_PATH)
+    assert answer.json == counted
+    (request,) = upstream.requests
+    assert request.path.endswith(RESPONSES_PATH)
+    assert request.json["input"] == ITEMS
+
+
+async def test_the_items_of_a_request_are_counted_by_the_servers_tokenizer() -> None:
+    upstream = Upstream(Answer.json({"count": 34}))
+    upstreams = [{"api": "chat", "profile": "vllm"}]
+    body = {"model": "m", "input": "Hi"}
+    answer = await count(upstream, body=body, path=RESPONSES_PATH, upstreams=upstreams)
+    assert answer.json == {"object": "response.input_tokens", "input_tokens": 34}
+    (request,) = upstream.requests
+    assert request.json["messages"] == [{"role": "user", "content": "Hi"}]
+
+
+@pytest.mark.parametrize(
+    ("request_input", "tokens"), [("x" * 400, 4 + 100), (ITEMS, 4 * 4 + 100 + 10 + 4)]
+)
+async def test_what_nobody_counts_is_estimated_for_responses(
+    request_input: Any, tokens: int
+) -> None:
+    body = {"model": "m", "input": request_input}
+    answer = await count(Upstream(NOT_FOUND), body=body, path=RESPONSES_PATH)
+    kind = "response.input_tokens"
+    assert answer.json == {"object": kind, "input_tokens": tokens, "estimate": True}
+    assert answer.headers["x-abridge-estimate"] == "true"

@@ -13,7 +13,7 @@ from abridge.http.asgi import find_write_at_once
 from abridge.pipeline.client import HIGH_WATER
 from abridge.pipeline.trial import StateTrial
 from tests.end_to_end.translation.turn import PATHS, answer
-from tests.support.asgi import Call, begin
+from tests.support.asgi import Call, begin, say, start
 from tests.support.deployments import build_app
 from tests.support.servers import until
 from tests.support.streams import THOUGHT, chat_stream, chunk
@@ -45,9 +45,9 @@ class App:
         for piece, at_once in zip(self._pieces, self._at_once, strict=True):
             if not (at_once and write_at_once(piece)):
                 self.waiting.append(piece)
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await say(send, piece, more=True)
         await self.gate.wait()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await say(send, b"")
 
 
 def ask(app: App, api: str, **tables: Any) -> Call:
@@ -89,8 +89,7 @@ async def test_nothing_is_taken_at_once_while_too_much_waits_for_a_summary() -> 
     for _ in range(5):
         await asyncio.sleep(0)
     assert len(app.waiting) == 1
-    request.left.set()
-    await request.finish()
+    await request.leave()
 
 
 async def test_nothing_is_taken_at_once_while_the_client_is_slow() -> None:
@@ -115,8 +114,7 @@ async def test_a_client_that_has_left_takes_nothing_at_once() -> None:
     async def app(_scope: Any, receive: Any, send: Any) -> None:
         write_at_once = find_write_at_once(send)
         assert write_at_once is not None
-        headers = [(b"content-type", b"text/event-stream")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await start(send)
         taken.append(write_at_once(chunk({"role": "assistant", "content": ""})))
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -125,8 +123,7 @@ async def test_a_client_that_has_left_takes_nothing_at_once() -> None:
     outer = build_app("mounted", app, writer=Scripted(), summary=NO_PARTS)  # type: ignore[arg-type]
     request = begin(outer, PATHS["chat"], CHAT)
     await request.until(b"assistant")
-    request.left.set()
-    await request.finish()
+    await request.leave()
     assert taken == [True, False]
 
 
@@ -167,8 +164,8 @@ async def test_a_trial_passes_pieces_on_at_once_unless_it_withholds_them(
         await send({"type": "http.response.start", "status": status, "headers": []})
         write_at_once = find_write_at_once(send)
         if write_at_once is None or not write_at_once(b"one"):
-            await send({"type": "http.response.body", "body": b"one", "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+            await say(send, b"one", more=True)
+        await say(send, b"")
 
     sink = Sink()
     await StateTrial(app)({}, asyncio.Event().wait, sink.send)  # type: ignore[arg-type]

@@ -119,9 +119,7 @@ class TestUpstreamResponses:
     @pytest.mark.parametrize("known", [True, False])
     @pytest.mark.parametrize("expose", ["summary", "none"])
     async def test_hidden_reasoning_is_removed_with_or_without_a_record(
-        self,
-        expose: Exposure,
-        known: bool,  # noqa: FBT001
+        self, expose: Exposure, *, known: bool
     ) -> None:
         upstream = Upstream(Answer.json(stored_upstream()))
         app = native_app(upstream, expose=expose)
@@ -146,7 +144,7 @@ class TestUpstreamResponses:
 
     @pytest.mark.parametrize("tail", ["resp_1?stream=true", "resp_1?starting_after=2"])
     @pytest.mark.parametrize("known", [True, False])
-    async def test_a_stream_is_not_resumed(self, tail: str, known: bool) -> None:  # noqa: FBT001
+    async def test_a_stream_is_not_resumed(self, tail: str, *, known: bool) -> None:
         upstream = Upstream(Answer.json(stored_upstream()))
         app = native_app(upstream, expose="auto" if known else "none")
         if known:
@@ -271,9 +269,7 @@ class TestUpstreamResponses:
     @pytest.mark.parametrize("name", [name for name, _ in ODD])
     @pytest.mark.parametrize("hidden", [True, False])
     async def test_an_unreadable_answer_passes_unless_reasoning_is_hidden(
-        self,
-        name: str,
-        hidden: bool,  # noqa: FBT001
+        self, name: str, *, hidden: bool
     ) -> None:
         odd = dict(self.ODD)[name]
         upstream = Upstream(Answer.json(stored_upstream()), odd)
@@ -410,7 +406,7 @@ class TestUpstreamResponses:
         assert counted == 1
 
     @pytest.mark.parametrize("hidden", [True, False])
-    async def test_an_answer_may_have_no_headers(self, hidden: bool) -> None:  # noqa: FBT001
+    async def test_an_answer_may_have_no_headers(self, *, hidden: bool) -> None:
         model = Upstream(Answer.json(stored_upstream()))
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -429,8 +425,7 @@ class TestUpstreamResponses:
 
     @pytest.mark.parametrize("hidden", [True, False])
     async def test_an_app_that_waits_after_its_answer_is_told_of_the_end(
-        self,
-        hidden: bool,  # noqa: FBT001
+        self, *, hidden: bool
     ) -> None:
         model = Upstream(Answer.json(stored_upstream()))
 
@@ -467,7 +462,7 @@ class TestUpstreamResponses:
         assert upstream.requests[1].header("accept-encoding") is None
 
     @pytest.mark.parametrize("hidden", [True, False])
-    async def test_an_answer_that_breaks_off_is_a_timeout(self, hidden: bool) -> None:  # noqa: FBT001
+    async def test_an_answer_that_breaks_off_is_a_timeout(self, *, hidden: bool) -> None:
         broken = UpstreamBroken("It fell silent.", code="upstream_timeout")
         cut = Answer([b'{"output": [', broken], headers={"content-type": "application/json"})
         upstream = Upstream(Answer.json(stored_upstream()), cut)

@@ -167,7 +167,9 @@ class TestMissing:
 
     @TRANSLATED_APIS
     @pytest.mark.parametrize("typed", [True, False])
-    async def test_a_reference_to_an_unknown_item_is_refused(self, api: str, typed: bool) -> None:  # noqa: FBT001
+    async def test_a_reference_to_an_unknown_item_is_refused(
+        self, api: str, *, typed: bool
+    ) -> None:
         upstream_app = answering(api)
         kind = {"type": "item_reference"} if typed else {}
         received = await post(bridge(upstream_app, api), [USER, {**kind, "id": "msg_1"}])
@@ -204,7 +206,7 @@ class TestMissing:
         assert read_error(await post(app, "Hi", previous_response_id=first["id"])) == NO_PREVIOUS
 
     @pytest.mark.parametrize("store", [None, True])
-    async def test_a_response_is_stored_by_default(self, store: bool | None) -> None:  # noqa: FBT001
+    async def test_a_response_is_stored_by_default(self, *, store: bool | None) -> None:
         app = bridge(answering("chat"), "chat")
         first = await get_response(app, "Hi", store=store)
         assert first["store"] is True

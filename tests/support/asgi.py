@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Scope
+from starlette.types import ASGIApp, Message, Scope, Send
 
 
 def scope_for(
@@ -81,6 +82,19 @@ class Call:
             await self.task
         return self
 
+    async def leave(self) -> None:
+        """Have the client leave, and wait for what the app still does."""
+        self.left.set()
+        await self.finish()
+
+    async def cancel(self, cause: str | None = None) -> None:
+        """Cancel the request as its server may, and wait for its end."""
+        assert self.task is not None
+        self.task.cancel(cause)
+        with suppress(asyncio.CancelledError):
+            await self.finish()
+        assert self.task.cancelled()
+
     async def until(self, text: bytes, times: int = 1) -> None:
         """Wait until `text` has been sent `times` times."""
         async with asyncio.timeout(50):
@@ -124,3 +138,17 @@ def begin(
     """Send a request without waiting for its response."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Call(app, scope_for(path, data, headers, **more), data).start()
+
+
+async def start(
+    send: Send, kind: str = "text/event-stream", status: int = 200, **more: Any
+) -> None:
+    """Begin an answer, as an application does."""
+    headers = [(b"content-type", kind.encode())]
+    begun = {"type": "http.response.start", "status": status, "headers": headers}
+    await send({**begun, **more})
+
+
+async def say(send: Send, body: bytes, *, more: bool = False) -> None:
+    """Send a piece of an answer; `more` are to come."""
+    await send({"type": "http.response.body", "body": body, "more_body": more})

@@ -8,6 +8,9 @@ one event loop.
 A test of many cases that crosses tables of parameters is a matrix without a mark: each row of each
 table occurs, and of three tables or more each row of one meets each row of another.
 
+A case marked `repeat` shows in a dear way, mostly in another process, what others show already; it
+runs with `--matrix` alone.
+
 Cases named on the command line or left by `-k` form a matrix of their own. Every worker selects the
 same cases.
 """
@@ -25,14 +28,14 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-MARK = "matrix"
+MARK, REPEAT = "matrix", "repeat"
 LEFT = pytest.StashKey[int]()
 """The number of cases left out."""
 
 MANY, PAIRS = 24, 2
 """Cases beyond which a test without a mark is a matrix, and how many rows meet in it at most."""
 
-SHARE = 3
+SHARE = 4
 """Of so many examples of a property an ordinary run tries one."""
 
 T = TypeVar("T")
@@ -48,20 +51,25 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("patient", deadline=None)
     settings.register_profile("sample", deadline=None, max_examples=100 // SHARE)
     settings.load_profile("patient" if config.getoption("--matrix") else "sample")
-    config.addinivalue_line(
-        "markers", f"{MARK}(n): a matrix, run whole by --matrix, else so that every n values meet"
-    )
+    for line in (
+        f"{MARK}(n): a matrix, run whole by --matrix, else so that every n values meet",
+        f"{REPEAT}: a dear case of what others show already, run by --matrix alone",
+    ):
+        config.addinivalue_line("markers", line)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--matrix"):
         return
+    left = [item for item in items if item.get_closest_marker(REPEAT)]
     matrices: dict[tuple[Any, str], list[pytest.Item]] = {}
     for item in items:
+        if item.get_closest_marker(REPEAT):
+            continue
         name = getattr(item, "originalname", item.name)
         matrices.setdefault((item.parent, name), []).append(item)
-    left = [item for (_, name), matrix in matrices.items() for item in _left_out(name, matrix)]
+    left += [item for (_, name), matrix in matrices.items() for item in _left_out(name, matrix)]
     if left:
         gone = set(left)
         items[:] = [item for item in items if item not in gone]
@@ -146,9 +154,9 @@ def some(examples: int) -> int:
     return examples if _is_whole() else max(1, examples // SHARE)
 
 
-def share_of(items: Sequence[T], name: str) -> Sequence[T]:
+def share_of(items: Sequence[T], name: str, share: int = SHARE) -> Sequence[T]:
     """Return the items to try: all with `--matrix`, else a share that begins as `name` says."""
-    return items if _is_whole() else items[zlib.crc32(name.encode()) % SHARE :: SHARE] or items
+    return items if _is_whole() else items[zlib.crc32(name.encode()) % share :: share] or items[:1]
 
 
 def _is_whole() -> bool:

@@ -12,7 +12,7 @@ import types
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import abridge
 from abridge.providers.catalog import PROFILES
@@ -65,6 +65,9 @@ class TextFunction:
     patterns: tuple[re.Pattern[Any], ...]  # that it looks for
 
 
+Named = TypeVar("Named", UsedPattern, TextFunction)
+
+
 @functools.cache
 def modules() -> tuple[types.ModuleType, ...]:
     found = pkgutil.walk_packages(abridge.__path__, "abridge.")
@@ -75,9 +78,26 @@ def modules() -> tuple[types.ModuleType, ...]:
     )
 
 
+@functools.cache
+def folders() -> tuple[str, ...]:
+    """Return the folders that hold modules, innermost first."""
+    names = {module.__name__.rpartition(".")[0] or module.__name__ for module in modules()}
+    return tuple(sorted(names, reverse=True))
+
+
+def in_folder(folder: str, found: Iterable[Named]) -> list[Named]:
+    """Return those of what was found whose innermost folder it is."""
+    return [
+        each
+        for each in found
+        if folder == next(name for name in folders() if each.name.startswith(f"{name}."))
+    ]
+
+
 # Regular expressions
 
 
+@functools.cache
 def find_patterns() -> list[UsedPattern]:
     """Return the expressions that modules hold, in whatever, with the methods that a module which
     holds them calls by their name, or else any module; both that search, if none does."""
@@ -141,6 +161,7 @@ def _parts_of(value: Any) -> Iterator[tuple[str, Any]]:
 # Functions
 
 
+@functools.cache
 def find_functions() -> list[TextFunction]:
     """Return the functions and methods that take text, as far as the rest of what they take can be
     made from its type."""

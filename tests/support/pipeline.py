@@ -129,7 +129,7 @@ class Pipeline:
         plan = self.plan if summary else SummaryPlan(style=None)
         self.sequencer = Sequencer(plan)
         self.out = bytearray()
-        self.end: ResponseEnded | None = None
+        self._end: ResponseEnded | None = None
 
     def _writer(self) -> Writer:
         if self.upstream is None:
@@ -138,17 +138,17 @@ class Pipeline:
             self.profile, self.display, self.echo, LIMIT, Minting()
         )
 
+    @property
+    def end(self) -> ResponseEnded:
+        assert self._end is not None, "it has not ended"
+        return self._end
+
     def stream(self, data: bytes, cuts: Iterable[int] = ()) -> bytes:
-        """Pass a stream that arrives in pieces ending at `cuts`. One that may be a frame like an
-        earlier one is read as that."""
+        """Pass a stream that arrives in pieces ending at `cuts`."""
         decoder = sse.FrameDecoder(1 << 24)
         edges = [0, *sorted(cuts), len(data)]
         for start, end in pairwise(edges):
             piece = data[start:end]
-            delta = self.reader.read_delta(piece) if decoder.may_be_frame(piece) else None
-            if delta is not None:
-                self.sequence(delta)
-                continue
             for frame in decoder.feed(piece):
                 self.frame(frame)
         for frame in decoder.end():
@@ -168,7 +168,6 @@ class Pipeline:
     def whole(self, body: bytes) -> bytes:
         self._streams = False
         self.sequence(self.reader.read_whole(body))
-        assert self.end is not None
         return self.writer.write_whole(self.end)
 
     def recorded_turns(self) -> list[RecordedTurn]:
@@ -189,7 +188,7 @@ class Pipeline:
 
     def emit(self, event: Event) -> None:
         if isinstance(event, ResponseEnded):
-            self.end = event
+            self._end = event
         if self.attribution is not None:
             self.attribution.take([event])
         if self._streams:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -117,6 +117,21 @@ class Upstream:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except (_Gone, OSError):
             self.left += 1
+
+
+class NamingUpstream(Upstream):
+    """Names in its answers the model that was asked for, where the script has `thinker-1`."""
+
+    def answer(self, request: ReceivedRequest) -> Answer:
+        answer, asked = super().answer(request), request.json.get("model")
+        if not isinstance(asked, str):
+            return answer
+        name = json.dumps(asked).encode()
+        steps = [
+            step.replace(b'"thinker-1"', name) if isinstance(step, bytes) else step
+            for step in answer.steps
+        ]
+        return replace(answer, steps=steps)
 
 
 class _Gone(Exception):

@@ -59,10 +59,6 @@ class Reader(Protocol):
     @property
     def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
 
-    def read_delta(self, data: bytes) -> list[Event] | None:
-        """Read data that is exactly one frame, and says more of the same as an earlier one did;
-        return None, and read nothing, if it is not known to be that."""
-
     def read(self, frame: bytes) -> list[Event]:
         """Read one frame of a stream."""
 
@@ -91,8 +87,9 @@ class Writer(Protocol):
     def write_whole(self, end: ResponseEnded) -> bytes:
         """Write a response that is not a stream."""
 
-    def keep_alive(self) -> bytes:
-        """Return a keep-alive that clients take for an event, or nothing if the API has none."""
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        """Return a keep-alive that clients take for an event, or nothing if the API has none. With
+        `beside`, it carries these fields of Abridge's own, on any API."""
 
     @property
     def final_response(self) -> Json | None:
@@ -200,6 +197,8 @@ class Api:
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
     """Makes the Writer of translated events. The number limits the characters that it keeps."""
     write_error: WriteError
+    stream_error: Callable[[Json, Json], bytes]
+    """Encodes an error body as an event that ends a stream; the second object adds to the error."""
     attribution: Callable[[Display, int], CallAttribution] | None
     """Makes the stage that attributes calls; None where the Writer does, whose finished items
     repeat all that there is to know. The number limits the characters that it keeps."""
@@ -213,6 +212,8 @@ class Api:
     """End of the path that clients call, where `path` alone might be that of something else."""
     counts_tokens_at: str = ""
     """End of the path at which clients have a request's tokens counted; empty if nowhere."""
+    token_count: Mapping[str, str] = field(default_factory=dict)
+    """What the answer there says beside the number."""
     read_wish: Callable[[Json], ReasoningWish | None] = lambda _: None
     """Reads the client's wish for reasoning; None if the request says nothing."""
     wish_needle: bytes = b""

@@ -293,9 +293,13 @@ def string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+_is_object = dict.__instancecheck__
+"""Tells what is a `dict` as `isinstance` does, in a filter that takes no call of Python's."""
+
+
 def objects(value: Any) -> list[Json]:
     """Return the objects in `value` if it is a list, else nothing."""
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+    return list(filter(_is_object, value)) if isinstance(value, list) else []
 
 
 def as_object(value: Any) -> Json:

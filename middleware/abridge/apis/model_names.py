@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from abridge.apis.json import dumps, outside_strings
+from abridge.apis.json import as_object, dumps, outside_strings
+from abridge.core.conversation import Json
 
 MATCHED = "{}"
 """Stands in upstream's name for what the glob's `*` matched."""
@@ -32,6 +33,12 @@ _WILDCARDS = re.compile(r"[*?\[]")
 _HOLDER = re.compile(rb'[^{]*\{[^{}\[\]]*"(?:response|message)"\s*:\s*\{')
 """The beginning of an event that holds a response, as `response.created`, or a message, as
 `message_start` (the APIs' references)."""
+
+
+_QUIET = frozenset(
+    {"ping", "message_start", "response.created", "response.queued", "response.in_progress"}
+)
+"""Types of events before an answer's first piece."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -137,6 +144,24 @@ class AnsweredNames:
                 checked += 1
             at = text.find(KEY, at + len(KEY))
         return text
+
+
+def answered_model(said: Json) -> str:
+    """Return the model that an answer, or an event of one, says it is from; empty without a name.
+    Azure's first chunk has an empty one."""
+    for holder in (said, as_object(said.get("response")), as_object(said.get("message"))):
+        name = holder.get("model") or holder.get("modelVersion")
+        if isinstance(name, str) and name.strip():
+            return name
+    return ""
+
+
+def says_something(event: Json) -> bool:
+    """Return whether an event of any API says a piece of an answer."""
+    kind = event.get("type")
+    return bool(event.get("choices") or event.get("candidates")) or (
+        isinstance(kind, str) and kind not in _QUIET
+    )
 
 
 def _spellings(name: str) -> tuple[bytes, ...]:

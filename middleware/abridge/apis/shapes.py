@@ -318,8 +318,12 @@ def each(shape: Shape) -> Shape:
     def rebuild_list(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, list):
             return value if value is None else drops.drop(value)
-        parts = [shape(inner, drops) for inner in value]
-        return [part for part in parts if part is not DROPPED and part is not None]
+        parts: list[Any] = []
+        for inner in value:
+            part = shape(inner, drops)
+            if part is not DROPPED and part is not None:
+                parts.append(part)
+        return parts
 
     return rebuild_list
 

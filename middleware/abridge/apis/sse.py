@@ -35,36 +35,29 @@ class FrameDecoder:
         self._buffer = bytearray()  # a frame that is not complete
         self._scanned = 0
         self._started = False
-
-    @property
-    def waiting(self) -> int:
-        """The bytes of a frame that is not complete."""
-        return len(self._buffer)
-
-    def may_be_frame(self, data: bytes) -> bool:
-        """Return whether `data`, which comes next, begins and ends where a frame may. If it is one,
-        it need not be fed."""
-        is_whole = self._started and not self._buffer and data.endswith(b"\n")
-        return is_whole and len(data) <= self._limit
+        self.waiting = 0  # bytes of a frame that is not complete
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that `data` completes.
+        """Return the frames that `data` completes; afterwards some bytes of the next are `waiting`.
 
         Raises EventTooLarge if a frame exceeds `limit` bytes.
         """
         if self._buffer:
             self._buffer += data
             if not self._has_blank_line():
-                self._check_size(len(self._buffer))
+                self.waiting = len(self._buffer)
+                self._check_size(self.waiting)
                 return []
             data = bytes(self._buffer)
             self._buffer.clear()
+        elif self._started and len(data) <= self._limit and _is_frame(data):
+            return [data]
         frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)
         if rest:
             self._buffer += rest
-        self._scanned = max(0, len(rest) - _OVERLAP)
+        self.waiting, self._scanned = len(rest), max(0, len(rest) - _OVERLAP)
         if len(data) > self._limit:
             self._check_size(max(map(len, (rest, *frames))))
         return frames
@@ -98,6 +91,11 @@ class FrameDecoder:
         if not self._started:
             self._started = True
             frames[0] = frames[0].removeprefix(BOM)
+
+
+def _is_frame(data: bytes) -> bool:
+    """Return whether data is one frame whose lines end in LFs, as nearly every read is."""
+    return b"\r" not in data and data.find(b"\n\n") == len(data) - 2 >= 0
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

@@ -24,6 +24,9 @@ from abridge.providers.profile import Profile
 from abridge.stages.order import Order
 from abridge.stages.thinking import Thinking
 
+DELTAS: frozenset[type[Event]] = frozenset({ContentDelta, ToolCallDelta, ReasoningDelta})
+"""Events that say more of a part that is open, and nothing else."""
+
 
 class ReaderOfParts(Reader, Protocol):
     """A reader whose events name their parts, in the order in which upstream sent them."""
@@ -80,18 +83,22 @@ class StagedReader:
     def mismatches(self) -> int:
         return self._reader.mismatches
 
-    def read_delta(self, data: bytes) -> list[Event] | None:
-        event = self._reader.read_delta(data)
-        if event is None:
-            return None
-        (delta,) = event
-        if self._order.passes(delta) and (self._thinking is None or self._thinking.passes(delta)):
-            _note_shown(delta)
-            return event
-        return self._pass_on(event)
-
     def read(self, frame: bytes) -> list[Event]:
-        return self._pass_on(self._reader.read(frame))
+        events = self._reader.read(frame)
+        if len(events) == 1 and type(events[0]) in DELTAS and self._passes(events[0]):
+            return events
+        return self._pass_on(events)
+
+    def _passes(self, delta: Event) -> bool:
+        """Take a delta that no stage has anything to do with; return whether it is one."""
+        part, thinking = delta.part, self._thinking
+        if part is None or part is not self._order.next_part:
+            return False
+        if thinking is not None and not thinking.passes(delta):
+            return False
+        if part.shown is not None:
+            _note_shown(delta)
+        return True
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         return self._pass_on(self._reader.end(error))

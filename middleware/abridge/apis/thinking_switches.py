@@ -2,8 +2,8 @@
 reasoning is hidden.
 
 Some servers whose models are told not to think write what they think into the text all the same. A
-form of the answer may forbid the closing tag. Neither matters where servers parse what their models
-write: `Profile.parses_text`.
+form of the answer may forbid the closing tag. A stop sequence may cut off the words that end the
+thinking. None of it matters where servers parse what their models write: `Profile.parses_text`.
 """
 
 from __future__ import annotations
@@ -40,17 +40,46 @@ GRAMMARS = (
 """Fields that forbid a tag by any value."""
 
 
+STOPS = ("stop", "stop_sequences", "generationConfig.stopSequences")
+
+ENDINGS = ("\nFINAL ANSWER:", "\nFINAL RESPONSE:", "\nANSWER:", "\nRESPONSE:", "assistantfinal")
+"""Words that end thinking, without which what is left of it may be taken for the answer: after
+`THOUGHT:` its last paragraph, of harmony without its tokens all. (Thinking that other words began
+stays hidden without those that end it, and tags are looked for in every stop sequence.)"""
+
+MIN_PIECE = 3
+"""Shorter stop sequences end any text at once, and stay."""
+
+
 def drop_thinking_switches(body: Json, profile: Profile, drops: DropCount) -> Json:
     """Return a request's body without them. The switch of the profile's own stays, since there it
-    does what it says."""
+    does what it says. So do the other stop sequences of a list."""
     found = [path for path in GRAMMARS if nested_value(body, path) is not None]
     for path, values in {**SWITCHES, **GRAMMAR_TYPES}.items():
         value = nested_value(body, path)
         is_scalar = isinstance(value, str | bool)
         if is_scalar and value in values and value != nested_value(profile.thinking_off, path):
             found.append(path.removesuffix(".type"))  # without its type an object says nothing
+    for path in STOPS:
+        stops = nested_value(body, path)
+        if isinstance(stops, list) and (kept := [each for each in stops if not _cuts(each)]):
+            drops.count += len(stops) - len(kept)
+            body = body if kept == stops else _with(body, kept, *path.split("."))
+        elif stops and all(map(_cuts, stops if isinstance(stops, list) else [stops])):
+            found.append(path)
     drops.count += len(found)
     return reduce(lambda kept, path: _without(kept, *path.split(".")), found, body)
+
+
+def _cuts(stop: Any) -> bool:
+    """Return whether a stop sequence is a piece of an ending."""
+    text = stop.strip() if isinstance(stop, str) else ""
+    return len(text) >= MIN_PIECE and any(text in ending for ending in ENDINGS)
+
+
+def _with(body: Json, value: Any, key: str, *inner: str) -> Json:
+    """Return an object with another value under a key, dotted if nested."""
+    return {**body, key: _with(as_object(body[key]), value, *inner) if inner else value}
 
 
 def _without(body: Json, key: str, *inner: str) -> Json:

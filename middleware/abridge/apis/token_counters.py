@@ -13,7 +13,7 @@ from typing import Any
 from abridge.apis.json import as_object, dumps, objects, parse_object, string
 from abridge.core.conversation import Json
 from abridge.core.segmenter import text_size
-from abridge.providers.profile import ApiName, TokenCounterName
+from abridge.providers.profile import ApiName
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,7 +42,7 @@ class TokenCounter:
         return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
-TOKEN_COUNTERS: Mapping[TokenCounterName, TokenCounter] = MappingProxyType(
+TOKEN_COUNTERS: Mapping[str, TokenCounter] = MappingProxyType(
     {
         # the API reference of Anthropic: api/messages-count-tokens
         "messages": TokenCounter("messages", "/count_tokens", "input_tokens"),
@@ -70,7 +70,7 @@ TOKEN_COUNTERS: Mapping[TokenCounterName, TokenCounter] = MappingProxyType(
 """By the names that profiles have for them."""
 
 
-# An estimate of the input tokens of a Messages request, where nothing at hand counts them.
+# An estimate of the input tokens of a Messages or Responses request, where nothing at hand counts.
 #
 # The rule, which docs/messages.md repeats: a token for four characters of text, for 1.6 Chinese,
 # Japanese or Korean ones, and for three of JSON (tools, and the input of their calls); 1,600 for an
@@ -99,9 +99,12 @@ MAX_LEVELS = 8
 
 def estimate_tokens(request: Json) -> int:
     """Return the number of input tokens that a request may have."""
-    tokens = _content_tokens(request.get("system"))
-    for message in objects(request.get("messages")):
-        tokens += FRAME_TOKENS + _content_tokens(message.get("content"))
+    tokens = _content_tokens(request.get("system")) + _content_tokens(request.get("instructions"))
+    conversation = request.get("messages") or request.get("input")
+    if isinstance(conversation, str):
+        tokens += FRAME_TOKENS + _content_tokens(conversation)
+    for message in objects(conversation):
+        tokens += FRAME_TOKENS + _block_tokens(message, MAX_LEVELS)
     for tool in objects(request.get("tools")):
         tokens += FRAME_TOKENS + _json_tokens(tool)
     return ceil(tokens)
@@ -116,17 +119,22 @@ def _content_tokens(content: Any, levels: int = MAX_LEVELS) -> float:
 
 def _block_tokens(block: Json, levels: int) -> float:
     kind = block.get("type")
-    if kind == "text":
+    if kind in ("text", "input_text", "output_text"):
         return _content_tokens(block.get("text"))
-    if kind == "image":
+    if kind in ("image", "input_image"):
         return TOKENS_PER_IMAGE
+    if kind == "input_file":
+        return _document_tokens({"data": block.get("file_data")}, levels)
     if kind == "document":
         return _document_tokens(as_object(block.get("source")), levels)
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
         return _json_tokens([block.get("name"), block.get("input")])
-    if kind in ("thinking", "redacted_thinking"):
+    if kind in ("function_call", "custom_tool_call"):
+        return _json_tokens([block.get("name"), block.get("arguments") or block.get("input")])
+    if kind in ("thinking", "redacted_thinking", "reasoning"):
         return 0
-    return _content_tokens(block.get("content"), levels)  # the results of tools
+    told = block.get("content") or block.get("output")  # of messages, and the results of tools
+    return _content_tokens(told, levels)
 
 
 def _document_tokens(source: Json, levels: int) -> float:

@@ -82,6 +82,8 @@ class SummarySettingsDict(TypedDict, total=False):
     min_chars: int
     max_overhead: float | None
     grace: float
+    early_head: float
+    status: bool
     first_token: float
     on_failure: Literal["omit", "extract", "fail"]
 

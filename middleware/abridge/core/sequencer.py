@@ -123,8 +123,9 @@ class Sequencer:
     def pass_on(self, events: Iterable[Event]) -> list[ItemCut] | None:
         """Take events if all only continue something and nothing waits before them: they are to be
         emitted as they are, and then what is returned requested. Else take nothing; return None."""
+        continuing, lanes = self._continuing, self._lanes
         for event in events:
-            if not self._is_continuing(event) or self._lanes[event.lane].queue:
+            if type(event) not in continuing or event.lane is None or lanes[event.lane].queue:
                 return None
         return self._take_texts(events)
 

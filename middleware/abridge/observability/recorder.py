@@ -55,7 +55,7 @@ class ExchangeRecorder:
 
     def note(self, events: Iterable[Event]) -> None:
         """Take events that are being sent to the client."""
-        now = self.record.elapsed()
+        now = self.record.clock() - self.record.began
         for event in events:
             if (take := self._TAKERS.get(type(event))) is not None:
                 take(self, event, now)

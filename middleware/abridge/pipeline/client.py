@@ -102,7 +102,9 @@ class Client:
         self._complete = True
         self._wake = Flag()
         self._awaited_task: asyncio.Task[None] | None = None
-        self._drained: Flag | None = None
+        self._drained: Flag | None = None  # while it is behind
+        self.is_behind = False
+        """So much waits to be sent that no more of upstream should be read."""
         self._loop = asyncio.get_running_loop()
         self._sent_at = 0.0
         self._keep_alive_timer: asyncio.TimerHandle
@@ -167,7 +169,7 @@ class Client:
         self._pending += data
         self._wake_sender()
         if len(self._pending) > HIGH_WATER and self._drained is None:
-            self._drained = Flag()
+            self._drained, self.is_behind = Flag(), True
 
     def _wake_sender(self) -> None:
         self._may_write_at_once = False
@@ -188,11 +190,6 @@ class Client:
         self._start = self.status = None
         self._pending.clear()
         self.close(complete=False)
-
-    @property
-    def is_behind(self) -> bool:
-        """Return whether so much waits to be sent that no more of upstream should be read."""
-        return self._drained is not None
 
     async def drain(self) -> None:
         """Wait until the client has taken what was written. Raises OSError if it has left."""
@@ -249,7 +246,7 @@ class Client:
     def _signal_drained(self) -> None:
         if self._drained is not None:
             self._drained.set()
-            self._drained = None
+            self._drained, self.is_behind = None, False
 
     async def _send_pending(self, *, last: bool) -> None:
         if self._start is not None:

@@ -28,6 +28,7 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, Room
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
+from abridge.pipeline.early_head import send_head_early
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
@@ -181,6 +182,7 @@ class Dispatcher:
             _check_background(request)
             style = None
         language = self._summary_language(request, style)
+        streams = request.body.get("stream") is True
         engaged = await request.work.run(self._must_engage, request, upstream, style)
         prepared = await self._preparation.prepare(
             request,
@@ -193,6 +195,8 @@ class Dispatcher:
         if prepared.may_have_state and request.drops_state != "refused_state":
             endpoints = replace(endpoints, app=StateTrial(endpoints.app))
         if engaged:
+            if streams:
+                send_head_early(request.scope, request.route.summary.early_head)
             await self._engagement.engage(prepared, style, endpoints)
         else:
             await pass_on(endpoints.app, prepared.scope, prepared.buffered, endpoints.send)

@@ -60,12 +60,10 @@ class Exchange:
     def __init__(
         self, plan: ExchangePlan, recorder: ExchangeRecorder, receive: Receive, send: Send
     ) -> None:
-        self._plan = plan
+        self._given_plan = plan
         self._recorder = recorder
         self._clock = Clock()
         self._client = Client(receive, send, self._clock)
-        self._sequencer = Sequencer(plan.summary_plan)
-        self._reader = plan.reader
         self._answer: Answer | None = None
         self._answer_bytes = 0
         self._body_complete = False
@@ -98,6 +96,15 @@ class Exchange:
             raise failure
 
     @property
+    def _plan(self) -> ExchangePlan:
+        """The plan in force."""
+        return self._context.plan
+
+    @property
+    def _sequencer(self) -> Sequencer:
+        return self._summary_runner.sequencer
+
+    @property
     def missed_deadline(self) -> bool:
         """True if the answer waited in vain for its summary."""
         return self._sequencer.missed_deadline
@@ -108,9 +115,9 @@ class Exchange:
 
     def _set_up(self, tasks: asyncio.TaskGroup) -> None:
         self._tasks = tasks
-        plan = self._plan
+        plan = self._given_plan
         self._summary_runner = SummaryRunner(
-            self._sequencer,
+            Sequencer(plan.summary_plan),
             guard=plan.guard,
             summarizer=plan.summarizer,
             tasks=tasks,
@@ -118,6 +125,7 @@ class Exchange:
             emit=self._emit,
             observer=self._recorder,
         )
+        self._context = AnswerContext(plan, self._client, self._summary_runner)
         self._client.on_sent = self._summary_runner.set_timer
         self._client.on_leave = self._summary_runner.stop
 
@@ -158,8 +166,7 @@ class Exchange:
     # The answer
 
     def _begin_answer(self, start: Message) -> None:
-        context = AnswerContext(self._plan, self._client, self._summary_runner)
-        self._answer = _choose_answer(start, context)
+        self._answer = _choose_answer(start, self._context)
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
         self._client.keep_alive = self._answer.keep_alive
 
@@ -187,13 +194,16 @@ class Exchange:
 
     def _emit(self, events: list[Event]) -> None:
         self._recorder.note(events)
-        self._plan.summary_tracker.note(events)
+        kinds = set(map(type, events))
+        tracker, attribution = self._plan.summary_tracker, self._plan.attribution
+        if not tracker.followed.isdisjoint(kinds):
+            tracker.note(events)
         if self._sequencer.done:
             for event in events:
                 if isinstance(event, ResponseEnded):
                     self._start_completing(event)
-        if self._plan.attribution is not None:
-            self._plan.attribution.take(events)
+        if attribution is not None and not attribution.FOLLOWED.isdisjoint(kinds):
+            attribution.take(events)
         if self._answer is not None:
             self._answer.emit(events)
 
@@ -209,7 +219,7 @@ class Exchange:
         if self._answer is not None:
             await self._answer.complete(ended)
         work = Work(heavy=self._answer_bytes > LIGHT_BYTES)
-        await self._plan.remember(self._reader, ended, work)
+        await self._plan.remember(self._plan.reader, ended, work)
 
     async def _finish(self, error: ErrorDetail | None) -> None:
         """End the answer: the application has returned."""
@@ -261,7 +271,7 @@ class Exchange:
         outcome, record = self._outcome(), self._recorder.record
         self._recorder.outcome = outcome
         record.status = self._client.status or record.status
-        self._recorder.close(self._sequencer, self._reader)
+        self._recorder.close(self._sequencer, self._plan.reader)
         if outcome == "left":
             self._plan.summary_tracker.client_left()
         if outcome == "failed":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+from typing import TypeAlias
 
 from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display, Exposure, SealEnvelope
@@ -20,7 +22,7 @@ from abridge.observability.record import Record
 from abridge.pipeline.answer_memory import AnswerMemory, RememberTurn
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import Room
-from abridge.pipeline.native_reasoning import find_native_reasoning, show_native
+from abridge.pipeline.native_reasoning import depends_on_model, find_native_reasoning, show_native
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.stages.attribution import CallAttribution
 from abridge.summarizers.guard import Guard
@@ -35,6 +37,9 @@ TAIL_CHARS = 400
 
 EXTRACT_TAIL_CHARS = 80
 """The least rest of which an extract is made."""
+
+
+PlanFor: TypeAlias = "Callable[[str], ExchangePlan | None]"
 
 
 @dataclass(slots=True, frozen=True)
@@ -53,7 +58,11 @@ class ExchangePlan:
     summary_tracker: SummaryTracker  # follows what the client is shown
     remember: RememberTurn  # called with the last event
     event_limit: int  # bytes of one event, or of a whole JSON body
+    tells_status: bool  # each title of the summary is told in a field of its own, too
     room: Room  # for what waits of either
+    plan_for: PlanFor | None = None
+    """Returns the plan for an answer by another model than was requested, None where it is this
+    one. Without it the model does not matter."""
 
 
 class ExchangePlanner:
@@ -72,16 +81,24 @@ class ExchangePlanner:
         summarizer: Summarizer,
         guard: Guard,
         grace: float,
+        *,
+        answered_by: str = "",
     ) -> ExchangePlan:
         """Plan the exchange of one request. `grace` is the one in force, which may be less than the
-        route's."""
+        route's; `answered_by` is the model that answers, if that is known."""
+
+        def plan_for(model: str) -> ExchangePlan | None:
+            if find_native_reasoning(prepared, model) is not None:
+                return None
+            return self.plan(prepared, requested, summarizer, guard, grace, answered_by=model)
+
         route = prepared.request.route
         style = requested if shows_summary(route) else None
         free = summarizer.name == EXTRACTIVE
         hide_unread = hides_raw(route) or prepared.translated
         native = None
         if style is not None and not guard.reviews:  # a review sees every summary that is shown
-            native = find_native_reasoning(prepared)
+            native = find_native_reasoning(prepared, answered_by)
         display = self._display(prepared, style)
         if native is not None:
             display = show_native(display, native, prepared)
@@ -124,7 +141,11 @@ class ExchangePlanner:
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),
+            tells_status=style is not None and route.summary.status,
             room=Room(prepared.request.buffered.reserve),
+            plan_for=None
+            if native is None or answered_by or not depends_on_model(prepared)
+            else plan_for,
         )
 
     def _display(self, prepared: PreparedRequest, style: SummaryStyle | None) -> Display:

@@ -16,8 +16,11 @@ from abridge.pipeline.prepare import PreparedRequest
 from abridge.providers.profile import FULL_THINKING, FULL_THINKING_HEADER
 
 
-def find_native_reasoning(prepared: PreparedRequest) -> NativeReasoning | None:
-    """Return what becomes of reasoning that is a summary already; None if it is raw.
+def find_native_reasoning(
+    prepared: PreparedRequest, answered_by: str = ""
+) -> NativeReasoning | None:
+    """Return what becomes of reasoning that is a summary already; None if it is raw. The model that
+    it is `answered_by` decides, and the requested ones while none is known.
 
     Where raw reasoning is hidden it counts as a summary only if the provider vouches for it, or the
     settings do. Where nothing could be restored that is replaced, it is left where it stands, so
@@ -25,7 +28,8 @@ def find_native_reasoning(prepared: PreparedRequest) -> NativeReasoning | None:
     """
     request, memory = prepared.request, prepared.turn_memory
     route, hides = request.route, hides_raw(request.route)
-    if not reasons_in_summaries(route, prepared.profile, prepared.models):
+    models = (prepared.name_of_upstream(answered_by),) if answered_by else prepared.models
+    if not reasons_in_summaries(route, prepared.profile, models):
         return None
     if route.reasoning.kind == "auto" and (
         _asks_for_full_thinking(prepared) or (hides and not prepared.profile.keeps_summaries_apart)
@@ -33,6 +37,11 @@ def find_native_reasoning(prepared: PreparedRequest) -> NativeReasoning | None:
         return None
     can_restore = memory.can_seal or (memory.can_remember and memory.route_memory.restores)
     return "copied" if request.api.has_summary_parts and (hides or can_restore) else "shown"
+
+
+def depends_on_model(prepared: PreparedRequest) -> bool:
+    """Return whether it depends on the model whether reasoning is a summary."""
+    return prepared.request.route.reasoning.kind == "auto"
 
 
 def _asks_for_full_thinking(prepared: PreparedRequest) -> bool:

@@ -67,6 +67,12 @@ class PreparedRequest:
         """True if upstream speaks another API than the client."""
         return self.echo is not None
 
+    def name_of_upstream(self, answered: str) -> str:
+        """Return upstream's name for a model that an answer names, in which clients' names stand
+        for the requested ones."""
+        names = (name for name, clients in self.renamed.items() if clients == answered)
+        return next(names, answered)
+
     @property
     def buffered(self) -> BufferedBody:
         """The body as the application receives it where its answer is not read."""

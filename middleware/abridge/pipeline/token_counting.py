@@ -1,4 +1,4 @@
-"""Count the input tokens of a request: `POST /v1/messages/count_tokens`.
+"""Count the input tokens of a request: `POST /v1/messages/count_tokens`, `/responses/input_tokens`.
 
 Upstream's own endpoint answers where upstream speaks the client's API, with the request as it would
 be sent: what Abridge put into the history is taken out, and what it took out is put back. Else the
@@ -70,7 +70,7 @@ class TokenCounting:
             request = await request.reread()
         Record.get(request.scope).status = 200
         tokens = await request.work.run(estimate_tokens, request.take_body())
-        estimate = {"input_tokens": tokens, "estimate": True}
+        estimate = {**request.api.token_count, "input_tokens": tokens, "estimate": True}
         headers = [ESTIMATE_HEADER, *_error_writer(request).id_headers([])]
         return _json_messages(200, estimate, headers)
 
@@ -80,9 +80,9 @@ class TokenCounting:
         api, route = request.api, request.route
         speaks_it = self._discovery.candidates(route, api, request.model)[0] is api.upstream
         if speaks_it:
-            yield TOKEN_COUNTERS["messages"], True
+            yield TOKEN_COUNTERS[api.name], True
         for name in PROFILES[route.upstream.profile].token_counters:
-            if not (speaks_it and name == "messages"):
+            if not (speaks_it and name == api.name):
                 yield TOKEN_COUNTERS[name], False
 
     async def _ask(self, counter: TokenCounter, request: ApiRequest) -> _Answer | None:
@@ -132,7 +132,8 @@ class _Answer:
             return self._messages
         if status < 300 and count is not None:
             headers = _error_writer(request).id_headers([])
-            return _json_messages(200, {"input_tokens": count}, headers)
+            answer = {**request.api.token_count, "input_tokens": count}
+            return _json_messages(200, answer, headers)
         if not is_own or status < 400:
             return None
         start, told = _error_writer(request).retell(self._messages[0], body)

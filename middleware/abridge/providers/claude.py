@@ -21,10 +21,11 @@ CLAUDE_SUMMARIES = (
     "claude-haiku-[4-9]*",
     "claude-fable-*",
     "claude-mythos-*",
+    *(f"claude-[4-9]*-{family}*" for family in ("opus", "sonnet", "haiku")),
 )
 """Since Claude 4, thinking is a summary (docs.aws.amazon.com: bedrock
 claude-messages-thinking-differences; platform.claude.com: build-with-claude/thinking). Claude 3.7
-returns all of it.
+returns all of it. OpenRouter answers under names such as `claude-4.5-sonnet-20250929` (recorded).
 """
 
 

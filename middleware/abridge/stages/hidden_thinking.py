@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, Self
 
 from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
+from abridge.stages.json_tokens import JsonTokens
 from abridge.stages.surroundings import MAX_SPAN, Surroundings
 from abridge.stages.tag_forms import (
     ANY_TAG,
@@ -428,21 +429,44 @@ class JsonBlockFilter(BlockFilter):
     """Separate thinking from JSON, as the arguments of a function are.
 
     A block that begins inside a string ends inside it. Else its tags are text, and without what is
-    between them no JSON would be left.
+    between them no JSON would be left. What is no JSON is thinking, too.
     """
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(limit=limit)
+        self._tokens = JsonTokens()
         self._last = ""  # the last character that is shown, but for white space
         self._begins_in_string = False
         self._escapes = False  # the next character of the open block is escaped
 
     def passes(self, text: str) -> bool:
         """Return whether `feed` would return just this text. If so, it counts as shown."""
-        passes = super().passes(text)
+        passes = self._tokens.passes(text) and super().passes(text)
         if passes:
             self._note_shown(text)
         return passes
+
+    def feed(self, text: str) -> list[TagPiece]:
+        return self._sort_out(super().feed(text))
+
+    def _end(self, kind: Literal["raw", "text"]) -> list[TagPiece]:
+        pieces = [*self._sort_out(super()._end(kind)), *self._tokens.end()]
+        self._count_strays()
+        return pieces
+
+    def _sort_out(self, pieces: Iterable[TagPiece]) -> list[TagPiece]:
+        """Sort what is no JSON out of the text that is to be shown."""
+        sorted_out: list[TagPiece] = []
+        for piece in pieces:
+            sorted_out += self._tokens.take(piece.text) if piece.kind == "text" else [piece]
+        self._count_strays()
+        return sorted_out
+
+    def _count_strays(self) -> None:
+        strays, self._tokens.strays = self._tokens.strays, 0
+        self.blocks += strays
+        if strays:
+            self.hidden["stray"] += strays
 
     def _next_tag(self, buffer: str, position: int, *, at_end: bool) -> _FoundTag | None:
         """Find the next tag, or the end of the string that the open block begins in."""

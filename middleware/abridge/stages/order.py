@@ -67,10 +67,6 @@ class Order:
         """Return the part of which a delta goes out as it is: the open one, if nothing waits."""
         return None if self._queued else self._open
 
-    def passes(self, event: Event) -> bool:
-        """Return whether a delta goes out before anything that waits."""
-        return event.part is self.next_part
-
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Take events; return those whose turn it is."""
         for event in events:

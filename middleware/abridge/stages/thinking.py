@@ -76,7 +76,7 @@ class Thinking:
             return True
         if part.kind == "text":
             text = self._texts.get(part)
-            return text is not None and text.passes(event)
+            return self._has_answered and text is not None and text.passes(event)
         arguments = event.arguments if isinstance(event, ToolCallDelta) else ""
         return not self._hides_raw or (part in self._calls and self._calls[part].passes(arguments))
 

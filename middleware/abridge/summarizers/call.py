@@ -22,9 +22,8 @@ from abridge.core.usage import SummarizerUsage, Tokens
 from abridge.errors import SummarizerError
 from abridge.summarizers.checks import Checks
 from abridge.summarizers.cleaning import Cleaner
-from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.review import Reviewer
-from abridge.summarizers.summarizer import Summarizer, is_name
+from abridge.summarizers.summarizer import CheckedSummarizer, Summarizer, is_name
 from abridge.waiting import SilenceTimer
 
 MAX_PART_CHARS = 32_000
@@ -215,11 +214,9 @@ class GuardedCall:
 
 def _cleaner_for(summarizer: Summarizer, passage: Passage) -> Cleaner | Checks:
     """Return what cleans a summarizer's text, and checks it if a model writes it."""
-    if not isinstance(summarizer, ModelSummarizer):
-        return Cleaner()
-    instructions = summarizer.instructions(passage)
-    hidden = "\n".join(summarizer.material(passage)) if passage.hidden else ""
-    return Checks(passage, instructions=instructions, hidden=hidden)
+    if isinstance(summarizer, CheckedSummarizer):
+        return summarizer.new_checks(passage)
+    return Cleaner()
 
 
 class PlainText:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol, TypeGuard, TypeVar
+from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import SettingsError
+from abridge.summarizers.checks import Checks
 
 
 class Summarizer(Protocol):
@@ -31,6 +32,14 @@ class Summarizer(Protocol):
         iterator is closed (`aclose`).
         """
         ...
+
+
+@runtime_checkable
+class CheckedSummarizer(Protocol):
+    """A summarizer of Abridge's whose text a model writes, which may write anything. It says what
+    its text is checked against, since it alone knows its prompt."""
+
+    def new_checks(self, passage: Passage) -> Checks: ...
 
 
 class UserSummarizer:

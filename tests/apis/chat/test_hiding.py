@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.chunks import MAX_CHOICES
-from abridge.apis.chat.texts import ChoiceTexts, split_parts
+from abridge.apis.chat.texts import ChoiceTexts, place_pieces
 from abridge.apis.display import Display
 from abridge.apis.errors import UPSTREAM_FAILED
 from abridge.core.events import ErrorDetail, ResponseEnded
@@ -241,7 +241,7 @@ class TestPartsOfAContent:
 def test_parts_show_what_their_joined_text_would_show(texts: list[str]) -> None:
     parts = [{"type": "text", "text": text} for text in texts]
     by_part, joined = (ThinkingFilter(may_begin_inside=True, limit=1 << 20) for _ in range(2))
-    _, rest = split_parts(parts, by_part)
+    _, rest = place_pieces(parts, [*by_part.feed("".join(texts)), *by_part.end()])
     shown = visible_text([*joined.feed("".join(texts)), *joined.end()])
     assert "".join(part["text"] for part in rest) == shown
 

@@ -53,6 +53,17 @@ def test_text_that_was_held_back_has_a_finish_reason_too(expose: Exposure) -> No
         assert all("finish_reason" in choice for choice in choices)
 
 
+@pytest.mark.parametrize("expose", ["both", "summary", "none"])
+def test_a_call_in_a_message_in_the_place_of_a_delta_is_whole(expose: Exposure) -> None:
+    sent = {"id": "call_1", "function": {"name": "look", "arguments": "{}"}}
+    message = {"content": None, "tool_calls": [sent]}
+    said = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    seen = check_chat(chat(expose=expose).stream(frame({"id": "c", "choices": [said]}) + DONE))
+    choice = seen.choices[0]
+    assert choice.role == "assistant"
+    assert [(each["name"], each["arguments"]) for each in choice.calls.values()] == [("look", "{}")]
+
+
 @pytest.mark.parametrize("expose", ["auto", "both", "summary"])
 def test_a_fragment_that_begins_a_call_has_its_type(sloppy: list[bytes], expose: Exposure) -> None:
     seen = check_chat(chat(expose=expose).stream(b"".join(sloppy)))
@@ -104,7 +115,6 @@ def test_usage_before_the_answer_is_passed_on() -> None:
     out = pipeline.stream(b"".join(stream))
     assert out == b"".join([*stream[:1], *stream[2:4], usage, DONE])
     assert check_chat(out).usage is not None
-    assert pipeline.end is not None
     assert pipeline.end.usage is not None
     assert pipeline.end.usage.total == 1
 

@@ -104,20 +104,6 @@ class TestDialects:
         assert seen.fields["reasoning_content"].startswith("**Part**")
         assert seen.text == "The sum is 100."
 
-    def test_hidden_reasoning_is_nowhere_in_the_bytes(self, dialect: str) -> None:
-        for expose in ("summary", "none"):
-            out = chat(expose=expose).stream(b"".join(self.stream(dialect)))
-            assert check_chat(out).choices[0].text == "The sum is 100."
-            for text in pieces(THOUGHT):
-                assert len(text.strip()) < 4 or text.encode() not in out
-
-    def test_raw_alone_makes_no_summary(self, dialect: str) -> None:
-        pipeline = chat(expose="raw")
-        out = pipeline.stream(b"".join(self.stream(dialect)))
-        assert check_chat(out).choices[0].text == "The sum is 100."
-        assert not pipeline.passages
-        assert b"**Part**" not in out
-
     def test_the_original_is_recorded_in_upstreams_dialect(self, dialect: str) -> None:
         pipeline = chat()
         pipeline.stream(b"".join(self.stream(dialect)))
@@ -149,21 +135,6 @@ class TestDialects:
         assert original == expected[dialect]
 
 
-def test_without_a_summary_the_stream_is_unchanged() -> None:
-    for field in ("reasoning_content", "reasoning"):
-        stream = b"".join(chat_stream(THOUGHT, "The sum is 100.", field=field))
-        assert chat(expose="raw", plan=SummaryPlan(style=None)).stream(stream) == stream
-
-
-def test_parts_come_while_the_model_still_reasons() -> None:
-    pipeline = chat(plan=SummaryPlan(part_chars=200))
-    pipeline.frame(ROLE)
-    for text in pieces(thinking(900)):
-        pipeline.frame(chunk({"reasoning_content": text}))
-    assert pipeline.out.count(b"**Part**") >= 3
-    assert b'"content":"' not in bytes(pipeline.out).replace(b'"content":""', b"")
-
-
 def test_blank_lines_separate_parts_but_do_not_precede_the_first() -> None:
     summaries = iter(["one", "two", "three", "four"])
     seen = run(
@@ -175,19 +146,6 @@ def test_blank_lines_separate_parts_but_do_not_precede_the_first() -> None:
 
 
 class TestMixedChunks:
-    def test_reasoning_and_tool_call_fragments_in_one_chunk_are_split(self) -> None:
-        seen = run(
-            [
-                ROLE,
-                chunk({"reasoning_content": THOUGHT, "tool_calls": [call("add", '{"a":')]}),
-                chunk({"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]}),
-                chunk({}, finish="tool_calls"),
-                DONE,
-            ]
-        ).choices[0]
-        assert seen.calls == {0: {"id": "call_0", "name": "add", "arguments": '{"a":1}'}}
-        assert seen.order == ["reasoning_content", "tool_calls"]
-
     def test_everything_in_one_chunk_is_split_in_order(self) -> None:
         seen = run(
             [
@@ -218,13 +176,6 @@ class TestMixedChunks:
         seen = run([ROLE, chunk({"reasoning": THOUGHT}, finish="length"), DONE]).choices[0]
         assert seen.finish == "length"
         assert seen.fields["reasoning"].startswith("**Part**")
-
-    def test_both_fields_in_one_chunk_give_reasoning_before_text(self) -> None:
-        stream = [ROLE, chunk({"content": "So.", "reasoning_content": THOUGHT}), *STOP]
-        for expose in ("auto", "both", "raw"):
-            order = run(stream, expose=expose).choices[0].order
-            assert order[-1] == "content"
-            assert len(order) > 1
 
     def test_text_is_not_lost_from_a_content_list_with_thinking_in_it(self) -> None:
         mixed = [
@@ -409,11 +360,6 @@ class TestUsage:
         usage = run(chat_stream(THOUGHT, "So.", usage={"total_tokens": 9})).usage
         assert usage is not None
         assert usage["total_tokens"] == 9
-
-    def test_reasoning_tokens_stay_the_models(self) -> None:
-        usage = run(chat_stream(THOUGHT, "So.")).usage
-        assert usage is not None
-        assert usage["completion_tokens_details"] == {"reasoning_tokens": 50}
 
     def test_usage_with_the_finish_stays_with_it_and_comes_last(self) -> None:
         last = chunk({"content": "!"}, finish="stop", usage=CHAT_USAGE)

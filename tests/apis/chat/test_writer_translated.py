@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from abridge.apis.api import RequestEcho
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.writer import ChatWriter
@@ -22,7 +20,6 @@ from abridge.core.events import (
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
-    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
     ToolCallDelta,
@@ -41,7 +38,6 @@ from tests.support.streams import (
     reasoning_item,
     response,
     responses_stream,
-    thinking,
 )
 
 ANSWER = "The sum is 100."
@@ -116,22 +112,6 @@ class TestOrder:
         assert "Said of" in seen.choices[0].fields["reasoning_content"]
         assert "odd numbers" not in json.dumps(seen.chunks)
 
-    def test_blank_lines_separate_parts(self) -> None:
-        seen = run([summarized(0, "One.", "Two."), message_item(1, ANSWER)])
-        assert seen.choices[0].fields["reasoning_content"] == "One.\n\nTwo."
-
-    def test_summaries_of_several_items_are_joined(self) -> None:
-        output = [summarized(0, "One."), call_item(1, "f", "{}"), summarized(2, "Two.", "Three.")]
-        seen = run(output)
-        assert seen.choices[0].fields["reasoning_content"] == "One.\n\nTwo.\n\nThree."
-        message = whole(output)["choices"][0]["message"]
-        assert message["reasoning_content"] == "One.\n\nTwo.\n\nThree."
-
-    def test_raw_reasoning_of_several_items_is_joined(self) -> None:
-        output = [reasoning_item(0, "One."), call_item(1, "f", "{}"), reasoning_item(2, "Two.")]
-        seen = run(output, expose="raw")
-        assert seen.choices[0].fields["reasoning_content"] == "One.\n\nTwo."
-
     def test_details_of_several_items_are_numbered_on(self) -> None:
         output = [summarized(0, "One."), call_item(1, "f", "{}"), summarized(2, "Two.", "Three.")]
         details = listed(run(output, details=True), "reasoning_details")
@@ -141,21 +121,6 @@ class TestOrder:
         seen = run([reasoning_item(0, THOUGHT), message_item(1, ANSWER)], expose="both")
         assert seen.choices[0].fields["reasoning"] == THOUGHT
         assert seen.choices[0].fields["reasoning_content"].startswith("**Part**")
-
-    def test_reasoning_that_only_calls_follow_is_shown(self) -> None:
-        seen = run([summarized(0, "In short."), call_item(1, "f", '{"a": 1}')])
-        choice = seen.choices[0]
-        assert choice.order == ["reasoning_content", "tool_calls"]
-        assert choice.calls == {0: {"id": "call_1", "name": "f", "arguments": '{"a": 1}'}}
-        assert choice.finish == "tool_calls"
-
-    def test_parts_come_while_the_model_still_reasons(self) -> None:
-        pipeline = translating("responses", CHAT, plan=SummaryPlan(part_chars=200))
-        stream = responses_stream([reasoning_item(0, thinking(900)), message_item(1, ANSWER)])
-        for raw in stream[:120]:
-            pipeline.frame(raw)
-        assert bytes(pipeline.out).count(b"**Pa") >= 2
-        assert b'"content":"The' not in pipeline.out
 
     def test_blank_lines_separate_messages(self) -> None:
         seen = run([message_item(0, "One."), message_item(1, "Two.")])
@@ -175,11 +140,6 @@ class TestOrder:
         first = run([message_item(0, ANSWER)]).chunks[0]
         assert first["id"].startswith("chatcmpl-")
         assert (first["created"], first["model"]) == (1_700_000_000, "thinker-1")
-
-    def test_an_empty_answer_is_written(self) -> None:
-        seen = run([])
-        assert seen.choices[0].finish == "stop"
-        assert seen.done
 
 
 class TestBlocks:
@@ -301,25 +261,6 @@ class TestCalls:
 
 
 class TestEnds:
-    @pytest.mark.parametrize(
-        ("reason", "finish"),
-        [("max_output_tokens", "length"), ("content_filter", "content_filter")],
-    )
-    def test_finish_reasons_of_incomplete_answers_are_written(
-        self, reason: str, finish: str
-    ) -> None:
-        more = {"status": "incomplete", "incomplete_details": {"reason": reason}}
-        seen = run([message_item(0, ANSWER)], more=more)
-        assert seen.choices[0].finish == finish
-        assert seen.done
-
-    @pytest.mark.parametrize("length", [0, 1, 5, 20])
-    def test_a_stream_cut_short_ends_in_an_error(self, length: int) -> None:
-        seen = run([reasoning_item(0, THOUGHT), message_item(1, ANSWER)], length=length)
-        assert seen.error
-        assert not seen.done
-        assert not any(choice.finish for choice in seen.choices.values())
-
     def test_an_error_is_reported_once_unchanged(self) -> None:
         more = {"status": "failed", "error": {"message": "It broke."}}
         seen = run([message_item(0, ANSWER)], more=more)
@@ -370,11 +311,6 @@ class TestUsage:
         last = run([*self.OUTPUT], more={"usage": None}).chunks[-1]
         assert last["usage"] is None
         assert last["reasoning_summary_usage"]["total_tokens"] == 15
-
-
-def test_a_refusal_is_written() -> None:
-    seen = compose(RefusalDelta(0, None, refusal="No."), Finished(0, None, "stop"))
-    assert seen.choices[0].fields == {"content": "", "refusal": "No."}
 
 
 def test_log_probabilities_have_their_bytes() -> None:

@@ -32,6 +32,7 @@ from abridge.providers.catalog import PROFILES
 from tests.apis.test_translating_writers_laws import REQUEST, shown_parts, turns
 from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
+from tests.support.matrix import some
 from tests.support.messages_checker import MessagesStream, check_message, check_messages
 from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
 from tests.support.sealers import USER, sealer, unseal
@@ -95,7 +96,7 @@ def stop_reason(events: list[Event]) -> str:
     return STOP_REASONS[finished.reason]
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(turns(), st.booleans(), st.booleans(), st.booleans(), st.data())
 def test_every_interleaving_is_composed_into_a_legal_stream(
     events: list[Event],
@@ -133,7 +134,7 @@ def parts(emitted: list[Event], summary: bool) -> list[str]:  # noqa: FBT001 -- 
     return shown_parts(emitted) if summary else []
 
 
-@settings(max_examples=150)
+@settings(max_examples=some(150))
 @given(turns(), st.booleans(), st.booleans())
 def test_a_whole_message_is_the_sum_of_the_stream(
     events: list[Event],

@@ -26,6 +26,7 @@ from tests.apis.messages.scripts import (
 )
 from tests.core.sequencer_driver import SequencerDriver
 from tests.core.test_sequencer_laws import drain, summarize
+from tests.support.matrix import some
 from tests.support.messages_checker import MessagesStream, check_messages
 from tests.support.pipeline import messages
 from tests.support.shared import RECORDINGS, needs_recordings
@@ -202,7 +203,7 @@ BLOCKS = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=some(100))
 @given(
     content=BLOCKS,
     expose=st.sampled_from(EXPOSURES),

@@ -10,9 +10,9 @@ from openai.types.responses import Response
 
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
+from tests.support.checker import check_responses
 from tests.support.pipeline import responses
 from tests.support.streams import (
-    RESPONSES_USAGE,
     THOUGHT,
     call_item,
     frame,
@@ -22,7 +22,16 @@ from tests.support.streams import (
     responses_stream,
 )
 
-OUTPUT = [reasoning_item(0, THOUGHT), message_item(1, "So.")]
+ANSWER = message_item(1, "So.")
+OUTPUT = [reasoning_item(0, THOUGHT), ANSWER]
+CALLS = [
+    reasoning_item(0, THOUGHT),
+    call_item(1, "a", "{}"),
+    reasoning_item(2, "Short."),
+    call_item(3, "b", "{}"),
+]
+NATIVE = [{**reasoning_item(0, THOUGHT), "summary": [{"type": "summary_text", "text": "Theirs."}]}]
+RAW_SUMMARY = [{**reasoning_item(0, ""), "summary": [{"type": "summary_text", "text": THOUGHT}]}]
 
 
 def run(output: list[dict[str, Any]], more: dict[str, Any] | None = None, **settings: Any) -> Any:
@@ -30,19 +39,26 @@ def run(output: list[dict[str, Any]], more: dict[str, Any] | None = None, **sett
     return json.loads(responses(**settings).whole(body))
 
 
-def test_the_summary_and_raw_reasoning_are_in_the_item() -> None:
-    item = run(OUTPUT)["output"][0]
-    assert item["summary"][0]["type"] == "summary_text"
-    assert item["summary"][0]["text"].startswith("**Part**")
-    assert item["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
-
-
-def test_streamed_and_whole_agree() -> None:
-    whole = run(OUTPUT)
-    pipeline = responses()
-    stream = pipeline.stream(b"".join(responses_stream(OUTPUT)))
-    final = json.loads(stream.split(b"event: response.completed\ndata: ")[1])["response"]
-    assert final == whole
+@pytest.mark.parametrize(
+    ("output", "settings"),
+    [
+        (OUTPUT, {}),
+        (OUTPUT, {"expose": "summary"}),
+        (OUTPUT, {"expose": "none"}),
+        (OUTPUT, {"write": None}),
+        (OUTPUT, {"merge_usage": False}),
+        (CALLS, {}),
+        (NATIVE, {}),
+        (RAW_SUMMARY, {"profile": PROFILES["ollama"]}),
+    ],
+    ids=[
+        *("both", "raw hidden", "all hidden", "a failed summary", "usage apart"),
+        *("two stretches", "a native summary", "a summary that is raw"),
+    ],
+)
+def test_streamed_and_whole_agree(output: list[dict[str, Any]], settings: dict[str, Any]) -> None:
+    stream = responses(**settings).stream(b"".join(responses_stream(output)))
+    assert check_responses(stream).response == run(output, **settings)
 
 
 def test_a_response_without_reasoning_stays_as_it_is() -> None:
@@ -51,59 +67,12 @@ def test_a_response_without_reasoning_stays_as_it_is() -> None:
     )
 
 
-def test_hidden_reasoning_is_nowhere_in_the_bytes() -> None:
-    for expose in ("summary", "none"):
-        body = json.dumps(run(OUTPUT, expose=expose))
-        assert "odd numbers" not in body
-        assert "So." in body
-
-
-def test_two_items_two_summaries() -> None:
-    output = [
-        reasoning_item(0, THOUGHT),
-        call_item(1, "a", "{}"),
-        reasoning_item(2, "Short."),
-        call_item(3, "b", "{}"),
-    ]
-    items = run(output)["output"]
-    assert items[0]["summary"] != items[2]["summary"]
-    assert len(items[0]["summary"]) == len(items[2]["summary"]) == 1
-
-
-def test_usage_is_merged() -> None:
-    usage = run(OUTPUT)["usage"]
-    assert usage["total_tokens"] == RESPONSES_USAGE["total_tokens"] + 15
-    assert usage["reasoning_summary"]["output_tokens"] == 5
-
-
-def test_a_failed_summary_marks_the_item() -> None:
-    item = run(OUTPUT, write=None)["output"][0]
-    assert item["summary"] == []
-    assert item["summary_error"] == {
-        "code": "upstream_error",
-        "message": "The summarizer answered 500.",
-    }
-
-
 def test_fail_gives_the_whole_object_under_the_error() -> None:
     body = run(OUTPUT, write=None, plan=SummaryPlan(fail_response=True))
     assert body["error"]["code"] == "upstream_error"
     inner = body["error"]["response"]
     assert inner["status"] == "failed"
     assert inner["output"][1]["content"][0]["text"] == "So."
-
-
-def test_a_native_summary_stays() -> None:
-    native = [{"type": "summary_text", "text": "Theirs."}]
-    item = run([{**reasoning_item(0, THOUGHT), "summary": native}, message_item(1, "So.")])
-    assert item["output"][0]["summary"][-1:] == native
-
-
-def test_a_summary_that_is_raw_is_treated_as_raw() -> None:
-    raw = {**reasoning_item(0, ""), "summary": [{"type": "summary_text", "text": THOUGHT}]}
-    item = run([raw, message_item(1, "So.")], profile=PROFILES["ollama"])["output"][0]
-    assert item["summary"][0]["text"].startswith("**Part**")
-    assert item["content"][0]["text"] == THOUGHT
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":{"message":"no"}}'])

@@ -188,7 +188,7 @@ class TestThinkingBoundToItsConversation:
 
     @EACH
     @pytest.mark.parametrize("stream", [False, True])
-    async def test_or_dropped_and_the_answer_says_so(self, upstream: str, stream: bool) -> None:  # noqa: FBT001
+    async def test_or_dropped_and_the_answer_says_so(self, upstream: str, *, stream: bool) -> None:
         played = Upstream(answer(upstream, stream=stream))
         sent = self.turn(FOREIGN, {"prefix_mismatch_behavior": "drop_block"}, stream=stream)
         reply = await call(bridge(played, upstream), PATH, sent, KEY)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
-from abridge.apis.chat.api import CHAT
 from abridge.apis.credentials import CREDENTIAL_HEADERS
 from abridge.apis.display import Exposure
-from abridge.apis.responses.api import RESPONSES
-from abridge.config.settings import Settings
-from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
+from abridge.apis.registry import APIS
 from tests.end_to_end.translation.turn import (
+    ALL_BRIDGES,
     ARGUMENTS,
     BRIDGES,
     PATHS,
@@ -25,7 +22,8 @@ from tests.end_to_end.translation.turn import (
     read_answer,
     request_body,
 )
-from tests.support.asgi import begin, call
+from tests.support.answers import read_said
+from tests.support.asgi import call
 from tests.support.counters import total
 from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
 from tests.support.streams import THOUGHT, chunk, completion, response
@@ -35,11 +33,19 @@ from tests.support.upstream import Answer, Upstream
 SUMMARY = "**Adding up**\n\nI add the numbers."
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EACH = pytest.mark.parametrize(("client", "upstream"), BRIDGES)
+ALL = pytest.mark.parametrize(("client", "upstream"), ALL_BRIDGES)
 KEY = {"authorization": "Bearer sk-anna-1234"}
 TOOLS: dict[str, list[dict[str, Any]]] = {
     "chat": [{"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}],
     "responses": [{"type": "function", "name": TOOL, "parameters": {"type": "object"}}],
+    "messages": [{"name": TOOL, "input_schema": {"type": "object"}}],
 }
+ENDS = {
+    "chat": ("stop", "tool_calls"),
+    "responses": ("completed", "completed"),
+    "messages": ("end_turn", "tool_use"),
+}
+"""How an answer ends, and one that calls."""
 
 
 def bridge(
@@ -52,8 +58,9 @@ def bridge(
 
 
 class TestAnswers:
+    @pytest.mark.matrix(2)
     @BOTH
-    @EACH
+    @ALL
     @pytest.mark.parametrize("form", FORMS)
     async def test_answer_summary_and_usage_are_translated(
         self, form: Form, client: str, upstream: str, *, stream: bool
@@ -64,25 +71,26 @@ class TestAnswers:
         reply = await call(app, path, request_body(client, stream=stream), KEY)
         received = read_answer(client, reply, stream=stream)
         assert reply.status == 200
-        assert played.requests[0].path == PATHS[upstream]
+        assert played.requests[0].path.startswith(PATHS.get(upstream, "/v1/models/"))
         assert (received.text, received.summary) == (WORDS, SUMMARY)
         assert received.raw == (THOUGHT if client == "responses" else "")
-        assert received.finish == ("completed" if client == "responses" else "stop")
+        assert received.finish == ENDS[client][0]
         assert received.usage is not None
         share = received.usage["reasoning_summary"]
         assert (share["input_tokens"], share["output_tokens"]) == (10, 5)
-        assert received.usage["total_tokens"] == received.usage[_INPUT[client]] + 75
+        assert received.usage[_OUTPUT[client]] == 70 + 5
+        assert ("request-id" in reply.headers) is (client == "messages")
 
     @BOTH
-    @EACH
+    @ALL
     async def test_a_call_ends_the_turn(self, client: str, upstream: str, *, stream: bool) -> None:
         played = Upstream(answer(upstream, stream=stream, text="", calls=True))
         body = request_body(client, stream=stream, tools=TOOLS[client])
         reply = await call(bridge(played, upstream), PATHS[client], body, KEY)
         received = read_answer(client, reply, stream=stream)
         assert received.calls == [(TOOL, ARGUMENTS)]
-        assert received.finish == ("completed" if client == "responses" else "tool_calls")
-        assert received.call_ids[0].startswith("toolu" if upstream == "messages" else "call_")
+        assert received.finish == ENDS[client][1]
+        assert received.call_ids[0].startswith(CALL_IDS.get(upstream, "call_"))
         assert received.summary == SUMMARY
 
     @BOTH
@@ -134,18 +142,13 @@ class TestAnswers:
         assert received.usage is not None
         assert "reasoning_summary" not in received.usage
 
-    @EACH
+    @ALL
     async def test_a_broken_upstream_looks_broken(self, client: str, upstream: str) -> None:
         frames = list(answer(upstream, stream=True).steps)
         played = Upstream(Answer([*frames[: len(frames) // 2], ConnectionError("gone")]))
         app = bridge(played, upstream)
         reply = await call(app, PATHS[client], request_body(client, stream=True), KEY)
-        if client == "responses":
-            assert b"event: response.failed" in reply.data
-            assert b"response.completed" not in reply.data
-        else:
-            assert b'"error"' in reply.data
-            assert b"[DONE]" not in reply.data
+        assert read_said(_API[client], reply.data).failure is not None
 
     async def test_an_upstream_that_forgets_done_is_repaired(self) -> None:
         frames = list(answer("chat", stream=True).steps)[:-1]
@@ -153,17 +156,20 @@ class TestAnswers:
         reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
         assert read_answer("responses", reply, stream=True).finish == "completed"
 
-    @EACH
+    @ALL
     async def test_a_body_of_another_api_is_an_error(self, client: str, upstream: str) -> None:
         played = Upstream(Answer([b"<html>"], 200, {"content-type": "text/html"}))
         reply = await call(
             bridge(played, upstream), PATHS[client], request_body(client, stream=True), KEY
         )
         assert reply.status == 502
-        assert reply.json["error"]["type"] == "server_error"
+        assert reply.json["error"]["type"] == ("api_error" if client == "messages" else SERVER)
 
 
-_INPUT = {"chat": "prompt_tokens", "responses": "input_tokens"}
+_API = {api.name: api for api in APIS}
+SERVER = "server_error"
+CALL_IDS = {"messages": "toolu", "gemini": "fc_1"}
+_OUTPUT = {"chat": "completion_tokens", "responses": "output_tokens", "messages": "output_tokens"}
 
 
 class TestErrors:
@@ -319,125 +325,6 @@ class TestRequests:
         request = played.requests[0]
         assert request.header("content-length") == str(len(request.body))
         assert request.raw_path in (b"", PATHS[upstream].encode())
-
-
-class TestAuto:
-    async def test_the_api_is_discovered_once(self) -> None:
-        missing = Answer.json({"detail": "Not Found"}, 404)
-        played = Upstream(missing, *[answer("chat", stream=True)] * 2)
-        app = bridge(played, "auto")
-        for _ in range(2):
-            reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-            received = read_answer("responses", reply, stream=True)
-            assert (received.text, received.summary) == (WORDS, SUMMARY)
-        assert [request.path for request in played.requests] == [
-            PATHS["responses"],
-            PATHS["chat"],
-            PATHS["chat"],
-        ]
-
-    async def test_the_clients_api_is_used_where_upstream_has_it(self) -> None:
-        played = Upstream(answer("responses", stream=True))
-        app = bridge(played, "auto")
-        for _ in range(2):
-            await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        assert {request.path for request in played.requests} == {PATHS["responses"]}
-
-    async def test_a_request_without_a_summary_discovers_the_api_too(self) -> None:
-        played = Upstream(Answer.json({}, 405), answer("chat", stream=False))
-        body = request_body("responses", stream=False, summary=None)
-        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert read_answer("responses", reply, stream=False).text == WORDS
-
-    async def test_nothing_is_learned_from_a_path_that_neither_has(self) -> None:
-        missing = Answer.json({"detail": "Not Found"}, 404)
-        played = Upstream(missing, missing, answer("responses", stream=True))
-        app = bridge(played, "auto")
-        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        assert reply.status == 404
-        reply = await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        assert read_answer("responses", reply, stream=True).text == WORDS
-        assert played.requests[-1].path == PATHS["responses"]
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            {"message": "The model does not exist.", "param": "model", "code": 404},
-            {"message": "The model does not exist.", "code": "model_not_found"},
-            {"message": "model 'thinker-1' not found, try pulling it first", "code": None},
-            {"message": "Previous response not found.", "code": "previous_response_not_found"},
-        ],
-    )
-    @pytest.mark.parametrize("summary", ["auto", None])
-    async def test_another_404_is_not_a_missing_api(
-        self, error: dict[str, Any], summary: str | None
-    ) -> None:
-        """Else one request for an unknown model would disable the API for everybody."""
-        played = Upstream(Answer.json({"error": error}, 404), answer("chat", stream=False))
-        body = request_body("responses", stream=False, summary=summary)
-        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert (reply.status, reply.json) == (404, {"error": error})
-        assert len(played.requests) == 1
-
-    @pytest.mark.parametrize(
-        "error",
-        [
-            {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}},
-            {"error": {"message": "Invalid URL (POST /v1/responses)", "code": None}},
-            {"error": {"code": "404", "message": "Resource not found"}},
-            {"error": "not found"},
-        ],
-    )
-    async def test_every_form_of_a_missing_api_is_recognized(self, error: dict[str, Any]) -> None:
-        played = Upstream(Answer.json(error, 404), answer("chat", stream=False))
-        body = request_body("responses", stream=False)
-        reply = await call(bridge(played, "auto"), PATHS["responses"], body, KEY)
-        assert read_answer("responses", reply, stream=False).text == WORDS
-
-    async def test_a_missing_api_is_remembered_by_model(self) -> None:
-        missing, chat = Answer.json({}, 404), answer("chat", stream=False)
-        played = Upstream(missing, chat, answer("responses", stream=False))
-        app = bridge(played, "auto")
-        for model in ("old", "new"):
-            body = {**request_body("responses", stream=False), "model": model}
-            assert (await call(app, PATHS["responses"], body, KEY)).status == 200
-        assert played.requests[-1].path == PATHS["responses"]
-
-    def test_an_upstream_may_be_upgraded(self) -> None:
-        now = 0.0
-        ways = ApiDiscovery(lambda: now)
-        route = Settings.model_validate({"upstreams": [{"api": "auto"}]}).routes[0]
-        ways.note_found(route, RESPONSES, "m", CHAT.upstream)
-        assert ways.candidates(route, RESPONSES, "m") == (CHAT.upstream, RESPONSES.upstream)
-        now = FOUND_TTL
-        assert ways.candidates(route, RESPONSES, "m") == (RESPONSES.upstream, CHAT.upstream)
-
-    async def test_a_departure_during_the_trial_is_not_retried(self) -> None:
-        for form in FORMS:
-            begun, silence = asyncio.Event(), asyncio.Event()
-            played = Upstream(Answer(before=[begun.set, silence]), answer("chat", stream=False))
-            app = bridge(played, "auto", form)
-            path = PREFIX[form] + PATHS["responses"]
-            request = begin(app, path, request_body("responses", stream=False), KEY)
-            await begun.wait()
-            request.left.set()
-            await request.finish()
-            assert len(played.requests) == 1
-            assert not request.sent
-
-    async def test_a_failed_trial_is_counted_once(self) -> None:
-        registry = CollectorRegistry()
-        played = Upstream(Answer.json({}, 404), answer("chat", stream=True))
-        app = bridge(played, "auto", registry=registry)
-        await call(app, PATHS["responses"], request_body("responses", stream=True), KEY)
-        counted = {
-            sample.labels["outcome"]: sample.value
-            for metric in registry.collect()
-            for sample in metric.samples
-            if sample.name == "abridge_requests_total"
-        }
-        assert counted == {"ok": 1}
-        assert registry.get_sample_value("abridge_streams_open", {"api": "responses"}) == 0
 
 
 class TestSummarizers:

@@ -14,6 +14,7 @@ from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
 from tests.support.asgi import Call
 from tests.support.checker import check_chat, check_responses
+from tests.support.messages_checker import check_message, check_messages
 from tests.support.streams import (
     THOUGHT,
     call,
@@ -33,6 +34,9 @@ ALL_UPSTREAMS = (*UPSTREAMS, "gemini")
 """Those of clients as well, and those that only upstreams speak."""
 
 BRIDGES = [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS if client != upstream]
+ALL_BRIDGES = [
+    (client, upstream) for client in UPSTREAMS for upstream in ALL_UPSTREAMS if client != upstream
+]
 PATHS = {
     "chat": "/v1/chat/completions",
     "responses": "/v1/responses",
@@ -95,7 +99,7 @@ def request_body(
 
 @dataclass
 class ClientAnswer:
-    """A client's answer, independent of the API."""
+    """A client's answer, independent of the API. Messages has one place for summary and raw."""
 
     text: str = ""
     summary: str = ""
@@ -111,6 +115,8 @@ def read_answer(api: str, reply: Call, *, stream: bool) -> ClientAnswer:
     """Read and check a client's answer."""
     if api == "chat":
         return _read_chat(reply, stream=stream)
+    if api == "messages":
+        return _read_messages(reply, stream=stream)
     final = check_responses(reply.data).response if stream else reply.json
     received = ClientAnswer(usage=final["usage"], finish=final["status"], body=final)
     for item in final["output"]:
@@ -140,6 +146,19 @@ def _read_chat(reply: Call, *, stream: bool) -> ClientAnswer:
     calls = [{"id": called["id"], "function": called} for called in state.calls.values()]
     message = {"content": state.text, "tool_calls": calls, **state.fields}
     return _fill(received, message)
+
+
+def _read_messages(reply: Call, *, stream: bool) -> ClientAnswer:
+    body = check_messages(reply.data).message if stream else check_message(reply.json)
+    received = ClientAnswer(usage=body["usage"], finish=body["stop_reason"], body=body)
+    for block in body["content"]:
+        if block["type"] == "tool_use":
+            received.calls.append((block["name"], block["input"]))
+            received.call_ids.append(block["id"])
+        else:
+            received.text += block.get("text", "")
+            received.summary += block.get("thinking", "")
+    return received
 
 
 def _fill(received: ClientAnswer, message: dict[str, Any]) -> ClientAnswer:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.support.checker import check_chat, check_responses
 from tests.support.messages_checker import check_messages
+from tests.support.nothing_lost import decode, spelled
 
 
 @dataclass
 class Heard:
-    """`calls` are names and arguments, which are a text where they are no JSON."""
+    """`calls` are names and arguments: JSON with its numbers as they were spelled, or a text."""
 
     text: str = ""
     reasoning: str = ""
-    calls: list[tuple[str, object]] = field(default_factory=list)
+    calls: list[tuple[str, str]] = field(default_factory=list)
     finish: str | None = None
     failed: bool = False
 
-    def add_call(self, name: str, arguments: Any) -> None:
+    def add_call(self, name: str, arguments: str) -> None:
         try:
-            given = json.loads(arguments) if isinstance(arguments, str) else arguments
+            self.calls.append((name, spelled(decode(arguments))))
         except ValueError:
-            given = arguments
-        self.calls.append((name, given))
+            self.calls.append((name, arguments))
 
 
 def hear_chat(data: bytes, *, texts_agree: bool = True) -> Heard:
@@ -64,8 +62,12 @@ STOPS = {"end_turn": "stop", "tool_use": "tool_calls"}
 def hear_messages(data: bytes, *, texts_agree: bool = True) -> Heard:
     seen = check_messages(data)
     heard = Heard(text=seen.text, reasoning="".join(seen.thinking), failed=seen.error is not None)
-    for call in seen.calls:
-        heard.add_call(call["name"], call["input"])
+    deltas = [event for event in seen.events if event["type"] == "content_block_delta"]
+    for number, block in enumerate(seen.blocks):
+        if block["type"] == "tool_use":
+            own = [event["delta"] for event in deltas if event["index"] == number]
+            arguments = "".join(delta.get("partial_json", "") for delta in own)
+            heard.add_call(block["name"], arguments or "{}")
     heard.finish = STOPS.get(seen.stop_reason or "")
     return heard
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
@@ -10,9 +9,15 @@ from typing import Literal
 
 from hypothesis import strategies as st
 
+from tests.support.nothing_lost import decode, spelled
+
 Kind = Literal["reasoning", "text", "call"]
 
 WORDS = ("It", " is", " ", "one\n", "hundred.", "é💡", ' "so" ', "a < b, ", "*c*")
+ARGUMENTS = (
+    *('""', '"é💡"', '"a \\"b\\" {c}"', '[1, {"d": null}]'),
+    *("12345678901234567890123", "0.1000000000000000000001", "1e3"),
+)
 THOUGHTS = ("First", " I", " add", " the\n", "numbers", ". ", "Then", " so")
 
 
@@ -59,8 +64,9 @@ class Speech:
     """After so many pieces the connection breaks."""
 
     @property
-    def calls(self) -> list[tuple[str, object]]:
-        return [(part.name, json.loads(part.text)) for part in self.parts if part.kind == "call"]
+    def calls(self) -> list[tuple[str, str]]:
+        called = [part for part in self.parts if part.kind == "call"]
+        return [(part.name, spelled(decode(part.text))) for part in called]
 
     def as_far_as_it_came(self) -> Speech:
         """Return what was said before the cut, as if it were all: calls only if they are whole."""
@@ -117,7 +123,7 @@ def _texts(words: Sequence[str]) -> st.SearchStrategy[tuple[str, ...]]:
 
 @st.composite
 def _calls(draw: st.DrawFn) -> Part:
-    arguments = json.dumps({"q": draw(st.sampled_from(["", "é", 'a "b" {c}', [1, {"d": None}]]))})
+    arguments = f'{{"q": {draw(st.sampled_from(ARGUMENTS))}}}'
     cuts = sorted(draw(st.sets(st.integers(1, len(arguments) - 1), max_size=3)))
     edges = [0, *cuts, len(arguments)]
     pieces = [arguments[start:end] for start, end in pairwise(edges)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -202,7 +201,14 @@ def gemini(speech: Speech) -> list[bytes]:
         bodies = [_gemini_body(parts)]
     if speech.finishes:
         bodies.append(_gemini_body([], finishReason="STOP"))
-    return [frame(body) for body in bodies]
+    return [_with_arguments(speech, frame(body)) for body in bodies]
+
+
+def _with_arguments(speech: Speech, data: bytes) -> bytes:
+    """Put arguments where they are named, as they are spelled."""
+    for number, part in enumerate(speech.parts):
+        data = data.replace(b'{"part": %d}' % number, part.text.encode())
+    return data
 
 
 def _gemini_body(parts: list[Json], **more: Any) -> Json:
@@ -213,7 +219,7 @@ def _gemini_body(parts: list[Json], **more: Any) -> Json:
 def _gemini_part(speech: Speech, piece: Piece) -> Json | None:
     part = speech.parts[piece.part]
     if part.kind == "call":
-        call = {"id": part.id, "name": part.name, "args": json.loads(part.text)}
+        call = {"id": part.id, "name": part.name, "args": {"part": piece.part}}
         return {"functionCall": call} if piece.last else None
     thought = {"thought": True} if part.kind == "reasoning" else {}
     return {"text": piece.text, **thought}

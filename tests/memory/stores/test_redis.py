@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from abridge.memory.cipher import Cipher
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.registry import open_shared_store
 from abridge.memory.stores import redis_client
 from abridge.memory.stores.key_names import KeyNames
-from abridge.memory.stores.redis import BATCH_SIZE, RedisBackend
+from abridge.memory.stores.redis import RedisBackend
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import (
     MARK_TTL_FACTOR,
@@ -26,7 +24,7 @@ from abridge.memory.stores.store import (
 )
 from tests.memory.stores.cases import RING, TTL, Case, Observed, Time, in_redis, redis_store
 from tests.support.redis_server import Server
-from tests.support.servers import no_leaks, soon, until, unused_address
+from tests.support.servers import no_leaks, soon, until
 
 __all__ = ["no_leaks"]
 
@@ -110,15 +108,6 @@ async def test_forgotten_originals_are_deleted(case: Case, redis_server: Server)
     assert len(index) == MAX_ORIGINALS
 
 
-async def test_a_value_that_was_moved_does_not_open(case: Case, redis_server: Server) -> None:
-    await case.store.put({b"one": SECRET, b"two": b"other"})
-    name = names(case.store).value
-    with redis_server.client() as client:
-        client.rename(name(b"one"), name(b"two"))
-    assert await case.get(b"two") is None
-    assert case.observed.last == ("get", "error")
-
-
 async def test_a_value_that_was_changed_does_not_open(case: Case, redis_server: Server) -> None:
     await fill(case.store)
     for key in inside(redis_server, case.store):
@@ -187,57 +176,6 @@ async def test_a_recall_takes_two_round_trips_at_most(
     wanted = [StoreQuery(b"alone", bytes([number]), unique=True) for number in range(50)]
     assert await case.store.recall(wanted) == 50 * [SECRET]
     assert trips == 3
-
-
-async def test_a_value_that_is_too_large_is_not_stored(redis_server: Server) -> None:
-    observed = Observed()
-    store = redis_store(RedisConnection(redis_server.url), Cipher(RING, limit=10), observed)
-    await store.put({b"large": b"x" * 11, b"small": b"x" * 10})
-    assert observed.operations == [("put", "error"), ("put", "ok")]
-    assert await store.get([b"large", b"small"]) == [None, b"x" * 10]
-    await store.remember(TURN_KEY, PREFIX, b"x" * 11)
-    assert observed.last == ("remember", "error")
-    await store.aclose()
-
-
-async def test_long_operations_are_split_into_batches(case: Case) -> None:
-    names = [str(number).encode() for number in range(3 * BATCH_SIZE - 1)]
-    assert await case.store.add_marks(names[::2])
-    await case.store.put(dict.fromkeys(names[::2], b"x"))
-    await case.store.remember(TURN_KEY, names[-1], b"x")
-    assert case.observed.operations == 2 * [("mark", "ok")] + 2 * [("put", "ok")] + [
-        ("remember", "ok")
-    ]
-    assert await case.store.has_marks(names) == [number % 2 == 0 for number in range(len(names))]
-    assert await case.store.get(names) == [
-        None if number % 2 else b"x" for number in range(len(names))
-    ]
-    found = await case.store.recall([StoreQuery(TURN_KEY, name, unique=False) for name in names])
-    assert found == [*[None] * (len(names) - 1), b"x"]
-    await case.store.delete(names)
-    assert await case.store.get(names) == [None] * len(names)
-    counts = Counter(operation for operation, _ in case.observed.operations)
-    assert counts == {
-        "mark": 2,
-        "put": 2,
-        "remember": 1,
-        "known": 3,
-        "get": 6,
-        "recall": 3,
-        "delete": 3,
-    }
-
-
-async def test_after_a_batch_that_failed_no_more_is_written(redis_server: Server) -> None:
-    observed = Observed()
-    store = redis_store(
-        RedisConnection(unused_address().replace("http", "redis")), observe=observed
-    )
-    marks = [str(number).encode() for number in range(3 * BATCH_SIZE)]
-    assert not await store.add_marks(marks)
-    await store.put(dict.fromkeys(marks, b"x"))
-    assert observed.operations == [("mark", "error"), ("put", "error")]
-    await store.aclose()
 
 
 class TestOutages:

@@ -95,7 +95,7 @@ async def traced(collector: str, *flags: str, requests: int = 1, **environ: str)
 
 
 @posix
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.repeat), "2"])
 async def test_spans_are_sent_before_it_ends(workers: str) -> None:
     team = {"OTEL_RESOURCE_ATTRIBUTES": "team=thinkers"}
     collector = Collector()

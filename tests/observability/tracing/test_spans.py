@@ -25,7 +25,7 @@ from abridge.errors import SettingsError, SummarizerError
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.tracing import create_tracing
 from abridge.sidecar.app import create_app
-from tests.support.asgi import begin, call
+from tests.support.asgi import begin, call, say, start
 from tests.support.deployments import Form, build_app, transport_to
 from tests.support.servers import until
 from tests.support.sidecar import environment
@@ -90,11 +90,7 @@ class TestShape:
     @pytest.mark.parametrize("stream", [True, False])
     @pytest.mark.parametrize("path", [CHAT, RESPONSES])
     async def test_a_summarized_answer(
-        self,
-        spans: Spans,
-        path: str,
-        stream: bool,  # noqa: FBT001
-        form: Form,
+        self, spans: Spans, path: str, form: Form, *, stream: bool
     ) -> None:
         upstream = Upstream((STREAM if stream else WHOLE)[path])
         await call(app(spans, upstream, form), path, {**REQUESTS[path], "stream": stream})
@@ -376,8 +372,7 @@ class TestTrouble:
         steps = [*chat_stream(THOUGHT, "Hi")[:9], reached.set, asyncio.Event()]
         request = begin(app(spans, Upstream(Answer(steps)), form), CHAT, body)
         await reached.wait()
-        request.left.set()
-        await request.finish()
+        await request.leave()
         assert [span.error for span in spans.all] == [None] * len(spans.all)
         assert spans.request.kind == "SERVER"
         assert spans.below(spans.request)[0].kind == "CLIENT"
@@ -391,13 +386,12 @@ class TestTrouble:
         first, *rest = chat_stream(THOUGHT, "Hi")
 
         async def answering(scope: Scope, receive: Receive, send: Send) -> None:
-            headers = [(b"content-type", b"text/event-stream")]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": first, "more_body": True})
+            await start(send)
+            await say(send, first, more=True)
             reached.set()
             await go_on.wait()
             for frame in rest:
-                await send({"type": "http.response.body", "body": frame, "more_body": True})
+                await say(send, frame, more=True)
 
         settings = Settings.model_validate({"tracing": ON})
         one = AbridgeMiddleware(
@@ -421,10 +415,7 @@ class TestTrouble:
         await reached.wait()
         if body is STREAMING:
             await until(lambda: stuck.running > 0)
-        assert request.task is not None
-        request.task.cancel()
-        with suppress(asyncio.CancelledError):
-            await request.task
+        await request.cancel()
         assert spans.request.kind == "SERVER"
         assert spans.request.error
         assert spans.below(spans.request)[0].error == "cancelled"
@@ -540,10 +531,7 @@ class TestPropagation:
         assert upstream.requests[0].header("traceparent") == child.traceparent
 
     @pytest.mark.parametrize("enabled", [True, False])
-    async def test_without_spans_trace_context_is_left_alone(
-        self,
-        enabled: bool,  # noqa: FBT001
-    ) -> None:
+    async def test_without_spans_trace_context_is_left_alone(self, *, enabled: bool) -> None:
         """Test both no provider and tracing off."""
         upstream = Upstream(STREAM[CHAT])
         one = build_app("mounted", upstream, writer=Scripted(), tracing={"enabled": enabled})
@@ -597,12 +585,7 @@ class TestSecrets:
     @pytest.mark.parametrize("stream", [True, False])
     @pytest.mark.parametrize("broken", [True, False])
     async def test_no_span_holds_any(
-        self,
-        spans: Spans,
-        form: Form,
-        kind: str,
-        stream: bool,  # noqa: FBT001
-        broken: bool,  # noqa: FBT001
+        self, spans: Spans, form: Form, kind: str, *, stream: bool, broken: bool
     ) -> None:
         thought = "I keep my THOUGHT to myself. " * 40
         message = {"reasoning_content": thought, "content": "The ANSWER."}

@@ -101,6 +101,7 @@ OTHERS: dict[str, Answer] = {
     "no content": Answer([RAW.encode()], 204, {}),
     "json without content": Answer.json(ANSWERED, 204),
     "text": Answer([RAW.encode()], 200, {"content-type": "text/plain"}),
+    "cut": Answer([b'{"reasoning": "', RAW.encode()], 200, JSON),
     "untyped": Answer([RAW.encode()], 200, {}),
     "unknown encoding": Answer([RAW.encode()], 200, {**JSON, "content-encoding": "br"}),
     "encoded stream": Answer([RAW.encode()], 200, {**JSON, "content-encoding": "zstd"}),

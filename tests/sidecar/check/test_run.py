@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
 import sys
 import tomllib
 from pathlib import Path
@@ -21,7 +20,7 @@ from abridge.sidecar.check.summarizer import SAMPLE_PART
 from abridge.sidecar.demo.model import scripted_model
 from tests.apis.gemini import scripts as gemini
 from tests.end_to_end.translation.turn import answer
-from tests.support.servers import serve
+from tests.support.servers import serve, unused_address
 from tests.support.sidecar import environment
 from tests.support.streams import (
     THOUGHT,
@@ -52,13 +51,18 @@ class Server:
 async def findings_for(app: ASGIApp, settings: Any = None, **check: Any) -> list[Finding]:
     async with serve(app) as url:
         known = {**(settings or {})}
-        known["upstreams"] = [{"base_url": f"{url}/v1", **known.pop("upstream", {})}]
         if known.get("summarizer", {}).get("kind") == "model":
             known["summarizer"]["base_url"] = f"{url}/v1"
         if known.get("review", {}).get("kind") == "moderations":
             known["review"]["base_url"] = f"{url}/v1"
-        checking = Check(Settings.model_validate(known), **check)
-        return [finding async for finding in checking.findings()]
+        return await findings_at(f"{url}/v1", known, **check)
+
+
+async def findings_at(base_url: str, settings: Any = None, **check: Any) -> list[Finding]:
+    known = {**(settings or {})}
+    known["upstreams"] = [{"base_url": base_url, **known.pop("upstream", {})}]
+    checking = Check(Settings.model_validate(known), **check)
+    return [finding async for finding in checking.findings()]
 
 
 class At:
@@ -70,6 +74,11 @@ class At:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._apps.get(scope["path"], self._elsewhere)(scope, receive, send)
+
+
+def thinking(models: Answer = MODELS, **frames: str) -> Server:
+    """Return a server whose model thinks, on Chat Completions alone."""
+    return Server(models=models, completions=Answer(chat_stream(THOUGHT, "9.9", **frames)))
 
 
 def about(findings: list[Finding], subject: str) -> Finding:
@@ -210,12 +219,7 @@ class TestReaching:
         assert [finding.grade for finding in findings[1:3]] == ["ok", "note"]
 
     async def test_an_unreachable_server_is_a_fault(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as unused:
-            port = unused.getsockname()[1]
-        settings = Settings.model_validate(
-            {"upstreams": [{"base_url": f"http://127.0.0.1:{port}/v1"}]}
-        )
-        findings = [finding async for finding in Check(settings, probing=True).findings()]
+        findings = await findings_at(f"{unused_address()}/v1", probing=True)
         assert about(findings, "default").grade == "fault"
         assert about(findings, "default").text.endswith("cannot be reached: Connection refused")
 
@@ -258,8 +262,7 @@ class TestReaching:
         self, path: str, listed_at: str, found: str | None, elsewhere: Answer
     ) -> None:
         async with serve(At({f"{listed_at}/models": MODELS}, elsewhere)) as url:
-            settings = {"upstreams": [{"base_url": url + path}]}
-            findings = [each async for each in Check(Settings.model_validate(settings)).findings()]
+            findings = await findings_at(url + path)
         upstream = about(findings, "upstream default")
         assert (upstream.grade == "fault") is (found is not None)
         if found is not None:
@@ -271,9 +274,7 @@ class TestReaching:
     async def test_without_a_list_of_models_it_is_found_by_a_probe(self) -> None:
         chat = Answer(chat_stream(THOUGHT))
         async with serve(At({"/v1/chat/completions": chat}, Answer.json({}, 404))) as url:
-            settings = Settings.model_validate({"upstreams": [{"base_url": url}]})
-            checking = Check(settings, probing=True, model="m")
-            findings = [each async for each in checking.findings()]
+            findings = await findings_at(url, probing=True, model="m")
         faults = [each.text for each in findings if each.grade == "fault"]
         assert (
             f"{url} answers, but has no API there; {url}/v1 has one: set base_url to that" in faults
@@ -284,8 +285,7 @@ class TestReaching:
         health = Answer([b"ok\n"], headers={"content-type": "text/plain"})
         at = {f"{path}/models": MODELS, f"{path.removesuffix('/v1')}/abridge/healthz": health}
         async with serve(At(at, Answer.json({}, 404))) as url:
-            settings = {"upstreams": [{"base_url": url + path}]}
-            findings = [each async for each in Check(Settings.model_validate(settings)).findings()]
+            findings = await findings_at(url + path)
         assert [each.grade for each in findings if "is an Abridge, too" in each.text] == ["note"]
 
     async def test_a_missing_key_is_a_fault(self) -> None:
@@ -335,7 +335,7 @@ class TestProbing:
 
     @pytest.mark.parametrize("api", ["same", "auto", "chat"])
     async def test_auto_is_suggested_where_clients_have_no_api(self, api: str) -> None:
-        server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
+        server = thinking()
         findings = await findings_for(server, {"upstream": {"api": api}}, probing=True)
         said = {finding.text for finding in findings}
         suggestion = 'api = "auto" would serve clients of Responses and Messages, too'
@@ -345,15 +345,14 @@ class TestProbing:
 
     @pytest.mark.parametrize("model", [None, "say-1"])
     async def test_a_model_is_probed_by_upstreams_name(self, model: str | None) -> None:
-        server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
+        server = thinking()
         upstream = {"rename": {"say-*": "thinker-{}"}, "models": ["say-*"], "api": "chat"}
         await findings_for(server, {"upstream": upstream}, probing=True, model=model)
         asked = server.apps["completions"].requests
         assert {request.json["model"] for request in asked} == {"thinker-1"}
 
     async def test_an_upstream_with_one_api(self) -> None:
-        frames = chat_stream(THOUGHT, "9.9", field="reasoning")
-        server = Server(models=MODELS, completions=Answer(frames))
+        server = thinking(field="reasoning")
         findings = await findings_for(server, {"upstream": {"models": ["th*"]}}, probing=True)
         assert (
             "reasoning in a field of its own, reasoning;"
@@ -469,7 +468,7 @@ class TestProbing:
         assert not [finding for finding in findings if 'api = "auto"' in finding.text]
 
     async def test_the_upstreams_effort_is_used(self) -> None:
-        server = Server(models=MODELS, completions=Answer(chat_stream(THOUGHT, "9.9")))
+        server = thinking()
         await findings_for(server, {"upstream": {"effort": "high"}}, probing=True)
         (request, *_) = server.apps["completions"].requests
         assert request.json["reasoning_effort"] == "high"
@@ -479,9 +478,7 @@ class TestProbing:
         self, status: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CLIENT_KEY", "k")
-        server = Server(
-            models=Answer.json({}, status), completions=Answer(chat_stream(THOUGHT, "9.9"))
-        )
+        server = thinking(Answer.json({}, status))
         findings = await findings_for(server, probing=True, model="m", key_env="CLIENT_KEY")
         assert findings[0].grade == "note"
         assert about(findings, "Chat Completions").grade == "ok"
@@ -489,9 +486,7 @@ class TestProbing:
         assert findings[0].grade == "fault"
 
     async def test_where_the_list_fails_the_settings_name_a_model_to_probe(self) -> None:
-        server = Server(
-            models=Answer.json({}, 500), completions=Answer(chat_stream(THOUGHT, "9.9"))
-        )
+        server = thinking(Answer.json({}, 500))
         upstream = {"models": ["thinker-1"]}
         findings = await findings_for(server, {"upstream": upstream}, probing=True)
         assert findings[0].grade == "note"
@@ -684,15 +679,23 @@ class TestTheReview:
         assert finding.grade == "ok"
 
 
+async def run_check(*words: str) -> tuple[int | None, bytes]:
+    """Return the exit code and the output of the command."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "abridge", "check", *words),
+        env=environment(),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    output, _ = await process.communicate()
+    return process.returncode, output
+
+
 @pytest.mark.parametrize(("probing", "code"), [(("--probe",), 0), ((), 0), (("--model",), 2)])
 async def test_the_command_exits_without_a_fault(probing: tuple[str, ...], code: int) -> None:
     async with serve(scripted_model(0.0)) as url:
-        words = ("check", "--upstream", f"{url}/v1", *probing)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "abridge", *words, env=environment(), stdout=-1, stderr=-1
-        )
-        output, _ = await process.communicate()
-        assert process.returncode == code
+        returned, output = await run_check("--upstream", f"{url}/v1", *probing)
+    assert returned == code
     if code == 0:
         assert b'base_url = "' in output
         assert output.count(b"\nok    ") == (6 if probing else 2)
@@ -701,18 +704,7 @@ async def test_the_command_exits_without_a_fault(probing: tuple[str, ...], code:
 async def test_a_fault_is_exit_code_1(tmp_path: Path) -> None:
     file = tmp_path / "abridge.toml"
     file.write_text("[server]\nprot = 1\n")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "abridge",
-        "check",
-        "--config",
-        str(file),
-        env=environment(),
-        stdout=-1,
-    )
-    output, _ = await process.communicate()
-    assert (process.returncode, output) == (
+    assert await run_check("--config", str(file)) == (
         1,
         f"fault settings: {file}:2: server.prot: there is no such setting; did you mean "
         "server.port?\n".encode(),

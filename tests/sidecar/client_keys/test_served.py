@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -151,21 +152,13 @@ class TestWithoutAKey:
             assert error.keys() == {"message", "type", "param", "code"}
         assert "API key" in error["message"]
 
-    @pytest.mark.parametrize(
-        "path", ["/v1/models", "/v1/responses/resp_1", "/v1/files", "/", "/abridge", "/abridge/x"]
-    )
-    async def test_no_path_is_open(self, tmp_path: Path, path: str) -> None:
+    async def test_health_and_metrics_are_open_and_no_other_path(self, tmp_path: Path) -> None:
+        closed = "/v1/models", "/v1/responses/resp_1", "/v1/files", "/", "/abridge", "/abridge/x"
+        opened = "/abridge/healthz", "/abridge/readyz", "/abridge/metrics"
         async with sidecar(tmp_path, server={"page": True}) as served:
-            answer = await served.get(path)
-        assert answer.status_code == 401
+            found = {path: (await served.get(path)).status_code for path in (*closed, *opened)}
+        assert found == {**dict.fromkeys(closed, 401), **dict.fromkeys(opened, 200)}
         assert served.upstream.requests == []
-
-    async def test_health_and_metrics_are_open(self, tmp_path: Path) -> None:
-        async with sidecar(tmp_path) as served:
-            answers = [
-                await served.get(f"/abridge/{name}") for name in ("healthz", "readyz", "metrics")
-            ]
-        assert [answer.status_code for answer in answers] == [200, 200, 200]
 
     async def test_a_websocket_is_refused_before_it_opens(self, tmp_path: Path) -> None:
         async with sidecar(tmp_path) as served:
@@ -176,15 +169,17 @@ class TestWithoutAKey:
         assert b"invalid_api_key" in caught.value.response.body
         assert served.sample("refusals_total", code="invalid_api_key") == 1
 
-    @pytest.mark.parametrize("path", ["/abridge", "/abridge/exchanges", "/v1/realtime"])
-    async def test_no_other_path_has_a_websocket(self, tmp_path: Path, path: str) -> None:
+    async def test_no_other_path_has_a_websocket(self, tmp_path: Path) -> None:
         """Abridge's own server asks for a key first; others let the app say it."""
         async with sidecar(tmp_path, server={"page": True}) as served, serve(served.app) as other:
-            for address, status in ((served.url, 401), (other, 426)):
+            for (address, status), path in product(
+                ((served.url, 401), (other, 426)),
+                ("/abridge", "/abridge/exchanges", "/v1/realtime"),
+            ):
                 with pytest.raises(InvalidStatus) as caught:
                     async with connect(f"{address.replace('http', 'ws')}{path}", proxy=None):
                         pass
-                assert caught.value.response.status_code == status
+                assert caught.value.response.status_code == status, path
         assert served.upstream.requests == []
 
 
@@ -343,30 +338,25 @@ class TestModels:
                 with pytest.raises(openai.PermissionDeniedError):
                     await client.models.retrieve("m-1")
 
-    @pytest.mark.parametrize(
-        ("method", "path"),
-        [
+    async def test_what_asks_no_model_need_not_name_one(self, tmp_path: Path) -> None:
+        """Official clients say that they send JSON, also where they send nothing."""
+        asked = [
             ("GET", "/v1/models"),
             ("GET", "/v1/files/file_1"),
             ("DELETE", "/v1/files/file_1"),
             ("DELETE", "/v1/responses/resp_1"),
             ("POST", "/v1/responses/resp_1/cancel"),
-        ],
-    )
-    async def test_what_asks_no_model_need_not_name_one(
-        self, tmp_path: Path, method: str, path: str
-    ) -> None:
-        """Official clients say that they send JSON, also where they send nothing."""
+        ]
         async with sidecar(tmp_path, Answer.json(KEYS_LIST)) as served:
             key = served.add("alice", models=("x-*",))
             headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-            answer = await served.client.request(method, path, headers=headers)
-        assert answer.status_code == 200
-        assert len(served.upstream.requests) == 1
+            for method, path in asked:
+                answer = await served.client.request(method, path, headers=headers)
+                assert answer.status_code == 200, path
+        assert [(one.method, one.path) for one in served.upstream.requests] == asked
 
-    @pytest.mark.parametrize(
-        "more",
-        [
+    async def test_no_field_leads_to_another_model(self, tmp_path: Path) -> None:
+        fields: list[dict[str, Any]] = [
             {"model": "m-1"},
             {"model": None},
             {"model": ["x-1"]},
@@ -375,43 +365,41 @@ class TestModels:
             {"model": "x-1", "fallbacks": [{"model": "m-1"}]},
             {"model": "x-1", "fallbacks": "m-1"},
             {"model": "x-1", "models": ["x-1"] * (MAX_ALTERNATIVES + 1)},
-        ],
-    )
-    @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/embeddings"])
-    async def test_no_field_leads_to_another_model(
-        self, tmp_path: Path, path: str, more: dict[str, Any]
-    ) -> None:
+        ]
+        paths = "/v1/chat/completions", "/v1/embeddings"
         async with sidecar(tmp_path) as served:
             key = served.add("alice", models=("x-*",))
-            answer = await served.post(path, {"messages": MESSAGES, **more}, key)
-            fine = await served.post(path, {"messages": MESSAGES, "model": "x-1"}, key)
-        assert (answer.status_code, fine.status_code) == (403, 200)
-        assert answer.json()["error"]["code"] == "model_not_allowed"
-        assert len(served.upstream.requests) == 1
+            for path, more in product(paths, fields):
+                answer = await served.post(path, {"messages": MESSAGES, **more}, key)
+                assert answer.status_code == 403, (path, more)
+                assert answer.json()["error"]["code"] == "model_not_allowed"
+            assert served.upstream.requests == []
+            for path in paths:
+                fine = await served.post(path, {"messages": MESSAGES, "model": "x-1"}, key)
+                assert fine.status_code == 200
 
-    @pytest.mark.parametrize(
-        ("path", "status"),
-        [
-            ("/v1/chat/completions", 200),
-            ("/chat/completions", 200),
-            ("/openai/deployments/m-1/chat/completions", 403),
-            ("/engines/m-1/chat/completions", 403),
-            ("/v1/x/..%2Fchat/completions", 403),
-            ("/openai/deployments/m-1/embeddings", 403),
-            ("/v1/models/m-1/embeddings", 403),
-            ("/v1/models/x-1/embeddings", 200),
-            ("/v1/models/x-1/%2E%2E/m-1", 403),
-            ("/v1/models/x-1/..%2F..%2Fcompletions", 403),
-            ("/v1/models/x-1%5C..%5C..%5Ccompletions", 403),
-            ("/v1/completions%3F/responses/resp_1/cancel", 403),
-        ],
-    )
-    async def test_nor_does_any_path(self, tmp_path: Path, path: str, status: int) -> None:
+    async def test_nor_does_any_path(self, tmp_path: Path) -> None:
+        allowed = "/v1/chat/completions", "/chat/completions", "/v1/models/x-1/embeddings"
+        refused = (
+            "/openai/deployments/m-1/chat/completions",
+            "/engines/m-1/chat/completions",
+            "/v1/x/..%2Fchat/completions",
+            "/openai/deployments/m-1/embeddings",
+            "/v1/models/m-1/embeddings",
+            "/v1/models/x-1/%2E%2E/m-1",
+            "/v1/models/x-1/..%2F..%2Fcompletions",
+            "/v1/models/x-1%5C..%5C..%5Ccompletions",
+            "/v1/completions%3F/responses/resp_1/cancel",
+        )
         async with sidecar(tmp_path) as served:
             key = served.add("alice", models=("x-*",))
-            answer = await served.post(path, {"model": "x-1", "messages": MESSAGES}, key)
-        assert answer.status_code == status
-        assert len(served.upstream.requests) == (status == 200)
+            body = {"model": "x-1", "messages": MESSAGES}
+            found = {
+                path: (await served.post(path, body, key)).status_code
+                for path in (*allowed, *refused)
+            }
+        assert found == {**dict.fromkeys(allowed, 200), **dict.fromkeys(refused, 403)}
+        assert len(served.upstream.requests) == len(allowed)
 
     async def test_what_cannot_be_read_is_refused(self, tmp_path: Path) -> None:
         async with sidecar(tmp_path, limits={"body": 1000, "bodies": 4000}) as served:

@@ -15,6 +15,7 @@ from tests.support.sidecar import (
     HANG_UP,
     IN_TERMINAL,
     client,
+    in_front_of,
     sidecar,
     status,
     streaming,
@@ -31,7 +32,8 @@ FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")
 BEGINNING = FRAMES[:20]
 REQUEST = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
 PLAIN = {"model": "m", "input": "Hi", "stream": True}
-DRAIN = {"ABRIDGE_SERVER__DRAIN": "600"}
+DRAIN, SOON_CUT = {"ABRIDGE_SERVER__DRAIN": "600"}, {"ABRIDGE_SERVER__DRAIN": "0.1"}
+DELAYED = {"ABRIDGE_SERVER__DRAIN_DELAY": "600"}
 BOTH = ("--admin-port", "0")
 
 
@@ -83,11 +85,7 @@ class TestStart:
             assert "detailed" in output
 
     async def test_health_is_on_both_ports_and_the_metrics_on_the_admin_port(self) -> None:
-        async with (
-            serve(reasoning_upstream()) as upstream,
-            sidecar("--upstream", f"{upstream}/v1", *BOTH) as running,
-            client() as session,
-        ):
+        async with in_front_of(reasoning_upstream(), *BOTH) as (running, session):
             for base in (f"{running.url}/abridge", running.admin):
                 assert (await session.get(f"{base}/healthz")).text == "ok\n"
                 assert (await session.get(f"{base}/readyz")).text == "ready\n"
@@ -99,39 +97,26 @@ class TestStart:
                 "The metrics are on the admin port.\n",
             )
 
-    async def test_without_an_admin_port_the_metrics_are_on_the_other(self) -> None:
-        async with (
-            serve(reasoning_upstream()) as upstream,
-            sidecar("--upstream", f"{upstream}/v1") as running,
-            client() as session,
-        ):
-            await session.post(f"{running.url}/v1/responses", json=REQUEST)
-            assert running.metrics == f"{running.url}/abridge/metrics"
-            await until_text(session, running.metrics, 'outcome="ok"')
-
-    async def test_it_summarizes_and_sends_no_server_header(self) -> None:
-        async with (
-            serve(reasoning_upstream()) as upstream,
-            sidecar("--upstream", f"{upstream}/v1") as running,
-            client() as session,
-        ):
+    async def test_one_port_has_summaries_metrics_and_the_settings_times_for_idle_ones(
+        self,
+    ) -> None:
+        times = {"ABRIDGE_SERVER__KEEP_ALIVE": "0.2", "ABRIDGE_LIMITS__CLIENT": "1"}
+        async with in_front_of(reasoning_upstream(), **times) as (running, session):
             response = await session.post(f"{running.url}/v1/responses", json=REQUEST)
             assert check_responses(response.content).summary
             assert not {"server", "date"} & set(response.headers)
-
-    async def test_an_idle_connection_is_closed_after_the_settings_time(self) -> None:
-        flags = ("--upstream", "http://127.0.0.1:9/v1")
-        times = {"ABRIDGE_SERVER__KEEP_ALIVE": "0.2", "ABRIDGE_LIMITS__CLIENT": "1"}
-        async with sidecar(*flags, **times) as running, connect(running.url) as peer:
-            await peer.send(b"GET /abridge/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            assert (await soon(peer.response())).body == b"ok\n"
-            assert await soon(peer.reader.read()) == b""
+            assert running.metrics == f"{running.url}/abridge/metrics"
+            await until_text(session, running.metrics, 'outcome="ok"')
+            async with connect(running.url) as peer:
+                await peer.send(b"GET /abridge/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                assert (await soon(peer.response())).body == b"ok\n"
+                assert await soon(peer.reader.read()) == b""
 
 
 class TestEnd:
     @pytest.mark.parametrize(
         ("number", "prefix"),
-        [(signal.SIGTERM, ()), (signal.SIGINT, ()), (HANG_UP, IN_TERMINAL)],
+        [(signal.SIGINT, ()), (HANG_UP, IN_TERMINAL)],
     )
     async def test_an_idle_server_exits_at_once_with_code_0(
         self, number: signal.Signals, prefix: tuple[str, ...]
@@ -146,20 +131,16 @@ class TestEnd:
 
     async def test_without_a_terminal_sighup_changes_nothing_and_says_so(self) -> None:
         flags = ("--upstream", "http://127.0.0.1:9/v1", *BOTH)
-        async with sidecar(*flags) as running, client() as session:
+        async with sidecar(*flags, **DRAIN) as running, client() as session:
             running.signal(HANG_UP)
             await running.until("SIGHUP: settings are read at the start alone; restart")
             assert await status(session, f"{running.url}/abridge/readyz") == 200
+            running.signal()
+            assert await running.end() == 0
+            assert "SIGTERM" in running.output
 
     async def test_during_the_drain_delay_it_is_unready_but_accepts(self) -> None:
-        async with (
-            serve(reasoning_upstream()) as upstream,
-            sidecar(
-                *("--upstream", f"{upstream}/v1", *BOTH),
-                ABRIDGE_SERVER__DRAIN_DELAY="600",
-            ) as running,
-            client() as session,
-        ):
+        async with in_front_of(reasoning_upstream(), *BOTH, **DELAYED) as (running, session):
             running.signal()
             await until_status(session, f"{running.admin}/readyz", 503)
             assert await status(session, f"{running.url}/abridge/readyz") == 503
@@ -175,9 +156,7 @@ class TestEnd:
     async def test_a_running_stream_finishes_after_the_port_is_closed(self) -> None:
         gate = asyncio.Event()
         async with (
-            serve(pausing_upstream(gate)) as upstream,
-            sidecar("--upstream", f"{upstream}/v1", *BOTH, **DRAIN) as running,
-            client() as session,
+            in_front_of(pausing_upstream(gate), *BOTH, **DRAIN) as (running, session),
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
@@ -191,11 +170,7 @@ class TestEnd:
 
     async def test_a_stream_past_the_drain_time_gets_an_error(self) -> None:
         async with (
-            serve(pausing_upstream(asyncio.Event())) as upstream,
-            sidecar(
-                *("--upstream", f"{upstream}/v1", *BOTH), ABRIDGE_SERVER__DRAIN="0.1"
-            ) as running,
-            client() as session,
+            in_front_of(pausing_upstream(asyncio.Event()), *BOTH, **SOON_CUT) as (running, session),
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
@@ -206,35 +181,28 @@ class TestEnd:
             assert "cancelling 1 requests" in running.output
             assert "Traceback" not in running.output
 
-    @pytest.mark.parametrize("body", [PLAIN, REQUEST])
-    async def test_a_client_still_waiting_gets_an_error_response(self, body: object) -> None:
+    async def test_a_client_still_waiting_gets_an_error_response(self) -> None:
         upstream = Upstream(Answer(before=[asyncio.Event()]))
-        async with (
-            serve(upstream) as url,
-            sidecar("--upstream", f"{url}/v1", ABRIDGE_SERVER__DRAIN="0.1") as running,
-            client() as session,
-        ):
-            reading = asyncio.create_task(session.post(f"{running.url}/v1/responses", json=body))
-            await until(lambda: bool(upstream.requests))
+        async with in_front_of(upstream, **SOON_CUT) as (running, session):
+            posts = [session.post(f"{running.url}/v1/responses", json=b) for b in (PLAIN, REQUEST)]
+            reading = asyncio.gather(*posts)
+            await until(lambda: len(upstream.requests) == len(posts))
             running.signal()
-            response = await soon(reading)
-            assert response.status_code == 503
-            assert "shutting down" in response.json()["error"]["message"]
-            assert response.headers["retry-after"] == "1"
+            for response in await soon(reading):
+                assert response.status_code == 503
+                assert "shutting down" in response.json()["error"]["message"]
+                assert response.headers["retry-after"] == "1"
             assert await running.end() == 0
             assert "Traceback" not in running.output
 
-    @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
-    async def test_a_second_signal_ends_draining(self, second: signal.Signals) -> None:
+    async def test_a_second_signal_ends_draining(self) -> None:
         async with (
-            serve(pausing_upstream(asyncio.Event())) as upstream,
-            sidecar("--upstream", f"{upstream}/v1", **DRAIN) as running,
-            client() as session,
+            in_front_of(pausing_upstream(asyncio.Event()), **DRAIN) as (running, session),
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
             await running.until("closing; 1 requests")
-            running.signal(second)
+            running.signal(signal.SIGINT)
             assert check_responses(await soon(reading)).kinds[-1] == "response.failed"
             assert await running.end() == 0
 
@@ -242,7 +210,7 @@ class TestEnd:
         flood = Answer([b"data: x\n\n" * 100_000] * 50)
         async with (
             serve(Upstream(flood)) as upstream,
-            sidecar(*("--upstream", f"{upstream}/v1"), ABRIDGE_SERVER__DRAIN="0.1") as running,
+            sidecar(*("--upstream", f"{upstream}/v1"), **SOON_CUT) as running,
         ):
             host, _, port = running.url.removeprefix("http://").partition(":")
             reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
@@ -258,11 +226,7 @@ class TestEnd:
 class TestLog:
     async def test_a_broken_upstream_is_logged_in_one_line(self) -> None:
         broken = Answer([*BEGINNING, OSError("gone")])
-        async with (
-            serve(Upstream(broken), log_level="critical") as upstream,
-            sidecar("--upstream", f"{upstream}/v1") as running,
-            client() as session,
-        ):
+        async with in_front_of(Upstream(broken)) as (running, session):
             with pytest.raises(httpx.RemoteProtocolError):
                 await session.post(f"{running.url}/v1/responses?k=secret", json=PLAIN)
             running.signal()

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import chain, repeat
 
 import httpx
@@ -15,7 +16,15 @@ from abridge.sidecar.admin import LEAST_SCRAPES
 from tests.support.checker import check_responses
 from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.servers import HANG, serve, soon, until
-from tests.support.sidecar import Sidecar, client, sidecar, status, streaming, until_status
+from tests.support.sidecar import (
+    Sidecar,
+    client,
+    in_front_of,
+    sidecar,
+    status,
+    streaming,
+    until_status,
+)
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 from tests.support.websockets import checked, opened
@@ -23,6 +32,8 @@ from tests.support.websockets import checked, opened
 pytestmark = pytest.mark.skipif(
     not hasattr(signal, "SIGKILL"), reason="signals are sent as POSIX has them"
 )
+alone = partial(pytest.param, marks=pytest.mark.repeat)
+"""A case of one process, of which the other tests here are as well."""
 
 FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
 BEGINNING, REST = FRAMES[:20], FRAMES[20:]
@@ -72,15 +83,8 @@ async def scraped_sidecar(
     *flags: str, drain: str = "600", **variables: str
 ) -> AsyncIterator[tuple[Sidecar, httpx.AsyncClient]]:
     """Run a sidecar with an admin port, in front of a server that may be slow."""
-    async with (
-        serve(Slow()) as url,
-        sidecar(
-            *("--upstream", f"{url}/v1", "--admin-port", "0", *flags),
-            **variables,
-            ABRIDGE_SERVER__DRAIN=drain,
-        ) as running,
-        client() as session,
-    ):
+    drained = {**variables, "ABRIDGE_SERVER__DRAIN": drain}
+    async with in_front_of(Slow(), "--admin-port", "0", *flags, **drained) as (running, session):
         yield running, session
 
 
@@ -98,17 +102,16 @@ async def until_none_is_ready(session: httpx.AsyncClient, running: Sidecar) -> N
             in_a_row = in_a_row + 1 if found == 503 else 0
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [alone(1), 2])
 async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: int) -> None:
     upstream = Slow()
     async with (
-        serve(upstream) as url,
-        sidecar(
-            *("--upstream", f"{url}/v1", "--admin-port", "0", "--workers", str(workers)),
+        in_front_of(
+            upstream,
+            *("--admin-port", "0", "--workers", str(workers)),
             **PATIENT,
             **NOTHING_KEPT,
-        ) as running,
-        client() as session,
+        ) as (running, session),
         AsyncExitStack() as streams,
     ):
         kinds = chain(repeat("waiting", FINISHED), repeat("stuck", STUCK))
@@ -149,7 +152,7 @@ async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: in
 class TestLastScrape:
     """With an admin port, on which somebody collects the metrics."""
 
-    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("workers", [alone(1), 2])
     async def test_the_server_waits_for_the_last_scrape(self, workers: int) -> None:
         flags = "--workers", str(workers)
         async with scraped_sidecar(*flags, **NOTHING_KEPT) as (running, session):
@@ -194,7 +197,7 @@ class TestLastScrape:
             assert "not waiting for the last metrics" in running.output
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [alone(1), 2])
 async def test_a_websocket_is_closed_once_its_answer_is_complete(workers: int) -> None:
     upstream = Slow()
     async with (

@@ -9,10 +9,11 @@ from __future__ import annotations
 from functools import partial
 
 from abridge.apis.api import Api, UpstreamApi
-from abridge.apis.chat.attribution import ChatCallAttribution
+from abridge.apis.chat.errors import encode_error_body
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.chat.reader import ChatReader
 from abridge.apis.chat.request import REQUEST_SHAPE, ask_for_usage, read_request, write_request
+from abridge.apis.chat.tools import ChatCallAttribution
 from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.openai import error_body, read_error
 
@@ -31,6 +32,7 @@ CHAT = Api(
     wants_state=lambda _: None,
     translating_writer=ChatWriter,
     write_error=error_body,
+    stream_error=encode_error_body,
     attribution=ChatCallAttribution,
     effort_field="",
     verbosity_field="verbosity",

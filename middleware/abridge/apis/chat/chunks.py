@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Container
 from typing import Any, NamedTuple
 
 from abridge.apis import sse
@@ -46,6 +47,9 @@ STATE_FIELD = "extra_content"
 
 ARGUMENTS_FIELDS = {"function": "arguments", "custom": "input"}
 """The kinds of tool call, and the field in which each has its arguments."""
+
+_FRAGMENT_FIELDS = frozenset({"index", *ARGUMENTS_FIELDS})
+"""What a fragment of a call says of itself, not of the call."""
 
 _BLANK = re.compile(r"\s*+")
 
@@ -109,7 +113,7 @@ def find_continuation(chunk: Json) -> Continuation | None:
     delta = choice.get("delta")
     if "index" not in choice or not isinstance(delta, dict) or choice.get("finish_reason"):
         return None
-    names = [name for name, value in delta.items() if value]
+    names = list(filter(delta.get, delta))
     is_bare = len(names) == 1
     others = names if is_bare else [name for name in names if name != "role"]
     if len(others) != 1:
@@ -171,10 +175,10 @@ class _GrowingObject:
     def pop(self, key: str) -> str:
         return "".join(self.pieces.pop(key, ()))
 
-    def fill(self, values: Json) -> None:
-        """Set each value that is not empty, where there is none yet."""
+    def fill(self, values: Json, others: Container[str] = ()) -> None:
+        """Set each value that is not empty, where there is none yet; leave out others."""
         for key, value in values.items():
-            if value and not self.fields.get(key):
+            if value and key not in others and not self.fields.get(key):
                 self.fields[key] = value
 
     def as_dict(self) -> Json:
@@ -286,19 +290,17 @@ class ChatMessageAccumulator:
                     entries[-1].fields[key] = value
 
     def _add_call(self, fragment: Json) -> None:
-        kind = kind_of_call(fragment)
-        call, called = self._calls.setdefault(
-            fragment["index"],
-            (
-                _GrowingObject({"type": kind}),
-                _GrowingObject({"name": "", ARGUMENTS_FIELDS[kind]: ""}),
-            ),
-        )
-        call.fill({key: fragment[key] for key in fragment.keys() - {"index", *ARGUMENTS_FIELDS}})
+        index, kind = fragment["index"], kind_of_call(fragment)
+        key = ARGUMENTS_FIELDS[kind]
+        if index not in self._calls:
+            called = _GrowingObject({"name": "", key: ""})
+            self._calls[index] = _GrowingObject({"type": kind}), called
+        call, called = self._calls[index]
+        call.fill(fragment, _FRAGMENT_FIELDS)
         payload = fragment.get(kind)
         if isinstance(payload, dict):
-            called.fill({"name": string(payload.get("name"))})
-            self._append(called, ARGUMENTS_FIELDS[kind], payload.get(ARGUMENTS_FIELDS[kind]))
+            called.fields["name"] = called.fields["name"] or string(payload.get("name"))
+            self._append(called, key, payload.get(key))
 
 
 def has_cut_call(message: Json) -> bool:

@@ -11,7 +11,12 @@ from abridge.core.events import ErrorDetail
 
 def encode_error(error: ErrorDetail) -> bytes:
     """Encode the chunk that reports an error."""
-    return sse.encode_frame(dumps(error_body(error.message, code=error.code)))
+    return encode_error_body(error_body(error.message, code=error.code), {})
+
+
+def encode_error_body(body: Json, facts: Json) -> bytes:
+    """Encode an error body as a chunk, with more facts in its error."""
+    return sse.encode_frame(dumps({"error": {**body["error"], **facts}}))
 
 
 def read_finish_error(choice: Json) -> ErrorDetail | None:

@@ -1,24 +1,28 @@
 """Read the messages of a Chat Completions request as turns, and change their reasoning.
 
-An answer's message is recorded as a turn, too, to remember its reasoning by.
+An answer's message is recorded as a turn, too, to remember its reasoning by. Abridge's envelopes
+are put into messages and taken out of them here: their blobs are entries of a list of reasoning, as
+other opaque state is. Which list is a setting, since some clients keep the one and some the other.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.chat.chunks import STATE_FIELD
-from abridge.apis.chat.messages import move_reasoning
+from abridge.apis.chat.chunks import STATE_FIELD, ChatMessageAccumulator
+from abridge.apis.chat.messages import move_reasoning, split_leading_inline
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
     LITELLM_COPIES,
     REASONING_FIELDS,
     REASONING_ITEM,
+    extract_native_summary,
     extract_state,
     find_reasoning,
     find_thinking_chunks,
@@ -28,13 +32,15 @@ from abridge.apis.chat.reasoning import (
     without_thinking_chunks,
 )
 from abridge.apis.chat.texts import is_plain, split_inline, split_thinking
-from abridge.apis.display import Display, OpenEnvelope, is_envelope
+from abridge.apis.display import Display, Envelope, ListField, OpenEnvelope, is_envelope
 from abridge.apis.history import History, IsOurSummary, Placement, strip_content
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
-from abridge.providers.catalog import PROFILES, TEXT_FIELDS
+from abridge.core.events import Event
+from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
+from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
 
 ABRIDGE_FIELDS = ("summary_error", HOSTED_CALLS)
@@ -103,7 +109,7 @@ class ChatHistory(History):
         """Inline reasoning before the answer counts as such, too."""
         message = turn.items[0]
         found, content = find_reasoning(message), message.get("content")
-        inline = "" if is_plain(content) else _split_inline(content)[0]
+        inline = "" if is_plain(content) else split_leading_inline(content)[0]
         texts = [string(message.get(name)) for name in TEXT_FIELDS]
         return tuple(filter(None, [*texts, found.text if found is not None else "", inline]))
 
@@ -222,7 +228,7 @@ def _strip_content(content: Any, is_our_summary: IsOurSummary) -> tuple[Any, boo
     content = strip_content(content, is_our_summary)
     if isinstance(content, list):
         content = [chunk for chunk in content if not _is_summary_chunk(chunk, is_our_summary)]
-    inline, answer = _split_inline(content)
+    inline, answer = split_leading_inline(content)
     return (answer, False) if is_our_summary(inline) else (content, bool(inline.strip()))
 
 
@@ -234,7 +240,7 @@ def _is_summary_chunk(chunk: Any, is_our_summary: IsOurSummary) -> bool:
     )
 
 
-# Envelopes
+# Envelopes, opened
 
 
 def message_place(turn: Turn) -> bytes:
@@ -302,7 +308,7 @@ def read_answer(message: Json) -> str:
     content = message.get("content")
     if not is_plain(content):
         is_inline = find_reasoning(message) is None
-        content = flatten_content(_split_inline(content)[1] if is_inline else content)
+        content = flatten_content(split_leading_inline(content)[1] if is_inline else content)
     return content or string(message.get("refusal"))
 
 
@@ -327,12 +333,7 @@ def _read_call(call: Json) -> ToolCall:
 
 def without_content_reasoning(content: Any) -> Any:
     """Return a content without thinking chunks and inline reasoning."""
-    return _split_inline(without_thinking_chunks(content))[1]
-
-
-def _split_inline(content: Any) -> tuple[str, Any]:
-    """Split a content into inline reasoning, whatever its tags, and the rest."""
-    return split_inline(content, PROFILES["auto"], no_field=True)
+    return split_leading_inline(without_thinking_chunks(content))[1]
 
 
 def list_state_holders(message: Json) -> list[Json]:
@@ -374,3 +375,98 @@ def _collect_original(message: Json) -> Json:
         if call.get(STATE_FIELD)
     ]
     return {**original, "tool_calls": calls} if calls else original
+
+
+# Envelopes, made
+
+
+ENVELOPE_FORMAT = "unknown"
+"""OpenRouter's word for a format without a name. Its AI SDK provider drops an entry of any format
+that it does not know (OpenRouterTeam/ai-sdk-provider, src/schemas/format.ts)."""
+
+_ENTRY_SHAPES: Mapping[ListField, Json] = MappingProxyType(
+    {
+        "reasoning_details": {"type": "reasoning.encrypted", "format": ENVELOPE_FORMAT},
+        "thinking_blocks": {"type": "redacted_thinking"},
+    }
+)
+
+
+def make_entry(blob: str, name: ListField, index: int) -> Json:
+    """Make the entry of a list that holds a blob."""
+    return {**_ENTRY_SHAPES[name], "data": blob, "index": index}
+
+
+def make_envelope(turn: RecordedTurn) -> Envelope:
+    """Make the envelope of an answer's message.
+
+    It is bound to the message's text and calls, which the client may not change.
+    """
+    holds_answer = any("content" in fields for fields in turn.original)
+    return Envelope(turn.original, place=message_place(turn.turn), holds_answer=holds_answer)
+
+
+def list_visible_entries(turn: RecordedTurn, display: Display) -> list[Any]:
+    """Return the entries of upstream's that are visible to the client, of the list for blobs."""
+    original: Json = {}
+    for fields in turn.original:
+        original |= fields
+    visible = original if display.show_raw else extract_native_summary(original)
+    entries = visible.get(display.envelope_field)
+    return entries if isinstance(entries, list) else []
+
+
+def next_index(entries: list[Any]) -> int:
+    """Return the first index free after a list's entries.
+
+    An entry without an index counts by its position.
+    """
+    return max(
+        (_get_index(entry, position) + 1 for position, entry in enumerate(entries)), default=0
+    )
+
+
+def _get_index(entry: Any, position: int) -> int:
+    index = entry.get("index") if isinstance(entry, dict) else None
+    return max(index, position) if isinstance(index, int) else position
+
+
+class ChatEnvelopeBuilder:
+    """Build the envelope of a translated answer, of its reasoning's events and its deltas.
+
+    Past `limit` characters of either give up: there is no envelope then.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._reasoning = ReasoningPieces(limit)
+        self._answer = ChatMessageAccumulator(limit)
+
+    def add_event(self, event: Event) -> None:
+        self._reasoning.add(event)
+
+    def add_content(self, text: str) -> None:
+        self._answer.append_text("content", text)
+
+    def add_answer(self, delta: Json) -> None:
+        self._answer.add({key: delta[key] for key in ANSWER_FIELDS if key in delta})
+
+    def build(self) -> Envelope | None:
+        """Build the envelope; None if there was no raw reasoning, or too much to keep."""
+        pieces, turn = self._reasoning.build(), read_turn(self._answer.as_dict())
+        if pieces is None or not (have_text(pieces) and self._answer.is_complete):
+            return None
+        entries = (entry for piece in pieces for entry in _write_piece(piece))
+        details = [{**entry, "index": index} for index, entry in enumerate(entries)]
+        return Envelope([{"reasoning_details": details}], place=message_place(turn))
+
+
+def _write_piece(piece: Piece) -> Iterator[Json]:
+    """Write a piece as entries of `reasoning_details`."""
+    yield from ({"type": "reasoning.summary", "summary": part} for part in piece.summary)
+    if piece.signs:
+        yield {"type": "reasoning.text", "text": piece.text, "signature": piece.state}
+        return
+    if piece.text.strip():
+        yield {"type": "reasoning.text", "text": piece.text}
+    if piece.state:
+        yield {"type": "reasoning.encrypted", "data": piece.state}

@@ -20,9 +20,10 @@ Usage, and what comes in the same chunk, waits until every lane has finished.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from operator import is_not, itemgetter
+from operator import is_not
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
@@ -41,7 +42,6 @@ from abridge.apis.chat.chunks import (
     read_annotations,
     read_listed,
 )
-from abridge.apis.chat.details import AnswerDetails, ChunkPiece, read_logprobs
 from abridge.apis.chat.errors import read_finish_error
 from abridge.apis.chat.history import record_turn
 from abridge.apis.chat.reasoning import (
@@ -49,6 +49,7 @@ from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
+    StateEntry,
     extract_native_summary,
     extract_reasoning,
     extract_state,
@@ -58,15 +59,17 @@ from abridge.apis.chat.reasoning import (
     is_reasoning_field,
     observe,
     read_answer_text,
+    read_logprobs,
     read_state,
     trusts_summaries,
     without_thinking_chunks,
 )
 from abridge.apis.chat.shapes import CompletionRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
+from abridge.apis.chat.tools import ToolCallFragments
 from abridge.apis.delta_patterns import DeltaPatterns
 from abridge.apis.display import Display
-from abridge.apis.endings import UNFINISHED, infer_reason
+from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.json import (
     as_object,
@@ -78,7 +81,6 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.logprobs import ShownLogprobs
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.shapes import DropCount
 from abridge.apis.usage import CHAT_USAGE, as_count
@@ -89,14 +91,18 @@ from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
     Event,
+    Finished,
     FinishReason,
     NativeSummary,
     Passthrough,
+    ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    RefusalDelta,
     ResponseEnded,
     ResponseStarted,
+    ToolCallDelta,
     TurnRecorded,
     UsageReported,
     text_size,
@@ -104,6 +110,7 @@ from abridge.core.events import (
 from abridge.core.usage import Tokens
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
+from abridge.stages.tags import MAX_LEADING_BLANKS
 
 FIRST_CHOICE = 0
 """The choice that the sources are of which are listed beside all choices."""
@@ -112,6 +119,26 @@ REQUIRED_HEADER = frozenset({"id", "created", "model"})
 
 LISTS_OF_SOURCES = frozenset({"citations", "search_results"})
 """Fields beside the choices that list sources."""
+
+
+EXPLICIT_REASONS: Mapping[str, FinishReason] = {
+    "length": "length",
+    "content_filter": "content_filter",
+}
+"""Finish reasons to pass on. Any other means `tool_calls` if there were calls, else `stop`."""
+
+STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
+"""Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
+number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
+entrypoints/openai/protocol.py)."""
+
+
+@dataclass(slots=True)
+class ChunkPiece:
+    """An event, and the choices that go into its frame."""
+
+    event: Event
+    choices: list[Json] | None = None  # None: the event has no frame
 
 
 class ChatReader:
@@ -136,7 +163,6 @@ class ChatReader:
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
         self._rebuilder = CompletionRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
-        self.read_delta = self._patterns.read
         self._last_chunk: Json = {}  # the last that had choices
         self._listed: list[CitationDelta] = []  # sources that no choice names
         self._early_usage: tuple[Json, bytes | None] | None = None
@@ -233,20 +259,23 @@ class ChatReader:
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
         """Read a chunk, and learn its pattern if it only continues. What upstream said of a choice
         is recorded, whatever of it goes on."""
-        rebuilder, carried = self._rebuilder, frame if self._carries_frames else None
-        dropped = 0
+        rebuilder, dropped, originals = self._rebuilder, 0, None
         if rebuilder is not None:
             dropped, chunk = rebuilder.drops.count, rebuilder.arrange_chunk(chunk)
-        chunk, carried = self._complete(chunk, carried)
-        originals = None
+        sent, chunk = chunk, self._complete(chunk)
+        carried = None  # made of what the events say, where it is none that came
         if rebuilder is not None:
             originals, rebuilt = objects(chunk.get("choices")), rebuilder.rebuild_chunk(chunk)
             if rebuilt is None:
                 return []
-            chunk, carried = rebuilt, carried and self._encode(rebuilt)
+            chunk = rebuilt
+        elif self._carries_frames:
+            carried = frame if chunk is sent else sse.encode_frame(dumps(chunk))
         found = self._find_continuation(chunk)
         if found is not None and found.is_bare:
             self._last_chunk = chunk
+            if rebuilder is not None and self._carries_frames:
+                carried = self._encode(chunk)
             events = [self._choices[found.lane].proceed(found, found.text, carried)]
         else:
             self._patterns.clear()
@@ -277,25 +306,22 @@ class ChatReader:
         proceed = partial(reader.proceed, found)
         self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
 
-    def _complete(self, chunk: Json, frame: bytes | None) -> tuple[Json, bytes | None]:
-        """Return a chunk with all that it must have, and its frame; the same if it lacks
-        nothing."""
+    def _complete(self, chunk: Json) -> Json:
+        """Return a chunk with all that it must have; the same object if it lacks nothing."""
         if chunk.get("error"):
-            return chunk, frame
+            return chunk
         given, choices = objects(chunk.get("choices")), list[Json]()
         for choice in given:
             choices.append(self._get_choice(get_index(choice)).complete(choice))
-        lacks_header = frame is not None and _is_header_missing(chunk, given)
+        lacks_header = self._carries_frames and _is_header_missing(chunk, given)
         if not (lacks_header or any(map(is_not, choices, given))):
-            return chunk, frame
+            return chunk
         chunk = {**chunk, "choices": choices}
-        if frame is None:
-            return chunk, None
-        if _has_content(chunk, choices):
+        if self._carries_frames and _has_content(chunk, choices):
             said = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
             self._header = {**(self._header or _make_header()), **said}
             chunk = {**self._header, **chunk, "object": CHUNK_OBJECT}
-        return chunk, sse.encode_frame(dumps(chunk))
+        return chunk
 
     def _read_parsed(
         self, chunk: Json, carried: bytes | None, originals: list[Json] | None
@@ -304,7 +330,8 @@ class ChatReader:
         it is rebuilt."""
         if chunk.get("choices"):
             self._last_chunk = chunk
-        events = self._start(chunk)
+        is_known = self._started and self._carries_frames
+        events = [] if is_known else self._start(chunk)
         if chunk.get("usage") or chunk.get("error"):
             events += self._release_usage()  # that came earlier
         if chunk.get("error"):
@@ -334,7 +361,7 @@ class ChatReader:
         reported, self._failed = self._failed, True
         error = chunk["error"]
         message = string(error.get("message") if isinstance(error, dict) else error)
-        if frame is not None and self._rebuilder is not None:
+        if self._carries_frames and self._rebuilder is not None:
             frame = sse.encode_frame(dumps({**get_header(chunk), "error": error}))
         if reported:
             return [Passthrough(None, frame)]
@@ -350,12 +377,15 @@ class ChatReader:
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
         pieces: list[ChunkPiece] = []
-        for lane, choice, original in _by_index(choices, originals or choices):
-            reader = self._get_choice(lane)
-            if self._announced_count < lane:
-                pieces += self._announce_before(lane)
+        pairs = list(zip(choices, originals or choices, strict=True))
+        if len(pairs) > 1:
+            pairs.sort(key=lambda pair: get_index(pair[0]))
+        for choice, original in pairs:
+            reader = self._get_choice(get_index(choice))
+            if self._announced_count < reader.lane:
+                pieces += self._announce_before(reader.lane)
             reader.message.add(get_delta(original))
-            for part in reader.without_thinking(choice):
+            for part in reader.texts.split(choice):
                 pieces += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
             pieces = _attach_usage(pieces, usage)
@@ -526,12 +556,6 @@ class ChatReader:
         return self._make_events(pieces, get_header(self._last_chunk), None)
 
 
-def _by_index(choices: list[Json], originals: list[Json]) -> list[tuple[int, Json, Json]]:
-    """Return the choices, and how each came, in the order of their index."""
-    found = list(zip(map(get_index, choices), choices, originals, strict=True))
-    return found if len(found) == 1 else sorted(found, key=itemgetter(0))
-
-
 def _make_header() -> Json:
     return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
 
@@ -599,11 +623,10 @@ class ChoiceReader:
         self.counts_calls = False
         """Calls lacked their index, so that chunks which are alike may be completed otherwise."""
         self._call_numbers = CallNumbers()
-        self._shows_raw = display.show_raw
+        self._hides_raw, self._shows_raw = display.hides_raw, display.show_raw
         self._shows_summary = display.show_summary
         self._trusts_summaries = trusts_summaries(profile, display)
         self.texts = ChoiceTexts(lane, profile, display, limit)
-        self._logprobs = ShownLogprobs() if display.hides_raw else None
         self._details: AnswerDetails | None = None
         if listed is not None:
             self._details = AnswerDetails(lane, listed if lane == FIRST_CHOICE else [])
@@ -645,8 +668,10 @@ class ChoiceReader:
             if completed is delta and has_finish and isinstance(choice.get("index"), int):
                 return choice
             return {**choice, "index": self.lane, "delta": completed, "finish_reason": finish}
-        if "message" in choice:
-            return choice if has_finish else {"index": self.lane, **choice, "finish_reason": finish}
+        if isinstance(message := choice.get("message"), dict):  # it stands for a delta
+            others = {key: choice[key] for key in choice if key != "message"}
+            completed = {**others, "delta": self._complete_delta(message)}
+            return {"index": self.lane, **completed, "finish_reason": finish}
         if not choice.get("finish_reason"):
             return choice  # it says nothing
         return {"index": self.lane, **choice, "delta": {}, "finish_reason": finish}
@@ -683,7 +708,7 @@ class ChoiceReader:
         """
         if not self.announced or self.finished or not self.texts.passes(found):
             return False
-        if choice.get("logprobs") and (self._logprobs is not None or self._details is not None):
+        if choice.get("logprobs") and (self._hides_raw or self._details is not None):
             return False
         if found.field in ("content", "tool_calls"):
             return not self.reasoning_open
@@ -703,29 +728,6 @@ class ChoiceReader:
         return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
 
     # Any chunk
-
-    def without_thinking(self, choice: Json) -> list[Json]:
-        """Return a choice as one or several without thinking in their texts; where raw reasoning is
-        hidden, with the log probabilities of what is shown alone."""
-        choices = self.texts.split(choice)
-        logprobs = self._logprobs
-        if logprobs is not None and (choice.get("logprobs") or logprobs.waiting):
-            return self._with_logprobs(choices, choice, logprobs)
-        return choices
-
-    def _with_logprobs(
-        self, choices: list[Json], said: Json, logprobs: ShownLogprobs
-    ) -> list[Json]:
-        """Return choices with the log probabilities of their texts, of what upstream said."""
-        deltas = list(map(get_delta, choices))
-        if any(find_reasoning(delta) for delta in deltas):
-            logprobs.waiting.clear()
-        logprobs.waiting += map(dict, read_logprobs(said, "content"))
-        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
-        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
-        refusal = [*read_logprobs(said, "refusal")] if is_same else []
-        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
-        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
         """Release what was held back, when the stream ends without a finish reason."""
@@ -889,3 +891,140 @@ def loses_fields(choice: Json) -> bool:
 
 def _other_fields(fields: Json, known: frozenset[str]) -> Json:
     return {key: value for key, value in fields.items() if key not in known and value is not None}
+
+
+# One choice, for clients of another API
+
+
+class AnswerDetails:
+    """Say in detail, in events without frames, what the pieces of one choice hold: its text with
+    log probabilities, its refusal, each fragment of a call as a piece of its call, opaque state
+    after the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that
+    no choice names."""
+
+    def __init__(self, lane: int, listed: list[CitationDelta]) -> None:
+        self._lane = lane
+        self.calls = ToolCallFragments(lane)
+        self._listed = listed
+        self._finish_reported = False
+        self._held_blank = ""
+        self._citations: list[CitationDelta] = []  # held until the text ends
+        self._has_cited = False
+        self._has_reasoned = False
+
+    def read(
+        self, pieces: list[ChunkPiece], choice: Json, state: list[StateEntry], *, was_open: bool
+    ) -> list[Event]:
+        """Read the pieces that were made of a choice, with opaque state for the open stretch."""
+        events = self.list_events(pieces, choice)
+        kinds = set(map(type, events))
+        opens = ReasoningStarted in kinds
+        if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
+            events = self._hold_blank(events)
+        if state and was_open:
+            events = insert_state(events, state, self._lane)
+        if opens:
+            self._release_blank(events)
+        return [*events, *self._read_finish(choice)]
+
+    def cite(self, events: list[Event], named: list[CitationDelta]) -> list[Event]:
+        """Add the sources at the end of the text: before the first call, or the finish.
+
+        Those that are listed beside the choices are more of the same where some are annotated.
+        Reasoning may have stood in the text, and moved all passages.
+        """
+        kinds = list(map(type, events))
+        self._citations += named
+        self._has_reasoned |= ReasoningStarted in kinds
+        ends = [kinds.index(kind) for kind in (ToolCallDelta, Finished) if kind in kinds]
+        if not ends:
+            return events
+        place, citations, self._citations = min(ends), self._citations, []
+        if isinstance(events[-1], Finished) and not (citations or self._has_cited):
+            citations = self._listed
+        self._has_cited = self._has_cited or bool(citations)
+        if self._has_reasoned:
+            citations = [replace(citation, passage=None) for citation in citations]
+        return [*events[:place], *citations, *events[place:]]
+
+    def list_events(self, pieces: list[ChunkPiece], choice: Json) -> list[Event]:
+        """List the events of pieces. One of the answer says all that is in its piece; one that only
+        carries a frame is left out."""
+        events: list[Event] = []
+        for piece in pieces:
+            event, piece_choice = piece.event, (piece.choices or [{}])[0]
+            if isinstance(event, ContentDelta):
+                is_whole = piece_choice is choice
+                events += self._read_answer(event.text, piece_choice, is_whole=is_whole)
+            elif isinstance(event, ReasoningDelta):
+                events += [event] if event.text else []
+            elif not isinstance(event, Passthrough):
+                events.append(event)
+        return events
+
+    def _read_answer(self, text: str, choice: Json, *, is_whole: bool) -> Iterator[Event]:
+        delta = get_delta(choice)
+        logprobs = read_logprobs(choice, "content")
+        if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
+            logprobs = ()  # they cover reasoning, too
+        if text:
+            yield ContentDelta(self._lane, None, text, logprobs)
+        if refusal := string(delta.get("refusal")):
+            logprobs = read_logprobs(choice, "refusal")
+            yield RefusalDelta(self._lane, None, logprobs=logprobs, refusal=refusal)
+        yield from self.calls.read(delta)
+
+    def _read_finish(self, choice: Json) -> list[Event]:
+        """End the choice at its first finish reason."""
+        reason = choice.get("finish_reason")
+        if not reason or self._finish_reported:
+            return []
+        self._finish_reported = True
+        if read_finish_error(choice) is not None:
+            return []  # the error is reported instead
+        nameless = list(self.calls.report_nameless())
+        if explicit := EXPLICIT_REASONS.get(string(reason)):
+            return [*nameless, Finished(self._lane, None, explicit)]
+        default = reason_of_parts(has_calls=self.calls.count > 0)
+        finished = Finished(self._lane, None, default, _stop_sequence(choice))
+        return [*nameless, *self.calls.finish(), finished]
+
+    # Blank reasoning opens no stretch
+
+    def _hold_blank(self, events: list[Event]) -> list[Event]:
+        """Hold back blank reasoning for the stretch that comes next."""
+        blank = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+        self._held_blank += blank[: MAX_LEADING_BLANKS - len(self._held_blank)]
+        return [event for event in events if type(event) not in _THOUGHTS]
+
+    def _release_blank(self, events: list[Event]) -> None:
+        first = next((event for event in events if isinstance(event, ReasoningDelta)), None)
+        if first is not None:
+            first.text, self._held_blank = self._held_blank + first.text, ""
+
+
+_THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
+
+
+def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
+    """Insert opaque state into a choice's events, each after the reasoning it belongs to: that is
+    split by entry, if it has the text of all of them."""
+    thoughts = (
+        (place, event)
+        for place, event in enumerate(events)
+        if isinstance(event, ReasoningDelta | NativeSummary)
+    )
+    place, thought = next(thoughts, (-1, None))
+    text = "".join(entry.text for entry in entries)
+    is_split = thought is not None and thought.text == text
+    inserted: list[Event] = []
+    for entry in entries:
+        if thought is not None and is_split and entry.text:
+            inserted.append(replace(thought, text=entry.text))
+        if entry.data:
+            inserted.append(ProviderState(lane, None, REASONING_ITEM, entry.data, entry.signs))
+    return [*events[: place + (not is_split)], *inserted, *events[place + 1 :]]
+
+
+def _stop_sequence(choice: Json) -> str:
+    return next(filter(None, (string(choice.get(name)) for name in STOP_SEQUENCE_FIELDS)), "")

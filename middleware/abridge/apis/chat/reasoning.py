@@ -17,14 +17,17 @@ reasoning and summaries in what a client gets, `ReasoningFields` in `writer.py` 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from abridge.apis.display import Display
+from abridge.apis.display import Display, is_envelope
 from abridge.apis.json import objects, string
+from abridge.core.answer import AttributionKind
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile, ReasoningPlace
+from abridge.stages.attribution import RAW, REDACTED, SUMMARY
 from abridge.stages.tags import TagSplitter
 
 PART_SEPARATOR = "\n\n"
@@ -209,6 +212,12 @@ def read_answer_text(content: Any) -> str:
     return "".join(string(chunk.get("text")) for chunk in content if is_text_chunk(chunk))
 
 
+def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
+    """Return the log probabilities of a text of a choice."""
+    logprobs = choice.get("logprobs")
+    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
+
+
 def without_thinking_chunks(content: Any) -> Any:
     """Return the content without its thinking chunks."""
     if not isinstance(content, list):
@@ -255,7 +264,53 @@ def replace_reasoning(message: Json, fields: Json) -> Json:
     return {**{key: value for key, value in fields.items() if value}, **others}
 
 
-# Opaque state
+# The entries of lists, which keep the parts of a text apart, and opaque state
+
+
+ENTRY_KINDS: dict[str, tuple[AttributionKind, str]] = {
+    "reasoning.text": (RAW, "text"),
+    "reasoning.summary": (SUMMARY, "summary"),
+    "reasoning.encrypted": (REDACTED, "data"),
+    "thinking": (RAW, "thinking"),
+    "redacted_thinking": (REDACTED, "data"),
+}
+"""Types of entries: the kind of reasoning, and the key of its text."""
+
+
+class ReasoningEntry(NamedTuple):
+    kind: AttributionKind
+    text: str
+    part: Hashable  # in a stream, entries with the same value are pieces of one
+    signed: bool  # it has a signature, which ends it
+
+
+def read_entries(message: Json) -> list[ReasoningEntry]:
+    """Read the entries of a delta or a message, from the first list that has any.
+
+    A blob of Abridge's has no text: it stands for the whole message, and comes last.
+    """
+    for name in LIST_FIELDS:
+        found = [
+            _read_typed_entry(entry)
+            for entry in objects(message.get(name))
+            if _entry_type(entry) in ENTRY_KINDS
+        ]
+        if found:
+            return found
+    return []
+
+
+def _read_typed_entry(entry: Json) -> ReasoningEntry:
+    kind, key = ENTRY_KINDS[_entry_type(entry)]
+    index, text = entry.get("index"), string(entry.get(key))
+    part = _entry_type(entry), index if isinstance(index, int) else None
+    return ReasoningEntry(
+        kind, "" if is_envelope(text) else text, part, signed=bool(entry.get("signature"))
+    )
+
+
+def _entry_type(entry: Json) -> str:
+    return string(entry.get("type"))
 
 
 class StateEntry(NamedTuple):

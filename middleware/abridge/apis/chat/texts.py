@@ -20,10 +20,13 @@ from abridge.apis.chat.reasoning import (
     get_delta,
     is_text_chunk,
     read_answer_text,
+    read_logprobs,
 )
+from abridge.apis.chat.tools import call_index
 from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, objects, string
+from abridge.apis.logprobs import ShownLogprobs
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile
 from abridge.stages.hidden_thinking import (
@@ -90,6 +93,7 @@ class ChoiceTexts:
         self._has_field = display.hides_raw and display.drops_inline
         self._is_cut = False  # the answer breaks off
         self._repeated = 0
+        self._logprobs = ShownLogprobs()
 
     @property
     def dropped(self) -> int:
@@ -119,15 +123,16 @@ class ChoiceTexts:
 
     def split(self, choice: Json) -> list[Json]:
         """Return a choice as one or several, in order, whose deltas have no thinking in their
-        texts: that is in the field of reasoning. With the last comes what was held back."""
-        delta = get_delta(choice)
-        if "message" in choice and choice.get("delta") is not delta:  # it stands for a delta
-            choice = {**choice, "delta": delta}
-            del choice["message"]
+        texts: that is in the field of reasoning. With the last comes what was held back; where raw
+        reasoning is hidden, with the log probabilities of what is shown alone."""
         if not self._hides_raw and self._content.passes(""):
             return [choice]
-        self._is_cut = choice.get("finish_reason") in BROKEN_REASONS
-        return self._split(choice, delta, is_last=bool(choice.get("finish_reason")))
+        finish = choice.get("finish_reason")
+        self._is_cut = finish in BROKEN_REASONS
+        choices = self._split(choice, get_delta(choice), is_last=bool(finish))
+        if self._hides_raw and (choice.get("logprobs") or self._logprobs.waiting):
+            return self._with_logprobs(choices, choice)
+        return choices
 
     def split_message(self, message: Json, finish: Any = "stop") -> Json:
         """Return a whole message without thinking in its texts, which is in the field of
@@ -152,7 +157,7 @@ class ChoiceTexts:
         found, content = find_reasoning(delta), delta.get("content")
         parts = self._split_content(delta, found, is_last=is_last)
         changed = self._split_others(delta, is_last=is_last) if self._hides_raw else {}
-        if self._holds_choices and not parts:
+        if not (self._hides_raw or parts) and self._content.has_held_text:
             if found is not None:
                 return _list_rest(choice, None, {}) if content else [choice]
             self._held.append(choice)
@@ -169,12 +174,20 @@ class ChoiceTexts:
         last = parts.pop()["content"] if goes_along else None
         return [*rests, *map(self._wrap, parts), *_list_rest(choice, last, changed)]
 
-    @property
-    def _holds_choices(self) -> bool:
-        return not self._hides_raw and self._content.has_held_text
-
     def _wrap(self, delta: Json) -> Json:
         return {"index": self._lane, "delta": delta, "finish_reason": None}
+
+    def _with_logprobs(self, choices: list[Json], said: Json) -> list[Json]:
+        """Return choices with the log probabilities of their texts, of what upstream said."""
+        logprobs, deltas = self._logprobs, list(map(get_delta, choices))
+        if any(find_reasoning(delta) for delta in deltas):
+            logprobs.waiting.clear()
+        logprobs.waiting += map(dict, read_logprobs(said, "content"))
+        shown = logprobs.take("".join(read_answer_text(one.get("content")) for one in deltas))
+        is_same = bool(deltas) and deltas[-1].get("refusal") == get_delta(said).get("refusal")
+        refusal = [*read_logprobs(said, "refusal")] if is_same else []
+        kept = {"content": shown or None, "refusal": refusal or None} if shown or refusal else None
+        return [*choices[:-1], *({**choice, "logprobs": kept} for choice in choices[-1:])]
 
     # The content
 
@@ -204,15 +217,30 @@ class ChoiceTexts:
     def _split_list(
         self, content: list[Any], released: list[TagPiece], *, is_last: bool, ends: bool
     ) -> list[tuple[str, Any]]:
-        parts = [self._split_part(part, is_last=is_last) for part in content]
+        """Split a list content. What is held back of it goes out after its parts, unless no more
+        can come, so that all is told in its place."""
+        parts: list[Any] = [self._split_part(part, is_last=is_last) for part in content]
         held = [{"type": "text", "text": text}] if (text := visible_text(released)) else []
         if is_last and not self._content.has_held_text:
-            raw, rest = split_parts(parts, self._content)
+            pieces = [*self._content.feed(read_answer_text(parts)), *self._end(self._content)]
+            raw, rest = place_pieces(parts, pieces)
         else:
-            raw, rest = split_content(parts, self._content)
-            if ends:
-                raw, rest = append_held(raw, rest, self._release(is_last=is_last))
+            raw, rest = self._split_parts(parts)
+            more, text = _join_pieces(self._release(is_last=is_last) if ends else [])
+            raw, rest = raw + more, rest + ([{"type": "text", "text": text}] if text else [])
         return [piece for piece in (("raw", raw), ("text", [*held, *rest])) if piece[1]]
+
+    def _split_parts(self, parts: list[Any]) -> tuple[str, list[Any]]:
+        raw, rest = "", list[Any]()
+        for part in parts:
+            if not is_text_chunk(part):
+                rest.append(part)
+                continue
+            more, text = _join_pieces(self._content.feed(part["text"]))
+            raw += more
+            if text or not part["text"]:
+                rest.append({**part, "text": text})
+        return raw, rest
 
     def _split_part(self, part: Any, *, is_last: bool) -> Any:
         """Return a part of a list content; that of a refusal without thinking."""
@@ -256,7 +284,7 @@ class ChoiceTexts:
     def _split_calls(self, message: Json, *, is_last: bool) -> Json:
         """Return the fields of calls without thinking; with the last, what was held back of any."""
         calls = [
-            self._split_call(call, _call_index(call, position))
+            self._split_call(call, call_index(call, position))
             for position, call in enumerate(objects(message.get("tool_calls")))
         ]
         legacy = message.get("function_call")
@@ -285,7 +313,7 @@ class ChoiceTexts:
                 call[name] = string(call.get(name)) + held
                 continue
             calls = fields.setdefault("tool_calls", [])
-            at = [_call_index(call, position) for position, call in enumerate(calls)]
+            at = [call_index(call, position) for position, call in enumerate(calls)]
             if index not in at:
                 calls.append({"index": index, kind: {name: held}})
                 continue
@@ -316,12 +344,6 @@ def _list_rest(choice: Json, content: Any, changed: Json) -> list[Json]:
     return [] if is_empty else [{**choice, "delta": rest}]
 
 
-def _call_index(call: Json, position: int) -> int:
-    """Return the index of a call, or its position if it has none."""
-    index = call.get("index")
-    return index if isinstance(index, int) else position
-
-
 # A whole content
 
 
@@ -339,57 +361,39 @@ def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str
     prefilled = profile.prefilled and no_field
     if content is None or (is_plain(content) and not prefilled):
         return "", content  # the usual case
-    splitter = TagSplitter(profile.tags, prefilled=prefilled)
-    raw, rest = split_content(content, splitter)
-    return append_held(raw, rest, splitter.end())
+    return _split_whole(content, TagSplitter(profile.tags, prefilled=prefilled))
 
 
 def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:
     """Split the content of a whole message into thinking and the rest."""
-    found, content = find_reasoning(message), message.get("content")
-    thinking = ThinkingFilter.for_answer(profile, sys.maxsize)
+    found, thinking = find_reasoning(message), ThinkingFilter.for_answer(profile, sys.maxsize)
     if found is not None and found.text.strip():
         thinking.note_reasoning()
-    if isinstance(content, list):
-        return split_parts(content, thinking)
-    return append_held(*split_content(content, thinking), thinking.end())
+    return _split_whole(message.get("content"), thinking)
 
 
-def split_content(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple[str, Any]:
-    """Split the next content of a stream into reasoning and the rest."""
-    if isinstance(content, str):
-        return _join_pieces(splitter.feed(content))
+def _split_whole(content: Any, splitter: TagSplitter | ThinkingFilter) -> tuple[str, Any]:
+    return place_pieces(content, [*splitter.feed(read_answer_text(content)), *splitter.end()])
+
+
+def place_pieces(content: Any, pieces: Iterable[TagPiece]) -> tuple[str, Any]:
+    """Return the reasoning in a content, of whose text these are the pieces, and the rest of it:
+    each part of a list in its place, but for those of which no text is left."""
+    pieces = list(pieces)
+    raw, text = _join_pieces(pieces)
+    said = read_answer_text(content)
+    if text == said:
+        return raw, content
     if not isinstance(content, list):
-        return "", content
-    reasoning, rest = "", []
-    for chunk in content:
-        if not is_text_chunk(chunk):
-            rest.append(chunk)
-            continue
-        raw, text = _join_pieces(splitter.feed(chunk["text"]))
-        reasoning += raw
-        if text == chunk["text"]:
-            rest.append(chunk)
-        elif text:
-            rest.append({**chunk, "text": text})
-    return reasoning, rest
-
-
-def split_parts(parts: list[Any], thinking: TagSplitter | ThinkingFilter) -> tuple[str, list[Any]]:
-    """Split the last parts of a content into reasoning and the rest, each part in its place.
-
-    Parts of which no text is left are left out.
-    """
-    text = "".join(part["text"] for part in parts if is_text_chunk(part))
-    pieces = [*thinking.feed(text), *thinking.end()]
-    shown, rest = iter(_mark_shown(text, pieces)), []
-    for part in parts:
+        return raw, text
+    shown, rest = iter(_mark_shown(said, pieces)), []
+    for part in content:
         kept = "".join(compress(part["text"], shown)) if is_text_chunk(part) else None
         if kept is None or kept == part["text"]:
             rest.append(part)
         elif kept:
             rest.append({**part, "text": kept})
-    return _join_pieces(pieces)[0], rest
+    return raw, rest
 
 
 def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
@@ -407,21 +411,9 @@ def _mark_shown(text: str, pieces: list[TagPiece]) -> bytearray:
     return marks
 
 
-def append_held(raw: str, content: Any, held: Iterable[TagPiece]) -> tuple[str, Any]:
-    """Append what a splitter had held back."""
-    more, text = _join_pieces(held)
-    if not text:
-        return raw + more, content
-    if isinstance(content, list):
-        return raw + more, [*content, {"type": "text", "text": text}]
-    return raw + more, string(content) + text
-
-
 def _join_pieces(pieces: Iterable[TagPiece]) -> tuple[str, str]:
-    raw = text = ""
-    for piece in pieces:
-        if piece.kind == "raw":
-            raw += piece.text
-        else:
-            text += piece.text
-    return raw, text
+    """Return the text of the pieces of reasoning, and that of the others."""
+    kinds: dict[str, list[str]] = {"raw": [], "text": []}
+    for kind, text in pieces:
+        kinds[kind].append(text)
+    return "".join(kinds["raw"]), "".join(kinds["text"])

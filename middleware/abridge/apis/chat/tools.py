@@ -1,18 +1,46 @@
-"""Read and write the tools, tool choice and calls of Chat Completions."""
+"""Read and write the tools, tool choice and calls of Chat Completions.
+
+Of the calls of an answer it is told which fragment is of which, and which reasoning led to each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from abridge.apis import openai
-from abridge.apis.json import string
+from abridge.apis import openai, sse
+from abridge.apis.attribution_fields import attribute_call
+from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
+from abridge.apis.chat.reasoning import (
+    LIST_FIELDS,
+    PART_SEPARATOR,
+    REASONING_ITEM,
+    ReasoningEntry,
+    find_reasoning,
+    get_delta,
+    read_entries,
+)
+from abridge.apis.display import Display
+from abridge.apis.frames import parse_frame
+from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.openai import nested, write_custom_tool
 from abridge.apis.params import iter_objects, require_object, require_string
 from abridge.apis.tools import wrap_free_text
+from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
+from abridge.core.events import Event, NativeSummary, ReasoningDelta, ToolCallDelta
 from abridge.core.model_request import Tool, ToolCallPart, ToolChoice
+from abridge.stages.attribution import RAW, REDACTED, SUMMARY, Attributor, CallAttribution
+
+LEGACY_CALL = -1
+"""The index of the only call that `function_call` has, which `tool_calls` replaced."""
+
+MAX_NAMELESS = 1 << 16
+"""Characters of arguments for which a call waits for its name."""
 
 
 def read_tools(body: Json) -> Iterator[Tool]:
@@ -82,3 +110,279 @@ def write_call(call: ToolCallPart, *, native: bool) -> Json:
         return {"id": call.id, **nested("custom", {"name": call.name, "input": call.arguments})}
     arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
     return {"id": call.id, **nested("function", {"name": call.name, "arguments": arguments})}
+
+
+# The calls of an answer
+
+
+@dataclass(slots=True)
+class _ReadCall:
+    id: str
+    number: int | None = None  # counts the calls reported; None until its name has come
+    custom: bool = False
+    waiting: list[str] = field(default_factory=list)  # arguments that came before the name
+    room_left: int = MAX_NAMELESS
+    lacks_arguments: bool = True  # a function that has had no arguments so far
+    attribution: Attribution | None = None  # None until it has begun for the client
+
+
+class ToolCallFragments:
+    """Read the calls of one choice. An index that comes again with another id and a name begins
+    another call."""
+
+    def __init__(self, lane: int) -> None:
+        self._lane = lane
+        self._by_index: dict[int, _ReadCall] = {}
+        self._calls: list[_ReadCall] = []
+        self._reported: list[_ReadCall] = []
+
+    @property
+    def count(self) -> int:
+        """The number of calls reported so far."""
+        return len(self._reported)
+
+    def report_nameless(self) -> Iterator[ToolCallDelta]:
+        """Report the calls that wait for their name, now that none will come."""
+        for call in self._calls:
+            if call.number is None and (call.id or "".join(call.waiting).strip()):
+                yield self._report(call, "")
+
+    def finish(self) -> Iterator[ToolCallDelta]:
+        """End the calls: give `{}` to those without arguments, which some servers leave out."""
+        for number, call in enumerate(self._reported):
+            if call.lacks_arguments:
+                yield ToolCallDelta(self._lane, None, call_index=number, arguments="{}")
+
+    def read(self, delta: Json) -> Iterator[ToolCallDelta]:
+        """Read the calls in a delta or a message."""
+        for fragment in objects(delta.get("tool_calls")):
+            yield from self._read_fragment(fragment)
+        legacy = delta.get("function_call")
+        if isinstance(legacy, dict):
+            yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
+
+    def proceed(self, index: int, text: str, *, custom: bool) -> ToolCallDelta:
+        """Read more arguments of a call that was reported."""
+        call = self._by_index[index]
+        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
+        number = call.number or 0
+        return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
+
+    def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
+        kind = kind_of_call(fragment)
+        custom, payload = kind == "custom", as_object(fragment.get(kind))
+        name = string(payload.get("name"))
+        text = _format_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
+        call = self.find(fragment["index"], string(fragment.get("id")), name)
+        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
+        if call.number is not None:
+            if text:
+                yield ToolCallDelta(
+                    self._lane, None, call_index=call.number, arguments=text, custom=custom
+                )
+            return
+        call.custom = call.custom or custom
+        call.waiting.append(text)
+        call.room_left -= len(text)
+        if name or call.room_left < 0:
+            yield self._report(call, name)
+
+    def _report(self, call: _ReadCall, name: str) -> ToolCallDelta:
+        call.number = self.count
+        self._reported.append(call)
+        arguments, call.waiting = "".join(call.waiting), []
+        return ToolCallDelta(
+            self._lane,
+            None,
+            call_index=call.number,
+            id=call.id,
+            name=name,
+            arguments=arguments,
+            custom=call.custom,
+        )
+
+    def find(self, index: int, identity: str, name: str) -> _ReadCall:
+        """Return the call that a fragment is of, which may begin it."""
+        known = self._by_index.get(index)
+        begins = known is None or (name and identity and known.id not in ("", identity))
+        if known is None or begins:
+            known = self._by_index[index] = _ReadCall(identity)
+            self._calls.append(known)
+        known.id = known.id or identity
+        return known
+
+
+def _format_arguments(arguments: Any) -> str:
+    """Return arguments as JSON text; some servers give them as an object."""
+    return dumps(arguments).decode() if isinstance(arguments, dict) else string(arguments)
+
+
+def call_index(call: Json, position: int) -> int:
+    """Return the index of a call, or its position if it has none."""
+    index = call.get("index")
+    return index if isinstance(index, int) else position
+
+
+# What led to them
+
+
+_CALLS_NEEDLE = b'"tool_calls"'
+
+_LIST_NEEDLES = tuple(f'"{name}"'.encode() for name in LIST_FIELDS)
+
+
+class ChatCallAttribution(CallAttribution):
+    """Attribute the calls of an answer; at most `limit` characters are kept of each choice.
+
+    A choice is a turn. Frames of upstream's are read for what their events do not say: the entries
+    of lists of reasoning, which keep the parts of its text apart, and the fragments that begin
+    calls.
+    """
+
+    def __init__(self, display: Display, limit: int) -> None:
+        super().__init__(
+            limit,
+            shows_raw=display.show_raw,
+            shows_summary=display.show_summary,
+            native=display.native,
+            joins_stretches=True,
+        )
+        self._calls: dict[int, ToolCallFragments] = {}
+        self._signatures: Counter[int] = Counter()  # so many in each choice
+
+    def note(self, event: Event) -> None:
+        frame, lane = event.frame, event.lane
+        if frame is None or lane is None:
+            super().note(event)
+            return
+        if _CALLS_NEEDLE in frame:
+            event.frame = self._attribute_frame(frame, lane)
+        has_lists = any(needle in frame for needle in _LIST_NEEDLES)
+        choices = objects(parse_frame(frame).get("choices")) if has_lists else []
+        self._note_entries(
+            event, lane, [each for one in choices for each in read_entries(get_delta(one))]
+        )
+
+    def _note_entries(self, event: Event, lane: int, entries: list[ReasoningEntry]) -> None:
+        """Add the entries of the lists in an event's frame; they may hold no text to show."""
+        kind = {ReasoningDelta: RAW, NativeSummary: SUMMARY}.get(type(event))
+        is_shown = self._shows_raw if kind == RAW else self._shows_summary
+        if not any(entry.text for entry in entries if entry.kind == kind):
+            super().note(event)
+        turn = self.turn(lane)
+        for entry in entries:
+            if kind is not None and entry.kind == kind and is_shown:
+                part = entry.part, self._signatures[lane]
+                turn.add_reasoning(kind, entry.text, part=part, stretch=REASONING_ITEM)
+            elif entry.kind == REDACTED and entry.text:
+                turn.add_redacted(stretch=REASONING_ITEM)
+            self._signatures[lane] += entry.signed
+
+    def _attribute_frame(self, frame: bytes, lane: int) -> bytes:
+        """Return the frame with its calls attributed; as it is, if it is nested too deep for
+        that."""
+        chunk = parse_frame(frame)
+        try:
+            changed = map_choices(chunk, partial(self._attribute_choice, lane))
+            return frame if changed == chunk else sse.encode_frame(dumps(changed))
+        except RecursionError:
+            return frame
+
+    def _attribute_choice(self, lane: int, choice: Json) -> Json:
+        delta = get_delta(choice)
+        calls = objects(delta.get("tool_calls"))
+        if not calls or len(calls) < len(delta["tool_calls"]):
+            return choice
+        fragments = [
+            self._attribute_fragment(lane, call, call_index(call, position))
+            for position, call in enumerate(calls)
+        ]
+        key = "delta" if choice.get("delta") is delta else "message"
+        return {**choice, key: {**delta, "tool_calls": fragments}}
+
+    def _attribute_fragment(self, lane: int, call: Json, index: int) -> Json:
+        """Return a call's fragment, with the attribution if it is the first of its call."""
+        call_id, payload = string(call.get("id")), as_object(call.get(kind_of_call(call)))
+        calls = self._calls.setdefault(lane, ToolCallFragments(lane))
+        known = calls.find(index, call_id, string(payload.get("name")))
+        if known.attribution is None:
+            known.attribution = self.turn(lane).attribute_call()
+            return attribute_call(call, known.attribution, call_id)
+        known.attribution.call_id = known.id
+        return attribute_call(call, Attribution(), call_id)
+
+
+def attribute_message(
+    message: Json,
+    display: Display,
+    fields: tuple[str, str],
+    summary: Sequence[str] = (),
+    limit: int = sys.maxsize,
+) -> Json:
+    """Return the message with its calls attributed. It does not show the order of reasoning and
+    calls, so all of its reasoning led to the first.
+
+    `fields` hold raw reasoning and summary, where it has both; `summary` are the parts of a summary
+    that Abridge made.
+    """
+    calls = objects(message.get("tool_calls"))
+    if not calls or len(calls) < len(message["tool_calls"]):
+        return message
+    attributor = Attributor(limit, native=display.native)
+    for number, part in enumerate(_read_parts(message, display, fields, summary)):
+        if part.kind == REDACTED:
+            attributor.add_redacted()
+        else:
+            attributor.add_reasoning(part.kind, part.text, part=number)
+    attributed = [
+        attribute_call(call, attributor.attribute_call(), string(call.get("id"))) for call in calls
+    ]
+    return {**message, "tool_calls": attributed}
+
+
+def map_choices(body: Json, change: Callable[[Json], Json]) -> Json:
+    """Return a chunk or a completion with `change` applied to its choices."""
+    choices = body.get("choices")
+    if not isinstance(choices, list):
+        return body
+    changed = [change(choice) if isinstance(choice, dict) else choice for choice in choices]
+    return {**body, "choices": changed}
+
+
+def _read_parts(
+    message: Json, display: Display, fields: tuple[str, str], summary: Sequence[str]
+) -> Iterator[AttributionPart]:
+    """Return a message's reasoning, in parts if it has them.
+
+    Its lists take precedence over its texts: they keep the parts apart.
+    """
+    entries = read_entries(message)
+    kinds = {entry.kind for entry in entries if entry.text.strip()}
+    for part in _read_text_parts(message, display, fields):
+        if part.kind in kinds:
+            continue
+        is_own_summary = part.kind == SUMMARY and part.text == PART_SEPARATOR.join(summary)
+        yield from (
+            (AttributionPart(SUMMARY, text) for text in summary) if is_own_summary else [part]
+        )
+    for entry in entries:
+        if entry.text:
+            yield AttributionPart(entry.kind, entry.text)
+
+
+def _read_text_parts(
+    message: Json, display: Display, fields: tuple[str, str]
+) -> Iterator[AttributionPart]:
+    """Return the reasoning's text, as raw or summary. Two texts that differ are one of each, unless
+    all is shown as upstream sends it."""
+    found = find_reasoning(message)
+    if found is None:
+        return
+    raw, summary = (string(message.get(name)) for name in fields)
+    if found.native or not display.show_raw:
+        yield AttributionPart(SUMMARY, found.text)
+    elif raw and summary and raw != summary and not display.is_plain:
+        yield AttributionPart(RAW, raw)
+        yield AttributionPart(SUMMARY, summary)
+    else:
+        yield AttributionPart(RAW, found.text)

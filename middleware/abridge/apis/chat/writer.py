@@ -19,7 +19,6 @@ from typing import Any, ClassVar, TypeAlias
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.chat.attribution import attribute_message
 from abridge.apis.chat.chunks import (
     ARGUMENTS_FIELDS,
     CHUNK_OBJECT,
@@ -29,14 +28,14 @@ from abridge.apis.chat.chunks import (
     encode_chunk,
     write_annotation,
 )
-from abridge.apis.chat.envelopes import (
+from abridge.apis.chat.errors import encode_error
+from abridge.apis.chat.history import (
     ChatEnvelopeBuilder,
     list_visible_entries,
     make_entry,
     make_envelope,
     next_index,
 )
-from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
     PART_SEPARATOR,
@@ -51,6 +50,7 @@ from abridge.apis.chat.reasoning import (
     without_reasoning,
 )
 from abridge.apis.chat.texts import split_inline
+from abridge.apis.chat.tools import attribute_message
 from abridge.apis.display import Display, Envelope, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
@@ -168,8 +168,11 @@ class ChatWriter:
         is_over = self._echo is not None and choice is not None and choice.remaining < 0
         return data + self._write_error(ANSWER_TOO_LONG) if is_over else data
 
-    def keep_alive(self) -> bytes:
-        return b""
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        if not (beside and self._header):
+            return b""
+        chunk = {**self._header, "choices": [], **beside}
+        return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream. Upstream's own body, which the last
@@ -196,13 +199,12 @@ class ChatWriter:
         """Move raw reasoning to the field where the client looks for it."""
         if self._is_plain:
             return frame
-        fields = self._get_choice(event.lane or 0).reasoning
-        delta = fields.build_raw(event.item, event.text)
+        fields, patched = self._get_choice(event.lane or 0).reasoning, self._patched
         if fields.keeps_raw:
             return frame
-        if self._patched is not None and self._patched.fits(frame, delta):
-            return self._fill(self._patched.patched, event.text)
-        chunk = parse_frame(frame)
+        if patched is not None and patched.fits(frame, fields.raw_field, event.text):
+            return self._fill(patched.patched, event.text)
+        delta, chunk = fields.build_raw(event.item, event.text), parse_frame(frame)
         for choice in objects(chunk.get("choices")):
             choice["delta"] = replace_reasoning(choice.get("delta") or {}, delta)
         self._patched = PatchedFrame.of(frame, chunk, delta)
@@ -414,8 +416,7 @@ class PatchedFrame:
         patched = DeltaFrame({**chunk, "choices": [holed]}, overhead=overhead)
         return cls(before, after, name, patched)
 
-    def fits(self, frame: bytes, delta: Json) -> bool:
-        (name, text), *_ = delta.items()
+    def fits(self, frame: bytes, name: str, text: str) -> bool:
         is_alike = bool(text) and frame == self.before + dumps(text) + self.after
         return is_alike and name == self.field
 

@@ -89,9 +89,6 @@ class GeminiReader:
     def dropped(self) -> int:
         return self._parts.dropped + self._citations.dropped
 
-    def read_delta(self, data: bytes) -> None:
-        """Read nothing: each frame is parsed."""
-
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
         if data is None or data.startswith(sse.DONE):  # [DONE]: of gateways

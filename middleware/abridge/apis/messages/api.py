@@ -11,7 +11,7 @@ from functools import partial
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.messages.attribution import follow_calls
-from abridge.apis.messages.errors import error_body, read_error
+from abridge.apis.messages.errors import encode_error_body, error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
 from abridge.apis.messages.reasoning import ask_to_think, read_wish
@@ -58,6 +58,7 @@ MESSAGES = Api(
     wants_state=lambda _: None,
     translating_writer=_make_translating_writer,
     write_error=error_body,
+    stream_error=encode_error_body,
     attribution=follow_calls,
     effort_field="output_config.effort",
     other_efforts={

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from abridge.apis import sse
 from abridge.apis.api import ApiError
-from abridge.apis.json import string
+from abridge.apis.json import dumps, string
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 
@@ -91,6 +92,12 @@ def _error_type(kind: str, code: str | None, status: int | None) -> str:
     is_client_error = kind == "invalid_request_error" or 400 <= (status or 0) < 500
     default = "invalid_request_error" if is_client_error else "api_error"
     return TYPES_BY_STATUS.get(status or 0, default)
+
+
+def encode_error_body(body: Json, facts: Json) -> bytes:
+    """Encode an error body as the event of a stream, with more facts in its error."""
+    event = {**body, "error": {**body["error"], **facts}}
+    return sse.encode_frame(dumps(event), "error")
 
 
 def read_error(body: Json) -> ApiError | None:

@@ -217,7 +217,6 @@ class MessagesReader:
         self._blocks = AnswerBlocks(self._state)
         self._rebuilder = MessageRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
-        self.read_delta = self._patterns.read
         self._usage: Json = {}
         self._failure: ErrorDetail | None = None
         self._stop = MessageStop()

@@ -88,43 +88,55 @@ THINKING: Json = {"type": "thinking", "thinking": "", "signature": ""}
 MAX_SEALED_CHARS = 1 << 22
 """Characters of a thinking block that are kept to be sealed. A longer one gets no envelope."""
 
-WireEvents: TypeAlias = Iterator[Any]
-"""Events of a stream: the type of each and its other fields or, as bytes, the frame it came in."""
+WireEvent: TypeAlias = Any
+"""An event of a stream: its type and other fields or, as bytes, the frame it came in."""
 
 
-def encode(event: tuple[str, Json] | bytes) -> bytes:
-    return event if isinstance(event, bytes) else encode_event(*event)
+def encode(events: Iterable[WireEvent]) -> bytes:
+    return b"".join(
+        [event if isinstance(event, bytes) else encode_event(*event) for event in events]
+    )
 
 
 class BlockEvents:
-    """Make the events of blocks, one after the other."""
+    """Make the events of blocks, one after the other: those that are `said` wait to be taken."""
 
     def __init__(self) -> None:
+        self.said: list[WireEvent] = []
         self.is_open = False
         self._index = -1
         self._frames: dict[str, DeltaFrame] = {}  # of the block, by the type of delta
 
-    def start(self, block: Json) -> WireEvents:
+    def take(self) -> list[WireEvent]:
+        said, self.said = self.said, []
+        return said
+
+    def start(self, block: Json) -> None:
         """Start a block, which stops the one before it."""
-        yield from self._next()
-        yield "content_block_start", {"index": self._index, "content_block": block}
+        self._next()
+        self.said.append(("content_block_start", {"index": self._index, "content_block": block}))
 
-    def start_in(self, frame: bytes, event: Event) -> WireEvents:
+    def start_in(self, frame: bytes, event: Event) -> None:
         """Start a block in its frame."""
-        yield from self._next()
-        yield self.move(frame, event)
+        self._next()
+        self.said.append(self.move(frame, event))
 
-    def _next(self) -> WireEvents:
-        yield from self.stop()
+    def _next(self) -> None:
+        if self.is_open:
+            self.stop()
         self.is_open = True
         self._index += 1
         self._frames = {}
 
-    def add(self, delta_type: str, text: str) -> WireEvents:
+    def add(self, delta_type: str, text: str) -> None:
         """Add to the open block; nothing for an empty text."""
         if text:
-            delta = {"type": delta_type, DELTA_FIELDS[delta_type]: text}
-            yield "content_block_delta", {"index": self._index, "delta": delta}
+            self._say_delta({"type": delta_type, DELTA_FIELDS[delta_type]: text})
+
+    def add_arguments(self, arguments: str) -> None:
+        """Add to the open call; nothing for no arguments."""
+        if arguments:
+            self.add("input_json_delta", escape_halves(arguments))
 
     def add_text(self, delta_type: str, text: str) -> AddedText:
         """Add to the open block, as `add` does."""
@@ -137,10 +149,16 @@ class BlockEvents:
             frame = self._frames[delta_type] = DeltaFrame(event, "content_block_delta")
         return frame, text
 
-    def cite(self, citation: Json) -> WireEvents:
+    def cite(self, citation: Json) -> None:
         """Add a citation to the open block."""
-        delta = {"type": "citations_delta", "citation": citation}
-        yield "content_block_delta", {"index": self._index, "delta": delta}
+        self._say_delta({"type": "citations_delta", "citation": citation})
+
+    def _say_delta(self, delta: Json) -> None:
+        self.said.append(("content_block_delta", {"index": self._index, "delta": delta}))
+
+    def pass_on(self, frame: bytes, event: Event) -> None:
+        """Say what a frame says of the open block."""
+        self.said.append(self.move(frame, event))
 
     def move(self, frame: bytes, event: Event) -> bytes:
         """Return a frame under the index that the open block has for the client."""
@@ -148,17 +166,18 @@ class BlockEvents:
         is_same = isinstance(part, Block) and part.index == self._index
         return frame if is_same else with_index(frame, self._index)
 
-    def stop(self, error: ErrorDetail | None = None, frame: bytes | None = None) -> WireEvents:
+    def stop(self, error: ErrorDetail | None = None, frame: bytes | None = None) -> None:
         """Stop the open block, if there is one; say why it has no summary, or not all of it."""
         if not self.is_open:
             return
         self.is_open = False
+        marks = {} if error is None else error_field(error)
         if frame is None:
-            yield "content_block_stop", {"index": self._index, **error_field(error)}
-        elif error is not None:
-            yield change_frame(frame, lambda stop: {**stop, **error_field(error)}) or frame
+            self.said.append(("content_block_stop", {"index": self._index, **marks}))
+        elif marks:
+            self.said.append(change_frame(frame, lambda stop: {**stop, **marks}) or frame)
         else:
-            yield frame
+            self.said.append(frame)
 
 
 def error_field(error: ErrorDetail | None) -> Json:
@@ -176,9 +195,6 @@ def with_index(frame: bytes, index: int) -> bytes:
     if int(found[2]) == index:
         return frame
     return b"%b%d%b" % (frame[: found.start(2)], index, frame[found.end(2) :])
-
-
-_AddText: TypeAlias = Callable[["MessageContent", Any], AddedText | None]
 
 
 class MessageContent:
@@ -227,13 +243,15 @@ class MessageContent:
 
     def add_text(self, event: Event) -> AddedText | None:
         """Take an event that only adds to the text of the open block, if it can be told here."""
-        add = self._ADDERS.get(type(event))
-        return None if add is None else add(self, event)
-
-    def _add_content(self, event: ContentDelta) -> AddedText | None:
-        if self._text != (ContentDelta, event.message_index):
-            return None
-        return self._blocks.add_text("text_delta", event.text)
+        if isinstance(event, ReasoningDelta | SummaryTextDelta):
+            if self._thinking is not None:
+                return self._thinking.add_text(event)
+            return NOTHING if self._display.drops_reasoning else None  # shown, it may have to wait
+        if isinstance(event, ToolCallDelta):
+            return self._add_arguments(event)
+        if type(event) is ContentDelta and self._text == (ContentDelta, event.message_index):
+            return self._blocks.add_text("text_delta", event.text)
+        return None
 
     def _add_arguments(self, event: ToolCallDelta) -> AddedText | None:
         call = self._call
@@ -243,84 +261,66 @@ class MessageContent:
             return None
         return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
 
-    def _add_raw(self, event: ReasoningDelta) -> AddedText | None:
-        thinking = self._thinking
-        return self._dropped() if thinking is None else thinking.add_raw(event)
-
-    def _add_summary(self, event: SummaryTextDelta) -> AddedText | None:
-        thinking = self._thinking
-        return self._dropped() if thinking is None else thinking.add_summary(event)
-
-    def _dropped(self) -> AddedText | None:
-        """Drop reasoning where none is shown; elsewhere its stretch waits for a call."""
-        return NOTHING if self._display.drops_reasoning else None
-
-    _ADDERS: ClassVar[dict[type[Event], _AddText]] = {
-        ContentDelta: _add_content,
-        ToolCallDelta: _add_arguments,
-        ReasoningDelta: _add_raw,
-        SummaryTextDelta: _add_summary,
-    }
-
     # In order
 
-    def write(self, event: Event) -> WireEvents:
+    def write(self, event: Event) -> list[WireEvent]:
         """Write an event of the answer or its reasoning, and those that waited for it."""
         if self._is_given:
-            yield from self._write_piece(event)
+            self._write_piece(event)
         elif isinstance(event, ContentDelta) or not self._display.drops_reasoning:
             for piece in self._order.take([event]):
-                yield from self._write_piece(piece)
+                self._write_piece(piece)
+        return self._blocks.take()
 
-    def _write_piece(self, event: Event) -> WireEvents:
+    def _write_piece(self, event: Event) -> None:
         match event:
             case ToolCallDelta():
-                yield from self._write_call(event)
+                self._write_call(event)
             case RefusalDelta():
                 self.has_refusal = True
-                yield from self._write_text(event, event.refusal)
+                self._write_text(event, event.refusal)
             case ContentDelta():
-                yield from self._write_text(event, event.text)
+                self._write_text(event, event.text)
             case ReasoningStarted():
-                yield from self._start_reasoning(event)
+                self._start_reasoning(event)
             case ReasoningEnded():
-                yield from self._end_reasoning(event)
+                self._end_reasoning(event)
             case _ if self._is_given and event.part is not None:
-                yield from self._write_given(event)
+                self._write_given(event)
             case _ if self._thinking is not None:
-                yield from self._thinking.write(event)
+                self._thinking.write(event)
 
-    def _write_given(self, event: Event) -> WireEvents:
+    def _write_given(self, event: Event) -> None:
         """Write what only an upstream says that speaks Messages, too."""
-        frame = event.frame
+        frame, blocks = event.frame, self._blocks
         match event:
             case PartStarted():
-                yield from self._start_part(event)
+                self._start_part(event)
             case PartEnded():
-                yield from self._stop_block(frame and self._blocks.move(frame, event))
+                self._stop_block(frame and blocks.move(frame, event))
             case Passthrough() if frame is not None:
-                yield frame if event.lane is None else self._blocks.move(frame, event)
+                blocks.said.append(frame if event.lane is None else blocks.move(frame, event))
             case Beside() if frame is not None:
                 rest = beside_text(parse_frame(frame), frame)
                 if rest is not None:
-                    yield self._blocks.move(rest, event)
+                    blocks.pass_on(rest, event)
             case _ if self._thinking is not None:
-                yield from self._thinking.write(event)
+                self._thinking.write(event)
 
     # Reasoning
 
-    def _start_reasoning(self, event: ReasoningStarted) -> WireEvents:
+    def _start_reasoning(self, event: ReasoningStarted) -> None:
         """Start a stretch of reasoning."""
-        yield from self._stop_block()
+        self._stop_block()
         self._thinking = ThinkingContent(
             self._display, self._blocks, self.sealer, self._limit, is_given=self._is_given
         )
         if event.frame is None:
-            yield from self._blocks.start(THINKING)
+            self._blocks.start(THINKING)
         else:
-            yield from self._blocks.start_in(event.frame, event)
+            self._blocks.start_in(event.frame, event)
 
-    def _end_reasoning(self, event: ReasoningEnded) -> WireEvents:
+    def _end_reasoning(self, event: ReasoningEnded) -> None:
         """End the stretch. The error of an item's summary is reported once."""
         thinking, self._thinking = self._thinking, None
         if thinking is None:
@@ -329,94 +329,96 @@ class MessageContent:
         is_new = error is not None and key not in self._reported_errors
         self._reported_errors |= {key} if is_new else set()
         frame = event.frame and self._blocks.move(event.frame, event)
-        yield from thinking.end(error if is_new else None, frame)
+        thinking.end(error if is_new else None, frame)
 
     # The answer
 
-    def _start_part(self, event: PartStarted) -> WireEvents:
+    def _start_part(self, event: PartStarted) -> None:
         """Start a block of upstream's, or a text that goes on with one that was stopped."""
-        yield from self._stop_block()
+        self._stop_block()
         is_text = event.part is not None and event.part.kind == "text"
         self._text = (ContentDelta, 0) if is_text else None
         if event.frame is not None:
-            yield from self._blocks.start_in(attribute_frame(event.frame, event), event)
+            self._blocks.start_in(attribute_frame(event.frame, event), event)
         elif is_text:
-            yield from self._blocks.start({"type": "text", "text": ""})
+            self._blocks.start({"type": "text", "text": ""})
 
-    def _write_text(self, event: ContentDelta, text: str) -> WireEvents:
+    def _write_text(self, event: ContentDelta, text: str) -> None:
         """Write a piece of text. Each of upstream's messages, and a refusal, has its own block.
 
         Anthropic refuses a block without text when it comes back, so none is begun for nothing.
         """
         if event.frame is not None:
-            yield self._blocks.move(event.frame, event)
+            self._blocks.pass_on(event.frame, event)
             return
         key = type(event), event.message_index
         if self._text != key and text:
-            yield from self._stop_block()
+            self._stop_block()
             self._text = key
-            yield from self._blocks.start({"type": "text", "text": ""})
-        yield from self._blocks.add("text_delta", text)
+            self._blocks.start({"type": "text", "text": ""})
+        self._blocks.add("text_delta", text)
 
     @property
     def has_open_text(self) -> bool:
         return self._text is not None and self._blocks.is_open
 
-    def cite(self, citation: CitationDelta) -> WireEvents:
-        yield from self._blocks.cite(self.write_citation(citation))
+    def cite(self, citation: CitationDelta) -> list[WireEvent]:
+        self._blocks.cite(self.write_citation(citation))
+        return self._blocks.take()
 
     def write_citation(self, citation: CitationDelta) -> Json:
         return write_citation(citation, self._cited_files)
 
-    def _write_call(self, event: ToolCallDelta) -> WireEvents:
+    def _write_call(self, event: ToolCallDelta) -> None:
         if event.frame is not None:
-            yield from self._pass_call(event, event.frame)
+            self._pass_call(event, event.frame)
             return
         if self._is_given:
-            yield from self._blocks.add("input_json_delta", event.arguments)
+            self._blocks.add("input_json_delta", event.arguments)
             return
         if self._call is None or self._call.number != event.call_index:
-            yield from self._stop_block()
+            self._stop_block()
             self.has_calls = True
             self._call = CallContent(event, self._tools.get(event.name), self._mint_id)
             self.sealer.note_call(self._call.id)
-            yield from self._blocks.start(attribute_block(self._call.build_start(), event.extra))
-        yield from self._blocks.add(
-            "input_json_delta", escape_halves(self._call.write(event.arguments))
-        )
-
-    def _pass_call(self, event: ToolCallDelta, frame: bytes) -> WireEvents:
+            self._blocks.start(attribute_block(self._call.build_start(), event.extra))
         if event.arguments:
-            yield self._blocks.move(frame, event)
+            self._blocks.add_arguments(self._call.write(event.arguments))
+
+    def _pass_call(self, event: ToolCallDelta, frame: bytes) -> None:
+        if event.arguments:
+            self._blocks.pass_on(frame, event)
             return
         if event.id:
             self.sealer.note_call(event.id)
-        yield from self._stop_block()
-        yield from self._blocks.start_in(attribute_frame(frame, event), event)
+        self._stop_block()
+        self._blocks.start_in(attribute_frame(frame, event), event)
 
-    def _stop_block(self, frame: bytes | None = None) -> WireEvents:
+    def _stop_block(self, frame: bytes | None = None) -> None:
         call, self._call, self._text = self._call, None, None
         if call is not None:
-            yield from self._blocks.add("input_json_delta", escape_halves(call.end()))
-        yield from self._blocks.stop(frame=frame)
+            self._blocks.add_arguments(call.end())
+        self._blocks.stop(frame=frame)
 
-    def finish(self) -> WireEvents:
+    def finish(self) -> list[WireEvent]:
         """Finish the open block, and everything that is queued behind it."""
         for piece in self._order.rest():
-            yield from self._write_piece(piece)
-        yield from self._end_thinking()
-        yield from self._stop_block()
+            self._write_piece(piece)
+        self._end_thinking()
+        self._stop_block()
+        return self._blocks.take()
 
-    def break_off(self) -> WireEvents:
+    def break_off(self) -> list[WireEvent]:
         """Stop the open block, unless it is a call, which a client might run once it is stopped."""
         if self._call is None:
-            yield from self._end_thinking()
-            yield from self._blocks.stop()
+            self._end_thinking()
+            self._blocks.stop()
+        return self._blocks.take()
 
-    def _end_thinking(self) -> WireEvents:
+    def _end_thinking(self) -> None:
         thinking, self._thinking = self._thinking, None
         if thinking is not None:
-            yield from thinking.end(None)
+            thinking.end(None)
 
 
 def attribute_block(block: Json, attribution: Attribution | None) -> Json:
@@ -512,29 +514,34 @@ class ThinkingContent:
         self._states: list[str] = []
         self._is_signed = is_given and display.show_raw  # upstream signs its blocks itself
         self._has_text = False  # there was reasoning, shown or not
-        self._given: tuple[ProviderState, bytes] | None = None  # upstream's last signature
+        self._given: ProviderState | None = None  # upstream's last signature
 
-    def write(self, event: Event) -> WireEvents:
+    def write(self, event: Event) -> None:
         if self._pieces is not None and not self._is_given:
             self._pieces.add(event)
         match event:
             case ReasoningDelta():
-                yield from self._write_raw(event)
+                self._write_raw(event)
             case NativeSummary() if self._display.show_summary and event.text:
-                yield from self._write_summary(event.index, event.text)
+                self._write_summary(event.index, event.text)
             case SummaryTextDelta():  # comes before the raw text where that was queued
                 waits = self._display.show_raw and self._kind is None
-                yield from self._write_summary(event.index, event.text, waits=waits)
+                self._write_summary(event.index, event.text, waits=waits)
             case ProviderState():
-                yield from self._add_state(event)
+                self._add_state(event)
 
     def pass_raw(self, event: ReasoningDelta, frame: bytes) -> bytes:
         """Return what the client gets of a piece of reasoning in its frame."""
         self._note_raw(event)
         return self._blocks.move(frame, event) if self._display.show_raw else b""
 
-    def add_raw(self, event: ReasoningDelta) -> AddedText | None:
-        """Take a piece of reasoning, unless a block has to be started for it."""
+    def add_text(self, event: ReasoningDelta | SummaryTextDelta) -> AddedText | None:
+        """Take a piece of reasoning, unless a block has to be started for it, or of the summary, if
+        it goes on the part that is being written."""
+        if isinstance(event, SummaryTextDelta):
+            if self._kind != "summary" or self._last_part != event.index:
+                return None
+            return self._blocks.add_text("thinking_delta", event.text)
         is_shown = self._display.show_raw and event.text
         if is_shown and not (self._kind == "raw" and self._blocks.is_open):
             return None
@@ -544,26 +551,20 @@ class ThinkingContent:
             self._note_raw(event)
         return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
 
-    def add_summary(self, event: SummaryTextDelta) -> AddedText | None:
-        """Take a piece of the summary, if it goes on the part that is being written."""
-        if self._kind != "summary" or self._last_part != event.index:
-            return None
-        return self._blocks.add_text("thinking_delta", event.text)
-
-    def end(self, error: ErrorDetail | None, frame: bytes | None = None) -> WireEvents:
+    def end(self, error: ErrorDetail | None, frame: bytes | None = None) -> None:
         """End the stretch, in the frame that stops its block if there is one."""
-        yield from self._write_waiting_summary()
-        yield from self._sign()
+        self._write_waiting_summary()
+        self._sign()
         summary = self._held_summary.getvalue()
         needs_block = bool(summary) or (error is not None and not self._blocks.is_open)
-        yield from self._blocks.stop(None if needs_block else error, frame)
+        self._blocks.stop(None if needs_block else error, frame)
         for state in self._states:
-            yield from self._blocks.start({"type": "redacted_thinking", "data": state})
+            self._blocks.start({"type": "redacted_thinking", "data": state})
         if needs_block:
-            yield from self._blocks.start(THINKING)
-            yield from self._blocks.add("thinking_delta", summary)
-            yield from self._blocks.add("signature_delta", self._sealer.seal([]))
-        yield from self._blocks.stop(error if needs_block else None)
+            self._blocks.start(THINKING)
+            self._blocks.add("thinking_delta", summary)
+            self._blocks.add("signature_delta", self._sealer.seal([]))
+        self._blocks.stop(error if needs_block else None)
 
     def _note_raw(self, event: ReasoningDelta) -> None:
         self._has_text = self._has_text or bool(event.text)
@@ -572,20 +573,20 @@ class ThinkingContent:
         if self._display.show_raw:
             self._kind = "raw"
 
-    def _write_raw(self, event: ReasoningDelta) -> WireEvents:
+    def _write_raw(self, event: ReasoningDelta) -> None:
         if self._is_given:
             self._note_raw(event)
         if not (self._display.show_raw and event.text):
             return
         if event.frame is not None:
-            yield self._blocks.move(event.frame, event)
+            self._blocks.pass_on(event.frame, event)
             return
         if self._kind == "summary" or not self._blocks.is_open:
-            yield from self._blocks.start(THINKING)
+            self._blocks.start(THINKING)
         self._kind = "raw"
-        yield from self._blocks.add("thinking_delta", event.text)
+        self._blocks.add("thinking_delta", event.text)
 
-    def _write_summary(self, part: int, text: str, *, waits: bool = False) -> WireEvents:
+    def _write_summary(self, part: int, text: str, *, waits: bool = False) -> None:
         """Write a piece of the summary; keep it where it `waits` for the raw text."""
         text = PART_SEPARATOR * (self._last_part not in (None, part)) + text
         self._last_part = part
@@ -593,51 +594,51 @@ class ThinkingContent:
             self._held_summary.write(text)
         else:
             self._kind = "summary"
-            yield from self._blocks.add("thinking_delta", text)
+            self._blocks.add("thinking_delta", text)
 
-    def _add_state(self, event: ProviderState) -> WireEvents:
+    def _add_state(self, event: ProviderState) -> None:
         if self._is_given:
-            yield from self._take_signature(event)
+            self._take_signature(event)
         elif not event.signs:
             self._states.append(event.data)
         elif self._display.show_raw and self._kind != "summary" and self._blocks.is_open:
             self._kind, self._is_signed = "raw", True
-            yield from self._blocks.add("signature_delta", event.data)
-            yield from self._blocks.stop()
+            self._blocks.add("signature_delta", event.data)
+            self._blocks.stop()
 
-    def _take_signature(self, event: ProviderState) -> WireEvents:
+    def _take_signature(self, event: ProviderState) -> None:
         """Take the signature of a given block. It fits only the text that it signs."""
-        if event.frame is not None:
-            frame = self._blocks.move(event.frame, event)
-        else:
-            frame = b"".join(map(encode, self._blocks.add("signature_delta", event.data)))
-        self._given = event, frame
+        self._given = event
         if self._display.show_raw:
-            yield frame
+            self._pass_signature(event)
 
-    def _write_waiting_summary(self) -> WireEvents:
+    def _pass_signature(self, event: ProviderState) -> None:
+        if event.frame is not None:
+            self._blocks.pass_on(event.frame, event)
+        else:
+            self._blocks.add("signature_delta", event.data)
+
+    def _write_waiting_summary(self) -> None:
         """Write the summary that waited for raw text which did not come."""
         summary = self._held_summary.getvalue()
         if self._kind is None and summary and not self._is_signed:
             self._kind, self._held_summary = "summary", StringIO()
-            yield from self._blocks.add("thinking_delta", summary)
+            self._blocks.add("thinking_delta", summary)
 
-    def _sign(self) -> WireEvents:
+    def _sign(self) -> None:
         """Sign the open block; unless that is done, opaque state goes into the envelope, too."""
         is_unchanged = self._is_given and not self._has_text and self._kind is None
         if is_unchanged and self._given is not None and not self._display.show_raw:
-            yield self._given[1]
+            self._pass_signature(self._given)
         elif not (is_unchanged or self._is_signed):
             signature = self._seal()
             self._states = self._states if signature in {"", UNSEALED, UNSEALED_RAW} else []
-            yield from self._blocks.add(
-                "signature_delta", signature if self._blocks.is_open else ""
-            )
+            self._blocks.add("signature_delta", signature if self._blocks.is_open else "")
 
     def _seal(self) -> str:
         """Return the envelope of the stretch; "" if there is nothing in it."""
         if self._pieces is not None and self._given is not None:
-            self._pieces.add(self._given[0])
+            self._pieces.add(self._given)
         pieces = None if self._pieces is None else self._pieces.build()
         blocks = None if pieces is None else list(write_pieces(pieces))
         if not (blocks or self._is_given) and self._kind is None:
@@ -676,7 +677,8 @@ class EnvelopeSealer:
 
     def note_call(self, call_id: str) -> None:
         """Take a call of the message, by the id that the client gets."""
-        self._place = place_after_call(upstream_call_id(call_id)) or self._place
+        if self._seal is not None:
+            self._place = place_after_call(upstream_call_id(call_id)) or self._place
 
     def seal(self, blocks: list[Json] | None) -> str:
         """Return the signature of a block that stands for these of upstream's.
@@ -741,10 +743,10 @@ class MessagesWriter:
             return change(self, event)
         if event.part is None and frame is not None:
             return frame
-        return b"".join(map(encode, self._content.write(event)))
+        return encode(self._content.write(event))
 
-    def keep_alive(self) -> bytes:
-        return PING
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        return encode_event("ping", beside) if beside else PING
 
     def note(self, event: Event) -> None:
         part = event.part
@@ -894,12 +896,12 @@ class TranslatedMessagesWriter(TranslatedAnswer):
     def write(self, event: Event) -> bytes:
         added = self.add_text(event)
         if added is None:
-            return b"".join(map(encode, self.compose(event)))
+            return encode(self.compose(event))
         frame, text = added
         return b"" if frame is None else frame.write(text)
 
-    def keep_alive(self) -> bytes:
-        return PING
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        return encode_event("ping", beside) if beside else PING
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""
@@ -913,7 +915,7 @@ class TranslatedMessagesWriter(TranslatedAnswer):
 
     # Events
 
-    def _start(self, event: Event) -> WireEvents:
+    def _start(self, event: Event) -> list[WireEvent]:
         model = event.model if isinstance(event, ResponseStarted) else ""
         message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
         message = complete_start({"id": message_id, "model": model})
@@ -921,22 +923,19 @@ class TranslatedMessagesWriter(TranslatedAnswer):
             message["input_transformations"] = list(
                 map(_tell_dropped, self._echo.foreign_reasoning)
             )
-        yield "message_start", {"message": message}
-        yield "ping", {}
+        return [("message_start", {"message": message}), ("ping", {})]
 
-    def _finish(self, event: Finished) -> WireEvents:
+    def _finish(self, event: Finished) -> list[WireEvent]:
         self._finished = event
-        yield from self._blocks.finish()
+        return self._blocks.finish()
 
-    def _end(self, event: ResponseEnded) -> WireEvents:
+    def _end(self, event: ResponseEnded) -> list[WireEvent]:
         """End the message. One that fails has no stop reason."""
         self._is_over = True
-        yield from self._blocks.finish() if event.ok else self._blocks.break_off()
+        said = self._blocks.finish() if event.ok else self._blocks.break_off()
         if (error := self._failure(event)) is not None:
-            yield "error", error_body(error.message, code=error.code)
-            return
-        yield "message_delta", self._build_delta(event)
-        yield "message_stop", {}
+            return [*said, ("error", error_body(error.message, code=error.code))]
+        return [*said, ("message_delta", self._build_delta(event)), ("message_stop", {})]
 
     def _build_delta(self, event: ResponseEnded) -> Json:
         tokens = event.usage or self._usage

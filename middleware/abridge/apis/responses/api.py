@@ -11,6 +11,7 @@ from functools import partial
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
+from abridge.apis.responses.errors import encode_error_body
 from abridge.apis.responses.hiding import ECHOED
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
@@ -58,7 +59,10 @@ RESPONSES = Api(
     request_shape=REQUEST_SHAPE,
     wants_state=wants_state,
     translating_writer=_make_translating_writer,
+    counts_tokens_at="/responses/input_tokens",
+    token_count={"object": "response.input_tokens"},
     write_error=error_body,
+    stream_error=encode_error_body,
     attribution=None,
     echoed_fields=tuple(ECHOED),
     carries_images=True,

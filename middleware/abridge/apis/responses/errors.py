@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abridge.apis.json import string
+from abridge.apis import sse
+from abridge.apis.json import dumps, string
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 
@@ -14,6 +15,14 @@ def as_failed(response: Json, failure: ErrorDetail) -> Json:
     """
     error = {"code": "server_error", "message": failure.message}
     return {**response, "status": "failed", "error": error}
+
+
+def encode_error_body(body: Json, facts: Json) -> bytes:
+    """Encode an error body as the only event of a stream in which no response had begun
+    (`ResponseErrorEvent` of the API reference), with more facts in it."""
+    told = {key: body["error"].get(key) for key in ("code", "message", "param")}
+    event = {"type": "error", "sequence_number": 0, **told, **facts}
+    return sse.encode_frame(dumps(event), "error")
 
 
 NO_ANSWERS = ("failed", "cancelled", "queued", "in_progress")

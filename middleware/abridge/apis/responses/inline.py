@@ -360,8 +360,8 @@ class InlineItem:
         self._emitted = emitted
         self._address = {"output_index": index} if isinstance(index, int) else {}
         self._held: list[FramedEvent] | None = None if self.text.has_begun else []
-        self.is_cut = False  # the response failed before its text had begun
         """A message's own events, until it begins."""
+        self.is_cut = False  # the response failed before its text had begun
         self._parts: list[SplitPart] = []  # all that are not done
         self._indexes = PartIndexes()
 
@@ -690,14 +690,11 @@ class ResponsesInlineThinking:
         return self._add({"id": event.get("item_id"), "type": "message"}, index)
 
     def _add(self, entry: Json, index: Any) -> InlineItem:
-        item = self._make_item(entry, index)
+        follows = self._has_reasoning
+        item = InlineItem(entry, index, self._rules, self._emitted, follows=follows)
         self._items.append(item)
         self._addresses.add(item, upstream_id(entry), index)
         return item
-
-    def _make_item(self, entry: Json, index: Any = None) -> InlineItem:
-        """Make an item that is not found by later events."""
-        return InlineItem(entry, index, self._rules, self._emitted, follows=self._has_reasoning)
 
     # Whole items
 
@@ -720,7 +717,9 @@ class ResponsesInlineThinking:
 
     def _cleaned(self, entry: Any) -> Any:
         """Return an item of an unfinished output without its thinking."""
-        return self._make_item(entry).split(entry).item if isinstance(entry, dict) else entry
+        if not isinstance(entry, dict):
+            return entry
+        return split_item(entry, self._rules, follows_reasoning=self._has_reasoning).item
 
     def _note_reasoning(self, event: Json, entry: Any) -> None:
         """Note that reasoning came in an item of its own."""

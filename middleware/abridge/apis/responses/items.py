@@ -79,14 +79,12 @@ class ContentKind:
     part_events: str = "content_part"  # begins the types of the events about a whole part
     index_field: str = "content_index"  # tells the parts apart
     item_field: str = "content"  # has the parts in an item
+    delta_type: str = field(init=False)
+    done_type: str = field(init=False)
 
-    @property
-    def delta_type(self) -> str:
-        return f"response.{self.name}.delta"
-
-    @property
-    def done_type(self) -> str:
-        return f"response.{self.name}.done"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta_type", f"response.{self.name}.delta")
+        object.__setattr__(self, "done_type", f"response.{self.name}.done")
 
     def build_event(self, stage: Stage, text: str) -> tuple[str, Json]:
         """Return the type of an event, and the fields with its text."""
@@ -180,15 +178,10 @@ def content_kind_of(event: Json, item_type: str) -> ContentKind | None:
 
     All parts of a reasoning item are reasoning, whatever upstream calls them.
     """
-    event_type, part = event.get("type"), event.get("part")
-    for content_kind in CONTENT_KINDS.get(item_type, ()):
-        if event_type in (content_kind.delta_type, content_kind.done_type):
-            return content_kind
-        if event_type in (CONTENT_PART_ADDED, CONTENT_PART_DONE) and _is_part_of_kind(
-            part, content_kind
-        ):
-            return content_kind
-    return None
+    event_type, kinds = event.get("type"), CONTENT_KINDS.get(item_type, ())
+    if event_type in (CONTENT_PART_ADDED, CONTENT_PART_DONE):
+        return _kind_of_part(event.get("part"), kinds)
+    return next((kind for kind in kinds if event_type in (kind.delta_type, kind.done_type)), None)
 
 
 def is_reasoning_content(event: Json) -> bool:
@@ -224,10 +217,9 @@ def _contents_in(item: Json, kinds: tuple[ContentKind, ...]) -> list[Content]:
     if kinds and not kinds[0].is_part:
         return [(kinds[0], _text_in(item, kinds[0].text_field))]
     return [
-        (content_kind, _text_in(part, content_kind.text_field))
+        (kind, _text_in(part, kind.text_field))
         for part in objects(item.get(kinds[0].item_field) if kinds else None)
-        for content_kind in kinds
-        if _is_part_of_kind(part, content_kind)
+        if (kind := _kind_of_part(part, kinds)) is not None
     ]
 
 
@@ -253,10 +245,7 @@ def with_contents(item: Json, item_type: str, texts: list[tuple[ContentKind, str
         return {**item, texts[0][0].text_field: texts[0][1]}
     remaining, content = list(texts), list[Json]()
     for part in objects(item.get("content")):
-        content_kind = next(
-            (each for each in CONTENT_KINDS.get(item_type, ()) if _is_part_of_kind(part, each)),
-            None,
-        )
+        content_kind = _kind_of_part(part, CONTENT_KINDS.get(item_type, ()))
         if content_kind is None:
             content.append(part)
         elif remaining and remaining[0][0] is content_kind:
@@ -272,15 +261,14 @@ def _text_in(fields: Json, key: str) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _is_part_of_kind(part: object, content_kind: ContentKind) -> bool:
-    if not isinstance(part, dict) or not content_kind.is_part:
-        return False
-    part_type = string(part.get("type"))
-    return (
-        content_kind in (REASONING, SUMMARY)
-        or part_type == content_kind.name
-        or (content_kind is TEXT and part_type in TEXT_TYPE_ALIASES)
-    )
+def _kind_of_part(part: object, kinds: tuple[ContentKind, ...]) -> ContentKind | None:
+    """Return which of these kinds a part is of. There is only one where parts are reasoning."""
+    part_type = string(part.get("type")) if isinstance(part, dict) else None
+    for kind in kinds if part_type is not None else ():
+        is_alias = kind is TEXT and part_type in TEXT_TYPE_ALIASES
+        if kind.is_part and (is_alias or kind in (REASONING, SUMMARY) or part_type == kind.name):
+            return kind
+    return None
 
 
 # The content of one item

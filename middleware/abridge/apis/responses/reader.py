@@ -188,15 +188,12 @@ class ResponsesReader:
     def mismatches(self) -> int:
         return self._output.mismatches
 
-    def read_delta(self, data: bytes) -> list[Event] | None:
-        events = self._patterns.read(data)
-        if events is not None:
-            self._output.frame_size = len(data)
-        return events
-
     def read(self, frame: bytes) -> list[Event]:
-        delta = self.read_delta(frame)
-        return self._read(frame) if delta is None else delta
+        events = self._patterns.read(frame)
+        if events is None:
+            return self._read(frame)
+        self._output.frame_size = len(frame)
+        return events
 
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from io import StringIO
 from itertools import starmap
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display, Envelope
-from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
+from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
@@ -197,7 +197,7 @@ class ResponsesWriter(TranslatedAnswer):
         change = self._CHANGES.get(type(event))
         return self._renumber(frame) if change is None else change(self, event, frame)
 
-    def keep_alive(self) -> bytes:
+    def keep_alive(self, beside: Json | None = None) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""
         response = None if self._is_over else self._response
         if not self._composes:
@@ -205,7 +205,7 @@ class ResponsesWriter(TranslatedAnswer):
             response = snapshot(given, self._display) if isinstance(given, dict) else None
         if response is None:
             return b""
-        return self._encode("response.in_progress", {"response": response})
+        return self._encode("response.in_progress", {"response": response, **(beside or {})})
 
     def note(self, event: Event) -> None:
         """Take an event. Where upstream speaks this API, the end brings the whole body."""
@@ -230,9 +230,11 @@ class ResponsesWriter(TranslatedAnswer):
         return str(self._next_number - 1).encode()
 
     def _encode(self, event_type: str, fields: Json) -> bytes:
+        event = {"type": event_type, "sequence_number": self._next_number, **fields}
         self._next_number += 1
-        event = {"sequence_number": self._next_number - 1, **fields}
-        return encode_event(event_type, obfuscate_event(event) if self._obfuscates else event)
+        if self._obfuscates and "delta" in fields:
+            event = obfuscate_event(event)
+        return sse.encode_frame(dumps(event), event_type)
 
     # Frames
 
@@ -576,8 +578,8 @@ class WrittenOutput:
 
     def note_call(self, item: Any) -> None:
         """Take a call of the response, to which the reasoning after it is bound."""
-        if isinstance(item, dict):
-            self.place = place_after_call(string(item.get("call_id"))) or self.place
+        if isinstance(item, dict) and "call_id" in item:
+            self.place = place_after_call(string(item["call_id"])) or self.place
 
     def open_reasoning(self, item_id: str, index: int) -> None:
         """Open an item of upstream's, which has frames of its own but for its summary."""
@@ -644,7 +646,7 @@ class WrittenOutput:
         return [] if part is None else part.cite(citation)
 
     @property
-    def _open_text(self) -> ContentPart | None:
+    def _open_text(self) -> WrittenContent | None:
         item = self._open_item
         return item.open_text if isinstance(item, WrittenMessage) else None
 
@@ -672,6 +674,72 @@ class WrittenOutput:
         return [*ended, (ITEM_DONE, {**address, "item": done})]
 
 
+class WrittenContent:
+    """Write one content of an item: a text or a refusal, which comes after so many characters of
+    the answer, reasoning, a part of its summary, or what a call is for."""
+
+    def __init__(self, kind: ContentKind, address: Json, before: int = 0) -> None:
+        self.kind = kind
+        self._address = address
+        self._before = before
+        self._buffer = StringIO()
+        self._annotations: list[Json] = []
+        self._logprobs: list[Json] = []
+        self.part: Json = {}  # as it ended
+
+    @property
+    def text(self) -> str:
+        return self._buffer.getvalue()
+
+    @property
+    def text_end(self) -> int:
+        """Return how many characters of the answer's text there are by its end."""
+        return self._before + (self._buffer.tell() if self.kind is TEXT else 0)
+
+    def begin(self) -> _Written:
+        return [self._tell_part("added", self._build_part())]
+
+    def _tell_part(self, stage: Stage, part: Json, **status: str) -> tuple[str, Json]:
+        event_type = f"response.{self.kind.part_events}.{stage}"
+        return event_type, {**self._address, "part": part, **status}
+
+    def add_text(self, text: str) -> AddedText:
+        """Add a text without log probabilities."""
+        self._buffer.write(text)
+        return self._frame, text
+
+    @cached_property
+    def _frame(self) -> DeltaFrame:
+        head = {"type": self.kind.delta_type, "sequence_number": HOLE, **self._address}
+        event = {**head, "delta": HOLE, **self.kind.extra_fields("delta", {})}
+        return DeltaFrame(event, self.kind.delta_type)
+
+    def write(self, text: str, logprobs: Sequence[Json] = ()) -> _Written:
+        self._buffer.write(text)
+        if self.kind is not TEXT:
+            return [say(self.kind, "delta", self._address, text)]
+        self._logprobs += logprobs
+        return [say(self.kind, "delta", self._address, text, logprobs=logprobs)]
+
+    def cite(self, citation: CitationDelta) -> _Written:
+        annotation = write_annotation(citation, self._before, self._buffer.tell())
+        place = {"annotation_index": len(self._annotations)}
+        self._annotations.append(annotation)
+        return [(ANNOTATION_ADDED, {**self._address, **place, "annotation": annotation})]
+
+    def end(self, **status: str) -> _Written:
+        part = self.part = self._build_part()
+        beside = {"logprobs": part["logprobs"]} if self.kind is TEXT else {}
+        done = say(self.kind, "text_done", self._address, part[self.kind.text_field], **beside)
+        return [done, self._tell_part("done", part, **status)]
+
+    def _build_part(self) -> Json:
+        part = self.kind.build_part(self._buffer.getvalue())
+        if self.kind is TEXT:
+            part |= {"annotations": [*self._annotations], "logprobs": [*self._logprobs]}
+        return part
+
+
 class WrittenItem(ABC):
     """An item being written: it is added, streams its content, ends, and is done."""
 
@@ -682,9 +750,9 @@ class WrittenItem(ABC):
         self.index = index
         self.address: Json = {"item_id": item_id, "output_index": index}
 
-    @abstractmethod
-    def add_text(self, event: Event, order: CallOrder) -> AddedText | None:
+    def add_text(self, _event: Event, _order: CallOrder) -> AddedText | None:
         """Take an event that only adds to a text of this item; return None for any other."""
+        return None
 
     @abstractmethod
     def build_added(self) -> Json:
@@ -699,57 +767,6 @@ class WrittenItem(ABC):
         """Return the item at its end."""
 
 
-class ContentPart:
-    """Write one content part, which comes after so many characters of the answer."""
-
-    def __init__(self, kind: ContentKind, address: Json, before: int) -> None:
-        self.kind = kind
-        self.address = address
-        self._before = before
-        self._annotations: list[Json] = []
-        self._buffer = StringIO()
-        self._logprobs: list[Json] = []
-
-    def build_part(self) -> Json:
-        part = self.kind.build_part(self._buffer.getvalue())
-        if self.kind is REFUSAL:
-            return part
-        return {**part, "annotations": [*self._annotations], "logprobs": [*self._logprobs]}
-
-    def write(self, text: str, logprobs: list[Json]) -> _Written:
-        self._buffer.write(text)
-        self._logprobs += logprobs
-        return [self._say("delta", text, logprobs)]
-
-    def _say(self, stage: Stage, text: str, logprobs: list[Json]) -> tuple[str, Json]:
-        extra = {} if self.kind is REFUSAL else {"logprobs": logprobs}
-        return say(self.kind, stage, self.address, text, **extra)
-
-    def add_text(self, text: str) -> AddedText:
-        """Add a text without log probabilities."""
-        self._buffer.write(text)
-        return self._frame, text
-
-    @cached_property
-    def _frame(self) -> DeltaFrame:
-        return numbered_delta(TEXT, self.address, logprobs=[])
-
-    def end(self) -> _Written:
-        done = self._say("text_done", self._buffer.getvalue(), [*self._logprobs])
-        return [done, say(self.kind, "done", self.address, part=self.build_part())]
-
-    def cite(self, citation: CitationDelta) -> _Written:
-        annotation = write_annotation(citation, self._before, self._buffer.tell())
-        place = {"annotation_index": len(self._annotations)}
-        self._annotations.append(annotation)
-        return [(ANNOTATION_ADDED, {**self.address, **place, "annotation": annotation})]
-
-    @property
-    def text_end(self) -> int:
-        """Return how many characters of the answer's text there are by its end."""
-        return self._before + (self._buffer.tell() if self.kind is TEXT else 0)
-
-
 class WrittenMessage(WrittenItem):
     """Write one message, which comes after so many characters of the answer."""
 
@@ -757,7 +774,7 @@ class WrittenMessage(WrittenItem):
         super().__init__(item_id, index)
         self.number = number  # among upstream's messages
         self._before = before
-        self._parts: list[ContentPart] = []
+        self._contents: list[WrittenContent] = []
 
     def build_added(self) -> Json:
         return self._build_item("in_progress", [])
@@ -765,37 +782,37 @@ class WrittenMessage(WrittenItem):
     def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
         if type(event) is not ContentDelta or event.logprobs or event.message_index != self.number:
             return None
-        part = self.open_text
-        return None if part is None else part.add_text(event.text)
+        content = self.open_text
+        return None if content is None else content.add_text(event.text)
 
     def write(self, event: ContentDelta) -> _Written:
-        kind = REFUSAL if isinstance(event, RefusalDelta) else TEXT
+        kind, text = TEXT, event.text
+        if isinstance(event, RefusalDelta):
+            kind, text = REFUSAL, event.refusal
         begun = _Written()
-        if not self._parts or self._parts[-1].kind is not kind:
-            begun = self.end()
-            address = {**self.address, "content_index": len(self._parts)}
-            part = ContentPart(kind, address, self.text_end)
-            self._parts.append(part)
-            begun.append(say(kind, "added", part.address, part=part.build_part()))
-        text = event.refusal if isinstance(event, RefusalDelta) else event.text
-        return begun + self._parts[-1].write(text, complete_logprobs(event.logprobs))
+        if not self._contents or self._contents[-1].kind is not kind:
+            address = {**self.address, "content_index": len(self._contents)}
+            content = WrittenContent(kind, address, self.text_end)
+            begun = self.end() + content.begin()
+            self._contents.append(content)
+        return begun + self._contents[-1].write(text, complete_logprobs(event.logprobs))
 
     @property
-    def open_text(self) -> ContentPart | None:
-        """Return the part whose text goes on, if it is of the answer."""
-        part = self._parts[-1] if self._parts else None
-        return part if part is not None and part.kind is TEXT else None
+    def open_text(self) -> WrittenContent | None:
+        """Return the content whose text goes on, if it is of the answer."""
+        last = self._contents[-1] if self._contents else None
+        return last if last is not None and last.kind is TEXT else None
 
     @property
     def text_end(self) -> int:
         """Return how many characters of the answer's text there are so far."""
-        return self._parts[-1].text_end if self._parts else self._before
+        return self._contents[-1].text_end if self._contents else self._before
 
     def end(self) -> _Written:
-        return self._parts[-1].end() if self._parts else []
+        return self._contents[-1].end() if self._contents else []
 
     def build_done(self, status: ItemStatus) -> Json:
-        return self._build_item(status, [part.build_part() for part in self._parts])
+        return self._build_item(status, [content.part for content in self._contents])
 
     def _build_item(self, status: str, content: list[Json]) -> Json:
         head = {"id": self.id, "type": "message", "status": status, "role": "assistant"}
@@ -827,36 +844,28 @@ class WrittenCall(WrittenItem):
         self._tool = tool
         self._takes_text = kind == "custom"
         self._streams = kind == "function" or (kind == "custom" and event.custom)
-        self._content_kind = INPUT if self._takes_text else ARGUMENTS
+        self._content = WrittenContent(INPUT if self._takes_text else ARGUMENTS, self.address)
         self._call_id = event.id or mint_id("call_")
         self._name = event.name
-        self._arguments = StringIO()
 
     def build_added(self) -> Json:
-        return self._build_item(self._text if self.is_added_late else "", "in_progress")
+        return self._build_item(self._content.text if self.is_added_late else "", "in_progress")
 
     def add_text(self, event: Event, order: CallOrder) -> AddedText | None:
         if not (isinstance(event, ToolCallDelta) and event.arguments and self._streams):
             return None
         if event.call_index != self.number or not order.add_arguments(event):
             return None
-        self._arguments.write(event.arguments)
-        return self._frame, event.arguments
-
-    @cached_property
-    def _frame(self) -> DeltaFrame:
-        return numbered_delta(self._content_kind, self.address)
+        return self._content.add_text(event.arguments)
 
     def write(self, arguments: str) -> _Written:
-        self._arguments.write(arguments)
-        if not (arguments and self._streams):
-            return []
-        return [say(self._content_kind, "delta", self.address, arguments)]
+        said = self._content.write(arguments) if arguments else []
+        return said if self._streams else []
 
     def end(self) -> _Written:
         if self.is_added_late:
             return []
-        item, kind = self.build_done("completed"), self._content_kind
+        item, kind = self.build_done("completed"), self._content.kind
         text = item[kind.text_field]
         address = {**self.address, **kind.extra_fields("text_done", item)}
         is_late = self._takes_text and text and not self._streams
@@ -864,14 +873,10 @@ class WrittenCall(WrittenItem):
         return [*ended, say(kind, "text_done", address, text)]
 
     def build_done(self, status: ItemStatus) -> Json:
-        return self._build_item(self._text, status)
+        return self._build_item(self._content.text, status)
 
     def _build_item(self, arguments: str, status: str) -> Json:
         return write_call(self._tool, self._call_id, self._name, arguments, self.id, status=status)
-
-    @property
-    def _text(self) -> str:
-        return self._arguments.getvalue()
 
 
 class WrittenImage(WrittenItem):
@@ -880,9 +885,6 @@ class WrittenImage(WrittenItem):
     def __init__(self, item_id: str, index: int, image: ImageDelta) -> None:
         super().__init__(item_id, index)
         self._image = image
-
-    def add_text(self, _event: Event, _order: CallOrder) -> None:
-        """Take nothing: it comes whole."""
 
     def build_added(self) -> Json:
         return {"id": self.id, "type": IMAGE_CALL, "status": "in_progress", "result": None}
@@ -919,11 +921,11 @@ class WrittenReasoning(WrittenItem):
         self._state = state
         self._place = place
         self._has_frames = has_frames
-        self._raw = StringIO()
-        self._raw_is_done = False
-        self._summary: list[str] = []
-        self._native_part: tuple[int, list[str]] | None = None
-        self._part_frame: DeltaFrame | None = None  # for the text of the part that is open
+        self._raw = WrittenContent(REASONING, {**self.address, "content_index": 0})
+        self._raw_stage: Literal["to come", "open", "done"] = "to come"
+        self._summary: list[str] = []  # the parts that are done
+        self._part: WrittenContent | None = None  # the part that is open
+        self._native_part: int | None = None  # upstream's count of it, if it is upstream's
         self._pieces = None if display.seal is None else ReasoningPieces(MAX_BLOB_CHARS)
 
     def build_added(self) -> Json:
@@ -933,23 +935,14 @@ class WrittenReasoning(WrittenItem):
     def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
         if isinstance(event, ReasoningDelta):
             is_shown = self._display.show_raw and event.text
-            if is_shown and not self._raw.tell():
+            if is_shown and self._raw_stage == "to come":
                 return None
             if self._pieces is not None:
                 self._pieces.add(event)
-            if not is_shown:
-                return NOTHING
-            self._raw.write(event.text)
-            return self._raw_frame, event.text
-        if not isinstance(event, SummaryTextDelta) or self._native_part is not None:
+            return self._raw.add_text(event.text) if is_shown else NOTHING
+        if not isinstance(event, SummaryTextDelta) or self._part is None:
             return None
-        if self._part_frame is None:
-            self._part_frame = numbered_delta(SUMMARY, self._part_address(event.index))
-        return self._part_frame, event.text
-
-    @cached_property
-    def _raw_frame(self) -> DeltaFrame:
-        return numbered_delta(REASONING, self._raw_address)
+        return self._part.add_text(event.text) if self._native_part is None else None
 
     def write(self, event: Event) -> _Written:
         """Write any event between the beginning and the end of the item."""
@@ -960,8 +953,12 @@ class WrittenReasoning(WrittenItem):
                 return self._write_raw(event.text)
             case ReasoningTextEnded():
                 return self._end_raw()
-            case SummaryPartAdded() | SummaryTextDelta() | SummaryPartDone():
-                return self._write_part(event)
+            case SummaryPartAdded():
+                return self._begin_part(event.index)
+            case SummaryTextDelta() if self._part is not None:
+                return self._part.write(event.text)
+            case SummaryPartDone():
+                return self._end_part(**({} if event.complete else {"status": "incomplete"}))
             case NativeSummary() if self._display.show_summary:
                 return self._write_native(event)
             case ProviderState():
@@ -978,60 +975,45 @@ class WrittenReasoning(WrittenItem):
     def _write_raw(self, text: str) -> _Written:
         if not (self._display.show_raw and text):
             return []
-        begun = [] if self._raw.tell() else [say(REASONING, "added", self._raw_address)]
-        self._raw.write(text)
-        return [*begun, say(REASONING, "delta", self._raw_address, text)]
-
-    def _write_part(self, event: SummaryPartAdded | SummaryTextDelta | SummaryPartDone) -> _Written:
-        """Write an event of one of Abridge's summary parts."""
-        native, address = self._end_native_part(), self._part_address(event.index)
-        match event:
-            case SummaryPartAdded():
-                return [*native, say(SUMMARY, "added", address)]
-            case SummaryTextDelta():
-                return [*native, say(SUMMARY, "delta", address, event.text)]
-            case SummaryPartDone():
-                return native + self._end_part(address, event.text, complete=event.complete)
+        begun = self._raw.begin() if self._raw_stage == "to come" else []
+        self._raw_stage = "open"
+        return begun + self._raw.write(text)
 
     def _write_native(self, event: NativeSummary) -> _Written:
         """Write a piece of the native summary, which may lack the beginning or end of a part."""
         if event.stage == "done":
-            return self._end_native_part()
+            return [] if self._native_part is None else self._end_part()
         written = _Written()
-        if self._native_part is None or self._native_part[0] != event.index:
-            written = self._end_native_part()
-            self._native_part = event.index, []
-            written.append(say(SUMMARY, "added", self._part_address(event.index)))
-        if event.text:
-            self._native_part[1].append(event.text)
-            written.append(say(SUMMARY, "delta", self._part_address(event.index), event.text))
-        return written
+        if self._part is None or self._native_part != event.index:
+            written = self._begin_part(event.index)
+            self._native_part = event.index
+        return written + (self._part.write(event.text) if self._part and event.text else [])
 
-    def _end_native_part(self) -> _Written:
-        if self._native_part is None:
+    def _begin_part(self, index: int) -> _Written:
+        """Begin a part of the summary. A composed item counts its own, however many there were in
+        earlier stretches of the same reasoning."""
+        ended = self._end_part()
+        number = index if self._has_frames else len(self._summary)
+        self._part = WrittenContent(SUMMARY, {**self.address, "summary_index": number})
+        return ended + self._part.begin()
+
+    def _end_part(self, **status: str) -> _Written:
+        part, self._part, self._native_part = self._part, None, None
+        if part is None:
             return []
-        (index, pieces), self._native_part = self._native_part, None
-        return self._end_part(self._part_address(index), "".join(pieces))
-
-    def _end_part(self, address: Json, text: str, *, complete: bool = True) -> _Written:
-        self._summary.append(text)
-        self._part_frame = None
-        status = {} if complete else {"status": "incomplete"}
-        done = say(SUMMARY, "done", address, text, **status)
-        return [say(SUMMARY, "text_done", address, text), done]
+        self._summary.append(part.text)
+        return part.end(**status)
 
     def end(self) -> _Written:
-        return self._end_native_part() + self._end_raw()
+        return self._end_part() + self._end_raw()
 
     def _end_raw(self) -> _Written:
         """End the raw text, once. It ends before the summary may, as with upstreams that stream
         both (openai-openapi, `ResponseReasoningTextDoneEvent`)."""
-        text = "" if self._raw_is_done else self._raw.getvalue()
-        if not text:
+        if self._raw_stage != "open":
             return []
-        self._raw_is_done = True
-        stages: tuple[Stage, ...] = ("text_done", "done")
-        return [say(REASONING, stage, self._raw_address, text) for stage in stages]
+        self._raw_stage = "done"
+        return self._raw.end()
 
     def build_done(self, status: ItemStatus) -> Json:
         """Return the item at its end. Opaque state in the blob is not repeated beside it."""
@@ -1042,7 +1024,7 @@ class WrittenReasoning(WrittenItem):
             "type": "reasoning",
             "status": status,
             "summary": summary_parts(self._summary),
-            "content": raw_parts(filter(None, [self._raw.getvalue()])),
+            "content": raw_parts(filter(None, [self._raw.text])),
         }
         if self._state is not None:
             item["encrypted_content"] = self._state
@@ -1057,15 +1039,6 @@ class WrittenReasoning(WrittenItem):
         first, *others = map(_write_piece, pieces)
         items = [{"id": self.id, **first}, *others]
         return self._display.seal(Envelope(items, self.id, self._place))
-
-    @property
-    def _raw_address(self) -> Json:
-        return {**self.address, "content_index": 0}
-
-    def _part_address(self, index: int) -> Json:
-        """Return the address of a part. A composed item counts its own, however many there were in
-        earlier stretches of the same reasoning."""
-        return {**self.address, "summary_index": index if self._has_frames else len(self._summary)}
 
 
 def _write_state(state: str, *, signs: bool) -> str:
@@ -1098,9 +1071,3 @@ def say(
     """Return an event about content of this kind, and the fields that it has."""
     event_type, fields = kind.build_event(stage, text)
     return event_type, {**address, **fields, **others}
-
-
-def numbered_delta(kind: ContentKind, address: Json, **others: Any) -> DeltaFrame:
-    """Return the frame of deltas that go to one address."""
-    head = {"type": kind.delta_type, "sequence_number": HOLE}
-    return DeltaFrame({**head, **address, "delta": HOLE, **others}, kind.delta_type)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.sequencer import Sequencer
 from abridge.pipeline.client import Client
 from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
@@ -43,3 +44,13 @@ class AnswerContext:
     plan: ExchangePlan
     client: Client
     runner: SummaryRunner
+
+    def name_model(self, model: str) -> ExchangePlan:
+        """Name the model that answers, empty if upstream names none, before anything of its answer
+        is read. Return the plan that is in force from then on."""
+        plan_for = self.plan.plan_for
+        other = plan_for(model) if plan_for is not None and model else None
+        self.plan = replace(self.plan, plan_for=None) if other is None else other
+        if other is not None:
+            self.runner.sequencer = Sequencer(other.summary_plan)
+        return self.plan

@@ -9,10 +9,13 @@ from starlette.types import Message
 
 from abridge.apis import sse
 from abridge.apis.errors import UNREADABLE
+from abridge.apis.json import parse_object
+from abridge.apis.model_names import answered_model, says_something
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import Answer, AnswerContext
+from abridge.stages.status import SummaryStatus
 from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
@@ -22,6 +25,9 @@ KEEP_ALIVES_PER_EVENT = 3
 
 FAILED = ResponseEnded(None, None, ok=False, error=UNREADABLE)
 """The end of a response of which nothing can be told but that it failed."""
+
+MAX_UNNAMED = 16
+"""So many frames wait for the name of a model."""
 
 LARGE_FRAME = 32 << 10
 """Bytes beyond which a frame is read in the thread for work that takes long."""
@@ -39,11 +45,14 @@ class StreamAnswer(Answer):
     ) -> None:
         self._plan = context.plan
         self._client, self._runner = context.client, context.runner
+        self._context = context
+        self._unnamed: list[bytes] = []  # the first frames, until one names the model
         self._inflate = inflate
         self._decoder = sse.FrameDecoder(context.plan.event_limit)
         self._ended = False
         self._wrote_nothing = False
         self._keep_alives = 0
+        self._status = SummaryStatus() if context.plan.tells_status else None
         headers = drop_headers(start["headers"], BODY_HEADERS)
         headers += context.plan.errors.id_headers(headers)
         self._client.start({**start, "headers": headers})
@@ -52,20 +61,15 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         try:
-            data = self._inflate(data)
-            delta = self._read_delta(data)
-            frames = self._take_frames(data) if delta is None else []
-        except MemoryShort as error:
-            self._end(ErrorDetail("overloaded", str(error)))
-            return
+            frames = self._await_model(self._decoder.feed(self._inflate(data)))
         except (ValueError, EventTooLarge) as error:
             _log.warning("what upstream sent could not be read: %s", str(error))
             self._end(
                 ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
             )
             return
-        if delta is not None:
-            self._runner.feed(delta)
+        if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
+            self._end(ErrorDetail("overloaded", str(MemoryShort())))
         elif max(map(len, frames), default=0) > LARGE_FRAME:
             self._runner.read_in_turns(self._read_in_turns(frames))
         else:
@@ -84,7 +88,8 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         if error is None:
-            self._read_frames(self._decoder.end())
+            frames = self._await_model(self._decoder.end())
+            self._read_frames(frames + (self._take_unnamed("") if self._unnamed else []))
         self._ended = True
         self._runner.feed(self._last_events(error))
         self._close_when_done()
@@ -99,12 +104,20 @@ class StreamAnswer(Answer):
                 pieces.append(write(event))
             except RecursionError as error:
                 pieces.append(self._replace_unwritable(event, error))
+        if self._status is not None and (title := self._status.take(events)):
+            pieces.append(self._write_status(title))
         if data := b"".join(pieces):
             self._client.write(data)
             self._keep_alives = 0
         self._wrote_nothing = not data
         if self._ended:
             self._close_when_done()
+
+    def _write_status(self, title: str) -> bytes:
+        try:
+            return self._plan.writer.keep_alive({"x_abridge": {"status": title}})
+        except RecursionError:  # it repeats what upstream sent
+            return b""
 
     def keep_alive(self) -> bytes:
         if not (self._wrote_nothing or self._runner.sequencer.holding):
@@ -117,22 +130,29 @@ class StreamAnswer(Answer):
         except RecursionError:  # it repeats what upstream sent
             return KEEP_ALIVE
 
-    def _read_delta(self, data: bytes) -> list[Event] | None:
-        """Read one frame that came by itself and says more of the same, as nearly all do that are
-        not sent in bursts; return None for anything else."""
-        if not self._decoder.may_be_frame(data):
-            return None
-        try:
-            return self._plan.reader.read_delta(data)
-        except Exception:  # noqa: BLE001 -- then it is read, and its error told, as any frame
-            return None
+    def _await_model(self, frames: list[bytes]) -> list[bytes]:
+        """Return the frames that can be read by now: where it depends on the model what its
+        reasoning is, all but comments wait until one has named it, or says more than that."""
+        if self._plan.plan_for is None:
+            return frames
+        comments = []
+        for place, frame in enumerate(frames):
+            data = sse.frame_data(frame)
+            if data is None:
+                comments.append(frame)
+                continue
+            event = parse_object(data) or {}
+            model = answered_model(event)
+            if model or says_something(event) or len(self._unnamed) >= MAX_UNNAMED:
+                self._unnamed += frames[place:]
+                return comments + self._take_unnamed(model)
+            self._unnamed.append(frame)
+        return comments
 
-    def _take_frames(self, data: bytes) -> list[bytes]:
-        """Return the frames that are complete. Raises MemoryShort where there is no room for one
-        that is not."""
-        frames = self._decoder.feed(data)
-        if not self._plan.room.holds(self._decoder.waiting):
-            raise MemoryShort
+    def _take_unnamed(self, model: str) -> list[bytes]:
+        """Name the model, and return the frames that have waited."""
+        self._plan = self._context.name_model(model)
+        frames, self._unnamed = self._unnamed, []
         return frames
 
     def _read_frames(self, frames: list[bytes]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from starlette.types import Message
 
 from abridge.apis.errors import TIMEOUT_CODE, UNREADABLE
+from abridge.apis.json import parse_object
+from abridge.apis.model_names import answered_model
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.language import REASONING
 from abridge.http.asgi import BODY_HEADERS, drop_headers
@@ -29,6 +31,7 @@ class WholeAnswer(Answer):
         self._start = start
         self._plan = context.plan
         self._client, self._runner = context.client, context.runner
+        self._context = context
         self._inflate = inflate
         self._buffer = bytearray()
         self._replacement: Answer | None = None
@@ -100,6 +103,9 @@ class WholeAnswer(Answer):
             self._work.add(self._buffer)
             body = await self._work.run(self._inflate, bytes(self._buffer))
             self._work.add(body)
+            if self._plan.plan_for is not None:
+                model = await self._work.run(lambda: answered_model(parse_object(body) or {}))
+                self._plan = self._context.name_model(model)
             events = await self._work.run(self._plan.reader.read_whole, body)
             async for batch in in_turns(events):
                 self._runner.feed(batch)

@@ -21,6 +21,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import EventTooLarge
 from abridge.providers.catalog import PROFILES
+from abridge.summarizers.checks import Checks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
 from abridge.summarizers.model.prompts import (
@@ -109,13 +110,13 @@ class ModelSummarizer:
         answer.check()
         yield answer.usage
 
-    def instructions(self, passage: Passage) -> str:
-        """Return what the prompt for a passage says beside its material."""
-        return said_by_itself(passage.style, self._settings.prompts)
-
-    def material(self, passage: Passage) -> tuple[str, str]:
-        """Return the reasoning in the prompt for a passage."""
-        return passage.before, shorten(passage.text, self._settings.max_input_chars)
+    def new_checks(self, passage: Passage) -> Checks:
+        """Return what checks the text for a passage: it must repeat neither what the prompt says
+        beside its material nor, where that is hidden, the reasoning in it."""
+        said = said_by_itself(passage.style, self._settings.prompts)
+        shown = shorten(passage.text, self._settings.max_input_chars)
+        hidden = f"{passage.before}\n{shown}" if passage.hidden else ""
+        return Checks(passage, instructions=said, hidden=hidden)
 
     def _prompt(self, passage: Passage) -> Prompt:
         return build_prompt(

@@ -1,4 +1,4 @@
-"""Odd answers: each ends, and hides reasoning."""
+"""Answers with deep nesting anywhere: each ends, and hides reasoning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.end_to_end.mutations import (
     CHAT,
     DOCUMENTS,
     MESSAGES,
-    ODD,
     RESPONSES,
     SECRET,
     answer,
@@ -25,20 +24,6 @@ from tests.support.matrix import some
 from tests.support.nesting import PLACE
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("expose", ["auto", "summary", "none"])
-@settings(max_examples=some(60), suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(data=st.data())
-async def test_odd_values_anywhere(name: str, expose: str, data: st.DataObject) -> None:
-    path, stream, document = DOCUMENTS[name]
-    place = data.draw(st.sampled_from(list(places(document))))
-    odd = changed(document, place, data.draw(ODD))
-    ended = await ask(path, answer(odd, stream=stream), expose, attributes=data.draw(st.booleans()))
-    assert ended.complete
-    if expose != "auto":
-        assert SECRET.encode() not in ended.data
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
