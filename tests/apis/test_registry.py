@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -10,9 +11,11 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks, find_api
 from abridge.apis.responses.api import RESPONSES
+from abridge.config.tables import SummarizerSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.providers.profile import ApiName
-from abridge.sidecar.check.probe import API_NAMES, REQUEST_BODIES
+from abridge.sidecar import page
+from abridge.sidecar.check.probe import REQUEST_BODIES
 from abridge.summarizers.model.endpoint import MODEL_APIS
 
 
@@ -22,8 +25,15 @@ def test_every_api_is_named_wherever_one_has_to_be() -> None:
     choices = get_args(UpstreamSettings.model_fields["api"].annotation)
     assert set(get_args(ApiName)) == of_upstreams
     assert set(choices) == {"same", "auto", *of_upstreams}
-    assert REQUEST_BODIES.keys() == API_NAMES.keys() == of_upstreams
-    assert MODEL_APIS.keys() == of_clients
+    assert REQUEST_BODIES.keys() == of_upstreams
+    assert MODEL_APIS.keys() == set(get_args(SummarizerSettings.model_fields["api"].annotation))
+    assert MODEL_APIS.keys() <= of_clients
+
+
+def test_the_page_has_the_titles_of_the_clients_apis() -> None:
+    script = (Path(page.__file__).parent / "files" / "exchanges.js").read_text()
+    titles = ", ".join(f'{api.name}: "{api.upstream.title}"' for api in APIS)
+    assert f"const APIS = {{ {titles} }};" in script
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
