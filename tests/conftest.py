@@ -41,6 +41,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(cores + 1, WORKERS) if cores > 1 else 0
 
 
+gc.disable()  # while many tests are collected, of which none is garbage
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def collectable() -> None:
     """Freeze existing objects, so that a test's own `gc.collect()` skips them and stays fast."""

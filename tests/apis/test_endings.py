@@ -61,7 +61,7 @@ class Ask:
         pipeline = self._pipeline(upstream)
         pipeline.whole(json.dumps(body).encode())
         self.faults = pipeline.reader.faults
-        return pipeline.end is not None and pipeline.end.ok
+        return pipeline.end.ok
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from tests.apis.translation import (
     Json,
     chat_request,
     messages_request,
+    refused_param,
     responses_request,
     to_chat,
     to_responses,
@@ -351,9 +352,7 @@ def test_every_field_has_a_meaning(fields: Json) -> None:
     ],
 )
 def test_a_chat_request_that_cannot_be_read_names_its_field(body: Json, param: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        chat.read_request(body)
-    assert caught.value.param == param
+    assert refused_param(lambda: chat.read_request(body)) == param
 
 
 @pytest.mark.parametrize(
@@ -381,9 +380,7 @@ def test_a_chat_request_that_cannot_be_read_names_its_field(body: Json, param: s
     ],
 )
 def test_a_responses_request_that_cannot_be_read_names_its_field(body: Json, param: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        responses.read_request(body)
-    assert caught.value.param == param
+    assert refused_param(lambda: responses.read_request(body)) == param
 
 
 def test_a_missing_field_is_reported() -> None:
@@ -410,9 +407,10 @@ NOT_THAT: dict[str, Any] = {
 
 @pytest.mark.parametrize("field", NOT_THAT)
 def test_an_invalid_value_is_refused_by_the_clients_name_for_it(field: str) -> None:
-    with pytest.raises(RequestError) as refused:
-        chat.read_request({"messages": [HELLO], field: NOT_THAT[field]})
-    assert refused.value.param == field
+    assert (
+        refused_param(lambda: chat.read_request({"messages": [HELLO], field: NOT_THAT[field]}))
+        == field
+    )
 
 
 @pytest.mark.parametrize(
@@ -424,9 +422,7 @@ def test_an_invalid_value_is_refused_by_the_clients_name_for_it(field: str) -> N
     ],
 )
 def test_on_responses_too(param: str, fields: Json) -> None:
-    with pytest.raises(RequestError) as refused:
-        responses_request(**fields)
-    assert refused.value.param == param
+    assert refused_param(lambda: responses_request(**fields)) == param
 
 
 def test_a_missing_model_is_not_sent_as_an_empty_one() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.messages.api import MESSAGES
-from abridge.errors import RequestError
 from abridge.providers.catalog import PROFILES
 from tests.apis.translation import (
     HELLO,
     Json,
     chat_request,
+    refused_param,
     responses_request,
     to_chat,
     to_responses,
@@ -591,15 +591,14 @@ class TestNames:
     def test_an_item_id_is_not_taken_for_a_call_id(self, field: str) -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f"}
         del call[field]
-        with pytest.raises(RequestError) as refused:
-            responses_request(HELLO, {**call, "arguments": "{}"})
-        assert refused.value.param == f"input[1].{field}"
+        assert (
+            refused_param(lambda: responses_request(HELLO, {**call, "arguments": "{}"}))
+            == f"input[1].{field}"
+        )
 
     def test_an_item_id_is_not_taken_for_an_outputs_call_id(self) -> None:
         output = {"type": "function_call_output", "id": "fc_1", "output": "7"}
-        with pytest.raises(RequestError) as refused:
-            responses_request(HELLO, output)
-        assert refused.value.param == "input[1].call_id"
+        assert refused_param(lambda: responses_request(HELLO, output)) == "input[1].call_id"
 
     def test_a_calls_id_goes_where_it_belongs(self) -> None:
         call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f"}
@@ -609,14 +608,13 @@ class TestNames:
 
     def test_a_chats_call_has_an_id(self) -> None:
         message = {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}
-        with pytest.raises(RequestError) as refused:
-            chat_request(HELLO, message)
-        assert refused.value.param == "messages[1].tool_calls[0].id"
+        assert refused_param(lambda: chat_request(HELLO, message)) == "messages[1].tool_calls[0].id"
 
     def test_an_output_needs_a_call_id(self) -> None:
-        with pytest.raises(RequestError) as refused:
-            chat_request(HELLO, {"role": "tool", "content": "7"})
-        assert refused.value.param == "messages[1].tool_call_id"
+        assert (
+            refused_param(lambda: chat_request(HELLO, {"role": "tool", "content": "7"}))
+            == "messages[1].tool_call_id"
+        )
 
     def test_arguments_that_are_no_text_are_kept(self) -> None:
         item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": {"a": 1}}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat import request as chat
 from abridge.apis.messages import request as messages
 from abridge.apis.responses import request as responses
 from abridge.core.model_request import ModelRequest, TranslatedRequest
+from abridge.errors import RequestError
 from abridge.providers.catalog import PROFILES
 from tests.apis.messages.spec import ANTHROPIC, check_request
 from tests.support.openapi import check
@@ -75,3 +79,10 @@ def _described(item: Json) -> Json:
 def unfit(written: TranslatedRequest) -> dict[str, bool]:
     """Return the fields that upstream cannot be sent, and whether that matters."""
     return {left_out.param: left_out.essential for left_out in written.unsupported}
+
+
+def refused_param(read: Callable[[], object]) -> str | None:
+    """Return the field that a request is refused for."""
+    with pytest.raises(RequestError) as refused:
+        read()
+    return refused.value.param

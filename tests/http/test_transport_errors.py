@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from abridge.http.transport import Transport
 from tests.http.requests import connections_in_use, get, iter_chunks, post, read_body, send_request
 from tests.support.clock import Clock
-from tests.support.servers import HANG, Peer, listen, soon, unused_address
+from tests.support.servers import HANG, Listener, Peer, Script, listen, soon, unused_address
 
 SHORT = 0.05  # seconds; what waits for it waits for nothing else
 
@@ -39,6 +40,23 @@ async def reset(peer: Peer) -> None:
 async def babble(peer: Peer) -> None:
     await peer.send(b"not a number\r\n")
     await peer.left()
+
+
+@asynccontextmanager
+async def patient(
+    script: Script, headers: float = HANG, idle: float = HANG
+) -> AsyncIterator[tuple[Listener, Transport]]:
+    """Play a script to a transport that is patient, but for these times."""
+    async with (
+        listen(script) as server,
+        Transport(connect=HANG, headers=headers, idle=idle) as transport,
+    ):
+        yield server, transport
+
+
+async def answer(peer: Peer) -> None:
+    await peer.request()
+    await peer.answer()
 
 
 def says(data: bytes, then: Act) -> Act:
@@ -82,9 +100,9 @@ async def test_connecting_takes_too_long() -> None:
 
 
 async def test_silence_before_the_headers() -> None:
-    async with (
-        listen(says(b"HTTP/1.1 200 OK\r\nx-beg", stay)) as server,
-        Transport(connect=HANG, headers=SHORT, idle=HANG) as transport,
+    async with patient(says(b"HTTP/1.1 200 OK\r\nx-beg", stay), headers=SHORT) as (
+        server,
+        transport,
     ):
         with pytest.raises(httpx.ReadTimeout):
             await soon(send_request(transport, get(server.url)))
@@ -92,10 +110,7 @@ async def test_silence_before_the_headers() -> None:
 
 async def test_silence_within_the_body() -> None:
     script = says(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", stay)
-    async with (
-        listen(script) as server,
-        Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
-    ):
+    async with patient(script, idle=SHORT) as (server, transport):
         body = iter_chunks(await transport.handle_async_request(get(server.url)))
         assert await soon(anext(body)) == b"half"
         with pytest.raises(httpx.ReadTimeout):
@@ -103,10 +118,7 @@ async def test_silence_within_the_body() -> None:
 
 
 async def test_silence_between_headers_and_body() -> None:
-    async with (
-        listen(says(b"HTTP/1.1 200 OK\r\n\r\n", stay)) as server,
-        Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
-    ):
+    async with patient(says(b"HTTP/1.1 200 OK\r\n\r\n", stay), idle=SHORT) as (server, transport):
         response = await transport.handle_async_request(get(server.url))
         with pytest.raises(httpx.ReadTimeout):
             await soon(read_body(response))
@@ -118,10 +130,7 @@ async def test_a_long_wait_for_the_headers_is_no_silence_within_the_body() -> No
         await asyncio.sleep(4 * SHORT)
         await peer.answer()
 
-    async with (
-        listen(script) as server,
-        Transport(connect=HANG, headers=HANG, idle=SHORT) as transport,
-    ):
+    async with patient(script, idle=SHORT) as (server, transport):
         assert await send_request(transport, get(server.url)) == b"ok"
 
 
@@ -131,10 +140,7 @@ async def test_an_idle_connection_does_not_time_out_for_whoever_comes_next(clock
             await peer.request()
             await peer.answer()
 
-    async with (
-        listen(script) as server,
-        Transport(connect=HANG, headers=2.0, idle=1.0) as transport,
-    ):
+    async with patient(script, headers=2.0, idle=1.0) as (server, transport):
         await send_request(transport, get(server.url))
         await clock.advance(3.0)
         assert await send_request(transport, get(server.url)) == b"ok"
@@ -147,14 +153,7 @@ async def test_an_upload_under_way_is_no_silence(clock: Clock) -> None:
             await clock.advance(3.0)
             yield b"x"
 
-    async def script(peer: Peer) -> None:
-        await peer.request()
-        await peer.answer()
-
-    async with (
-        listen(script) as server,
-        Transport(connect=HANG, headers=5.0, idle=HANG) as transport,
-    ):
+    async with patient(answer, headers=5.0) as (server, transport):
         assert await send_request(transport, post(server.url, source())) == b"ok"
 
 
@@ -165,10 +164,7 @@ async def test_a_reader_s_own_slowness_is_no_silence(clock: Clock) -> None:
         await peer.request()
         await peer.answer(body)
 
-    async with (
-        listen(script) as server,
-        Transport(connect=HANG, headers=HANG, idle=5.0) as transport,
-    ):
+    async with patient(script, idle=5.0) as (server, transport):
         response = await transport.handle_async_request(get(server.url))
         await clock.advance(6.0)
         assert len(await read_body(response)) == len(body)
@@ -185,10 +181,7 @@ async def test_silence_that_nobody_waits_through_is_none(clock: Clock, begun: by
         await peer.send(b"whole now"[len(begun) :])
         await peer.left()
 
-    async with (
-        listen(script) as server,
-        Transport(connect=HANG, headers=HANG, idle=5.0) as transport,
-    ):
+    async with patient(script, idle=5.0) as (server, transport):
         body = iter_chunks(await transport.handle_async_request(get(server.url)))
         if begun:
             assert await soon(anext(body)) == begun
@@ -217,10 +210,7 @@ async def test_chunks_of_a_stream_set_no_timer_each(clock: Clock) -> None:
             await peer.send(b"x")
         await peer.left()
 
-    async with (
-        listen(script) as server,
-        Transport(connect=HANG, headers=9.0, idle=5.0) as transport,
-    ):
+    async with patient(script, headers=9.0, idle=5.0) as (server, transport):
         response = await transport.handle_async_request(get(server.url))
         body = iter_chunks(response)
         (link,) = connections_in_use(transport)
@@ -241,10 +231,7 @@ async def test_chunks_of_a_stream_set_no_timer_each(clock: Clock) -> None:
 
 
 async def test_silence_begins_again_with_each_wait(clock: Clock) -> None:
-    async with (
-        listen(says(LENGTH, stay)) as server,
-        Transport(connect=HANG, headers=HANG, idle=5.0) as transport,
-    ):
+    async with patient(says(LENGTH, stay), idle=5.0) as (server, transport):
         body = iter_chunks(await transport.handle_async_request(get(server.url)))
         assert await soon(anext(body)) == b"half"
         await clock.advance(6.0)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from abridge.core.events import (
     ContentDelta,
@@ -31,35 +28,6 @@ def piece(number: int, arguments: str) -> ToolCallDelta:
 def arranged(events: Sequence[Event]) -> list[Event]:
     order = CallOrder()
     return [*(out for event in events for out in order.take([event])), *order.rest()]
-
-
-@given(st.data())
-def test_calls_come_one_after_the_other_whole_and_in_order(data: st.DataObject) -> None:
-    arguments = data.draw(st.lists(st.dictionaries(st.text(), st.text()), min_size=1, max_size=4))
-    waiting = [pieces(json.dumps(given), 5) for given in arguments]
-    events: list[ContentDelta] = [
-        piece(number, fragments.pop(0)) for number, fragments in enumerate(waiting)
-    ]
-    while left := [number for number, fragments in enumerate(waiting) if fragments]:
-        number = data.draw(st.sampled_from(left))
-        events.append(piece(number, waiting[number].pop(0)))
-        events += [ContentDelta(0, None, "x")] * data.draw(st.integers(0, 1))
-    out = arranged(events)
-    assert sorted(map(id, out)) == sorted(map(id, events))
-    calls = [event for event in out if isinstance(event, ToolCallDelta)]
-    written = [
-        (number, json.loads("".join(event.arguments for event in fragments)))
-        for number, fragments in groupby(calls, lambda event: event.call_index)
-    ]
-    assert written == list(enumerate(arguments))
-
-
-def test_what_is_not_of_an_open_call_waits_until_that_is_whole() -> None:
-    said = ContentDelta(0, None, "Done.")
-    order = CallOrder()
-    assert order.take([piece(0, "{")]) == [piece(0, "{")]
-    assert order.take([said]) == []
-    assert order.take([piece(0, "}")]) == [piece(0, "}"), said]
 
 
 def test_reasoning_waits_as_a_whole_until_an_open_call_is_whole() -> None:

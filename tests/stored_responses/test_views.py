@@ -25,6 +25,20 @@ HIDING = Display(show_raw=False, hides_raw=True, show_summary=True)
 NOTHING = Display(show_raw=False, show_summary=False)
 
 
+def hiding(
+    items: list[Any], profile: str, *before: Any, **more: Any
+) -> tuple[list[Any], list[Any]]:
+    """Return items where reasoning is hidden: of a response, and listed with others before them."""
+    again = response_as_shown(response(items, **more), HIDING, {}, {}, PROFILES[profile])
+    page = {"object": "list", "data": [*before, *items], "note": THOUGHT}
+    listed = items_as_shown(page, HIDING, {}, PROFILES[profile])
+    assert again is not None
+    assert listed is not None
+    assert listed["data"][len(before) :] == again["output"]
+    assert THOUGHT not in str([{**again, "output": []}, {**listed, "data": []}])
+    return again["output"], listed["data"][: len(before)]
+
+
 class TestAsShown:
     OUTPUT = (reasoning_item(0, THOUGHT), call_item(1, "f", "{}"), reasoning_item(2, "So."))
 
@@ -70,15 +84,9 @@ class TestAsShown:
         masked_text = [{"type": "summary_text", "text": THOUGHT}]
         sealed = {} if masked else {"encrypted_content": THOUGHT}
         item = {"id": "rs_0", "type": "reasoning", "summary": masked_text, **sealed}
-        again = response_as_shown(
-            response([item]), HIDDEN, {}, {}, PROFILES["ollama" if masked else "openai"]
-        )
-        listed = items_as_shown(
-            {"object": "list", "data": [item]},
-            HIDDEN,
-            {},
-            PROFILES["ollama" if masked else "openai"],
-        )
+        profile = PROFILES["ollama" if masked else "openai"]
+        again = response_as_shown(response([item]), HIDDEN, {}, {}, profile)
+        listed = items_as_shown({"object": "list", "data": [item]}, HIDDEN, {}, profile)
         assert RAW not in str(again)
         assert RAW not in str(listed)
 
@@ -89,18 +97,11 @@ class TestAsShown:
         message = {**message_item(1, "Hi"), "trace": THOUGHT}
         items = [item, {"type": "musing", "text": THOUGHT}, message]
         style = {"effort": None, "summary": THOUGHT}
-        stored = response(items, output_messages=[THOUGHT], reasoning=style)
-        again = response_as_shown(stored, HIDING, {}, {}, PROFILES[name])
-        listed = items_as_shown(
-            {"object": "list", "data": [USER, *items], "note": THOUGHT}, HIDING, {}, PROFILES[name]
-        )
-        assert again is not None
-        assert listed is not None
-        assert again["output"] == listed["data"][1:]
-        assert again["output"][1] == message_item(1, "Hi")
-        assert again["output"][0]["summary"] == (native if name == "openai" else [])
-        assert listed["data"][0] == USER
-        assert str([again, listed]).count(RAW) == (2 if name == "openai" else 0)
+        shown, earlier = hiding(items, name, USER, output_messages=[THOUGHT], reasoning=style)
+        assert shown[1] == message_item(1, "Hi")
+        assert shown[0]["summary"] == (native if name == "openai" else [])
+        assert earlier == [USER]
+        assert str(shown).count(RAW) == (1 if name == "openai" else 0)
 
     @pytest.mark.parametrize("name", ["auto", "openai", "prefilled"])
     def test_thinking_is_taken_out_of_what_the_model_wrote(self, name: str) -> None:
@@ -108,22 +109,13 @@ class TestAsShown:
         question = {"type": "message", "role": "user", "content": f"What is {block}?"}
         early = {"role": "assistant", "content": f"{block}Hi"}
         call = call_item(1, "f", f'{{"a": "{block}b"}}')
-        items: list[Any] = [message_item(0, f"{block}Hi"), call]
-        again = response_as_shown(response(items), HIDING, {}, {}, PROFILES[name])
-        page = {"object": "list", "data": [question, early, *items]}
-        listed = items_as_shown(page, HIDING, {}, PROFILES[name])
-        assert again is not None
-        assert listed is not None
-        assert again["output"] == [message_item(0, "Hi"), call_item(1, "f", '{"a": "b"}')]
-        assert listed["data"][0] == question
-        assert listed["data"][1]["content"] == "Hi"
-        assert listed["data"][2:] == again["output"]
+        shown, earlier = hiding([message_item(0, f"{block}Hi"), call], name, question, early)
+        assert shown == [message_item(0, "Hi"), call_item(1, "f", '{"a": "b"}')]
+        assert (earlier[0], earlier[1]["content"]) == (question, "Hi")
 
     def test_an_answer_after_reasoning_is_no_thinking(self) -> None:
         items = [reasoning_item(0, THOUGHT), message_item(1, "So it ends.")]
-        again = response_as_shown(response(items), HIDING, {}, {}, PROFILES["prefilled"])
-        assert again is not None
-        assert again["output"][1] == items[1]
+        assert hiding(items, "prefilled")[0][1] == items[1]
 
     @pytest.mark.parametrize("name", ["auto", "vllm"])
     @pytest.mark.parametrize(

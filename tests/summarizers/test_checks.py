@@ -13,6 +13,7 @@ from abridge.config.tables import PromptSettings
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
 from abridge.core.styles import STYLES, SummaryStyle
+from abridge.core.styles import TITLE as TITLE_IN_STYLE
 from abridge.summarizers.checks import TOLERANCE, Checks
 from abridge.summarizers.model.prompts import said_by_itself
 
@@ -95,6 +96,25 @@ def test_a_sentence_is_shown_once_the_next_begins_and_the_title_at_once() -> Non
     assert made.feed("\n\nI add the load") == ""
     assert made.feed(". It") == "\n\nI add the load."
     assert made.feed(" is too heavy", last=True) == " It is too heavy"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        *re.findall(r"[A-Z][^.]*\.", TITLE_IN_STYLE.sub("", STYLES["auto"].example)),
+        STYLES["concise"].example,
+        "I compare the coast road with the motorway, which may be closed on Sunday.",
+        "The ferry no longer runs; the motorway saves half an hour.",
+    ],
+)
+@pytest.mark.parametrize("style", ["auto", "detailed"])
+def test_no_sentence_of_a_prompts_example_is_shown(sentence: str, style: SummaryStyle) -> None:
+    shown, _ = written(f"{TITLE}\n\n{BODY} {sentence} I am done with it.", style)
+    assert shown == f"{TITLE}\n\n{BODY} I am done with it."
+    routes = (
+        "The coast road and the motorway, closed on Sunday, are compared; the ferry saves time."
+    )
+    assert "motorway" in written(f"{TITLE}\n\nThe motorway is closed.", reasoning=routes)[0]
 
 
 @pytest.mark.parametrize("style", ["auto", "concise", "detailed"])

@@ -129,7 +129,7 @@ class Pipeline:
         plan = self.plan if summary else SummaryPlan(style=None)
         self.sequencer = Sequencer(plan)
         self.out = bytearray()
-        self.end: ResponseEnded | None = None
+        self._end: ResponseEnded | None = None
 
     def _writer(self) -> Writer:
         if self.upstream is None:
@@ -137,6 +137,11 @@ class Pipeline:
         return TRANSLATING_WRITERS[self.api.name](
             self.profile, self.display, self.echo, LIMIT, Minting()
         )
+
+    @property
+    def end(self) -> ResponseEnded:
+        assert self._end is not None, "it has not ended"
+        return self._end
 
     def stream(self, data: bytes, cuts: Iterable[int] = ()) -> bytes:
         """Pass a stream that arrives in pieces ending at `cuts`."""
@@ -163,7 +168,6 @@ class Pipeline:
     def whole(self, body: bytes) -> bytes:
         self._streams = False
         self.sequence(self.reader.read_whole(body))
-        assert self.end is not None
         return self.writer.write_whole(self.end)
 
     def recorded_turns(self) -> list[RecordedTurn]:
@@ -184,7 +188,7 @@ class Pipeline:
 
     def emit(self, event: Event) -> None:
         if isinstance(event, ResponseEnded):
-            self.end = event
+            self._end = event
         if self.attribution is not None:
             self.attribution.take([event])
         if self._streams:

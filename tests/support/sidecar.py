@@ -18,10 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 import httpx
+from starlette.types import ASGIApp
 
 import abridge
 from tests.support.log_watch import find_secrets
-from tests.support.servers import HANG, soon
+from tests.support.servers import HANG, serve, soon
 
 START = 60.0  # seconds; enough for several processes on a busy machine
 
@@ -168,6 +169,19 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     limits = httpx.Limits(max_keepalive_connections=0)
     async with httpx.AsyncClient(trust_env=False, timeout=HANG, limits=limits) as one:
         yield one
+
+
+@asynccontextmanager
+async def in_front_of(
+    app: ASGIApp, *flags: str, prefix: tuple[str, ...] = (), **environ: str
+) -> AsyncIterator[tuple[Sidecar, httpx.AsyncClient]]:
+    """Run a sidecar whose upstream is this app; yield it with a client."""
+    async with (
+        serve(app, log_level="critical") as url,
+        sidecar("--upstream", f"{url}/v1", *flags, prefix=prefix, **environ) as running,
+        client() as session,
+    ):
+        yield running, session
 
 
 async def status(client: httpx.AsyncClient, url: str) -> int:

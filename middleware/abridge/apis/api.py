@@ -87,8 +87,9 @@ class Writer(Protocol):
     def write_whole(self, end: ResponseEnded) -> bytes:
         """Write a response that is not a stream."""
 
-    def keep_alive(self) -> bytes:
-        """Return a keep-alive that clients take for an event, or nothing if the API has none."""
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        """Return a keep-alive that clients take for an event, or nothing if the API has none. With
+        `beside`, it carries these fields of Abridge's own, on any API."""
 
     @property
     def final_response(self) -> Json | None:

@@ -83,6 +83,7 @@ class SummarySettingsDict(TypedDict, total=False):
     max_overhead: float | None
     grace: float
     early_head: float
+    status: bool
     first_token: float
     on_failure: Literal["omit", "extract", "fail"]
 

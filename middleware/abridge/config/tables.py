@@ -129,6 +129,10 @@ class SummarySettings(Table):
     """How long a client whose stream is rewritten waits for upstream's head before it gets one, and
     keep-alives. It has none of upstream's headers, and an error that comes later is told in the
     stream. 0: it waits for upstream's."""
+    status: bool = False
+    """Whether a stream tells each title in a field of its own as soon as it is written, for a
+    client's status line: `x_abridge.status` of a chunk without choices, of a `ping`, or of
+    `response.in_progress`."""
     first_token: Seconds = 2.0
     """How much of the grace a part may use that has no text yet, unless parts are reviewed."""
     on_failure: Literal["omit", "extract", "fail"] = "omit"

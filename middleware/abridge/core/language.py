@@ -116,6 +116,19 @@ def detect_language(text: str) -> str | None:
     return language if agree else None
 
 
+def likely_language(text: str) -> str | None:
+    """Return the tag of the language that most speaks for, however little that is."""
+    script = "Latin" if text.isascii() else _main_script(text)
+    if script == "Han":
+        return "zh"
+    if script == "Kana":
+        return "ja"
+    if script is None or script not in WORDS:
+        return script
+    scores = _score(_words(text), script)
+    return max(scores, key=scores.__getitem__, default=None)
+
+
 def is_another_language(found: str, wanted: str) -> bool:
     """Return whether a text whose language was found is surely in another than a tag says: not if
     no text is found to be in that one, or if the two are easily taken for each other."""

@@ -100,13 +100,13 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "quanti quante per con senza in su sul sulla nel nella al alla da dal dalla ho hai ha "
         "hanno puoi fare fai scrivi spiega spiegami spiegarmi aiuto aiutami dimmi più molto "
         "anche questo questa se funziona codice errore",
-        "pt": "olá oi obrigado obrigada dê tudo todos bem entre então fui foi seja até pelo pela "
-        "estava vocês o a os as um uma uns umas de do da dos das e ou mas é são era ser eu tu "
-        "você ele ela nós meu minha meus minhas seu sua me te se lhe não que quem como qual "
-        "quais quando onde quanto quantos quantas por porque para pra pro com sem em no na nos "
-        "nas num ao à há tem tenho existem pode posso consigo vou fazer faça escreva escrever "
-        "explique explicar ajuda ajude diga mais muito também este esta isto isso esse essa sim "
-        "já hoje funciona código estou está",
+        "pt": "preciso dois olá oi obrigado obrigada dê tudo todos bem entre então fui foi seja "
+        "até pelo pela estava vocês o a os as um uma uns umas de do da dos das e ou mas é "
+        "são era ser eu tu você ele ela nós meu minha meus minhas seu sua me te se lhe não "
+        "que quem como qual quais quando onde quanto quantos quantas por porque para pra "
+        "pro com sem em no na nos nas num ao à há tem tenho existem pode posso consigo vou "
+        "fazer faça escreva escrever explique explicar ajuda ajude diga mais muito também "
+        "este esta isto isso esse essa sim já hoje funciona código estou está",
         "nl": "hallo hoi bedankt dank alstublieft graag tussen alle nu wil wilt mag heel beter "
         "werken doen doe maken de het een en of maar is zijn was ben bent ik jij je u hij zij ze "
         "we wij mij me mijn jouw niet geen op voor met van naar bij uit aan in om over onder te "

@@ -58,6 +58,7 @@ class ExchangePlan:
     summary_tracker: SummaryTracker  # follows what the client is shown
     remember: RememberTurn  # called with the last event
     event_limit: int  # bytes of one event, or of a whole JSON body
+    tells_status: bool  # each title of the summary is told in a field of its own, too
     room: Room  # for what waits of either
     plan_for: PlanFor | None = None
     """Returns the plan for an answer by another model than was requested, None where it is this
@@ -140,6 +141,7 @@ class ExchangePlanner:
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),
+            tells_status=style is not None and route.summary.status,
             room=Room(prepared.request.buffered.reserve),
             plan_for=None
             if native is None or answered_by or not depends_on_model(prepared)

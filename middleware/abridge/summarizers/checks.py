@@ -64,6 +64,10 @@ MIN_SEQUENCES, MIN_KNOWN_SEQUENCES = 4, 2
 """The least sequences of which that is said, of the reasoning and of the instructions: what shorter
 sentences have in common is chance."""
 
+MIN_FOREIGN = 3
+"""The least words that a sentence has of the prompt's example, and not of the reasoning, where it
+tells what the example tells."""
+
 HELD_CHARS = 32_000
 """Characters that are held at most until it is clear that they are no thinking."""
 
@@ -169,6 +173,14 @@ def _sequences(text: str) -> Iterator[str]:
     return (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
 
 
+def _key_of(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _long_words(text: str) -> set[str]:
+    return {word for word in _SEQUENCE_WORD.findall(text.casefold()) if len(word) > 3}
+
+
 class OwnThinking:
     """Cuts the thinking out of what a model wrote."""
 
@@ -206,6 +218,8 @@ class Checks:
         self._cleaner = Cleaner(passage.style)
         self._instructions = Echo(instructions, MIN_KNOWN_SEQUENCES)
         self._hidden = Echo(hidden)
+        self._example = _long_words(self._style.example) - _long_words(passage.text)
+        self._example_key = _key_of(self._style.example)
         self._text = ""  # clean, and not yet read
         self._title: str | None = None if self._style.titled else ""
         self._rejected_title = ""
@@ -287,12 +301,12 @@ class Checks:
 
     def _passes(self, sentence: str) -> bool:
         """Return whether a sentence may be shown; fail where the whole part may not."""
-        key = "".join(filter(str.isalnum, sentence.casefold()))
+        key = _key_of(sentence)
         if not key:
             return False
         times = self._times[key] = self._times.get(key, 0) + (len(key) >= MIN_KEY)
         words = _BLANKS.sub(" ", sentence).strip()
-        if times > 1 or _OFFERS.match(words) or self._instructions.is_in(words):
+        if times > 1 or _OFFERS.match(words) or self._is_of_instructions(words):
             if times > MAX_TIMES:
                 self._fail("loop")
             return False
@@ -300,6 +314,14 @@ class Checks:
         if code is not None:
             self._fail(code)
         return code is None
+
+    def _is_of_instructions(self, sentence: str) -> bool:
+        """Return whether a sentence repeats the prompt, or tells what its example tells."""
+        words, key = _long_words(sentence), _key_of(sentence)
+        foreign = len(words & self._example)
+        is_of_example = foreign >= MIN_FOREIGN and 2 * foreign > len(words)
+        is_copied = len(key) >= MIN_KEY and key in self._example_key
+        return is_of_example or is_copied or self._instructions.is_in(sentence)
 
     def _fault_of(self, sentence: str, *, is_first: bool) -> Code | None:
         if is_first and _ANSWERS.match(sentence):

@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletionChunk
@@ -33,7 +33,6 @@ from abridge.core.events import (
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
 from tests.apis.chat.test_writer_stream import DIALECTS, ROLE, STOP, thought_in
-from tests.apis.messages import scripts as messages
 from tests.support.checker import check_chat, frames
 from tests.support.pipeline import LIMIT, Minting, chat, translating
 from tests.support.sealers import STRETCHES, sealer, unseal
@@ -237,16 +236,6 @@ class TestOriginalFrames:
             assert deltas[place + 1]["finish_reason"]
             assert deltas[place]["delta"].keys() == {envelope}
 
-    @settings(max_examples=30)
-    @given(st.data())
-    def test_any_split_of_the_stream_gives_the_same_envelope(
-        self, envelope: ListField, data: st.DataObject
-    ) -> None:
-        stream = b"".join(STREAMS["two stretches"])
-        cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
-        out = chat(seal=sealer().seal, envelope=envelope).stream(stream, cuts)
-        assert returned_to_upstream(messages_of_client(out)[0])["reasoning"] == f"{THOUGHT}I go on."
-
 
 class TestIndex:
     """Strict clients read an index as a position in the list and merge equal ones."""
@@ -413,27 +402,6 @@ class TestTranslated:
         received = json.loads(pipeline.whole(body))["choices"][0]["message"]
         assert len(blobs(received)) == 1
         assert thoughts(received) == REASONING
-
-    def test_each_block_of_messages_keeps_its_signature(
-        self, expose: Exposure, envelope: ListField
-    ) -> None:
-        blocks = [
-            messages.thinking("One.", "s1"),
-            messages.redacted("opaque"),
-            messages.thinking("", "s2"),
-            messages.thinking("Two.", "s3"),
-            messages.text("Yes"),
-            messages.tool_use(0, "look", at="it"),
-        ]
-        pipeline = translating("chat", CHAT, seal=sealer().seal, expose=expose, envelope=envelope)
-        pipeline.sequence(messages.read_frames(messages.stream(blocks, "tool_use")))
-        received = messages_of_client(bytes(pipeline.out))[0]
-        assert thoughts(received) == [
-            ReasoningPart("One.", state="s1", is_signature=True),
-            ReasoningPart(state="opaque"),
-            ReasoningPart(state="s2", is_signature=True),
-            ReasoningPart("Two.", state="s3", is_signature=True),
-        ]
 
     def test_opaque_state_alone_passes_without_an_envelope(
         self, expose: Exposure, envelope: ListField

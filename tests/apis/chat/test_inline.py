@@ -207,7 +207,6 @@ class TestOtherFields:
 
 
 TAGGED = [{"type": "text", "text": "<think>odd</think>"}, {"type": "text", "text": "So."}]
-PICTURED = [{"type": "image", "image": "…"}, {"type": "text", "text": "<think>quoted</think>"}]
 
 
 @pytest.mark.parametrize("expose", ["both", "summary", "none"])

@@ -33,14 +33,6 @@ def fragment(index: int | None = None, **fields: Any) -> bytes:
 END = chunk({}, finish="stop"), DONE
 
 
-def test_a_whole_turn_is_translated() -> None:
-    turn = translate(*chat_stream("I think.", "I say.", calls=[call("add", '{"a": 1}')]))
-    assert turn.answer.order == ["think", "say", "call 0"]
-    assert (turn.answer.raw, turn.answer.text) == ("I think.", "I say.")
-    assert turn.answer.calls == [Call("call_0", "add", '{"a": 1}')]
-    assert turn.ok
-
-
 def test_the_response_keeps_its_id_and_model() -> None:
     (started,) = [
         event for event in read_events("chat", b"".join(chat_stream("", "Yes"))) if _starts(event)
@@ -167,12 +159,6 @@ class TestCalls:
         turn = translate(chunk({"tool_calls": [both]}), *END)
         assert turn.answer.calls == [Call("a", "f", "{}")]
 
-    def test_a_custom_tools_input_is_free_text(self) -> None:
-        custom = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "f", "input": "x"}}
-        more = {"index": 0, "custom": {"input": " y"}}
-        turn = translate(chunk({"tool_calls": [custom]}), chunk({"tool_calls": [more]}), *END)
-        assert turn.answer.calls == [Call("a", "f", "x y", custom=True)]
-
     def test_arguments_that_are_an_object_are_written_as_json(self) -> None:
         turn = translate(fragment(0, id="a", name="f", arguments={"x": 1}), *END)
         assert turn.answer.calls[0].arguments == '{"x":1}'
@@ -267,10 +253,6 @@ class TestReasoning:
 
 
 class TestAnswer:
-    def test_a_refusal_is_translated(self) -> None:
-        turn = translate(chunk({"refusal": "I can"}), chunk({"refusal": "not."}), *END)
-        assert (turn.answer.refusal, turn.answer.text) == ("I cannot.", "")
-
     def test_log_probabilities_go_with_their_text(self) -> None:
         entry = {"token": "Yes", "logprob": -0.1, "bytes": [89], "top_logprobs": []}
         choice = {"index": 0, "delta": {"content": "Yes"}, "finish_reason": None}

@@ -107,7 +107,6 @@ class TestEvents:
     @STREAMED
     def test_usage_counts_thoughts_as_output(self, *, streamed: bool) -> None:
         end = read(PARTS, streamed=streamed).end
-        assert end is not None
         assert end.usage == Tokens(23, 70, 93, reasoning=50, cached=7)
 
     def test_what_no_other_api_has_is_counted(self) -> None:
@@ -141,7 +140,6 @@ class TestEndings:
     @STREAMED
     def test_a_malformed_call_is_a_failure(self, *, streamed: bool) -> None:
         end = read([text("One")], "MALFORMED_FUNCTION_CALL", streamed=streamed).end
-        assert end is not None
         assert end.error is not None
         assert not end.ok
         assert "MALFORMED_FUNCTION_CALL" in end.error.message
@@ -158,14 +156,12 @@ class TestEndings:
 
     def test_a_stream_without_a_finish_reason_broke_off(self) -> None:
         end = check_events(read_frames([frame(chunk([text("One")]))])).end
-        assert end is not None
         assert (end.ok, end.error) == (False, CONNECTION_LOST)
 
     def test_an_error_within_a_stream(self) -> None:
         error = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}
         seen = check_events(read_frames([frame(chunk([text("One")])), frame(error)]))
         assert seen.failures == ["Overloaded."]
-        assert seen.end is not None
         assert not seen.end.ok
 
     def test_a_body_that_is_no_answer(self) -> None:
@@ -174,7 +170,6 @@ class TestEndings:
 
     def test_a_chunk_that_cannot_be_read_ends_the_answer(self) -> None:
         seen = check_events(read_frames([frame(chunk([text("One")])), b'data: {"cut": \n\n']))
-        assert seen.end is not None
         assert not seen.end.ok
 
 

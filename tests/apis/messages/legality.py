@@ -32,8 +32,13 @@ class ReadAnswer:
     calls: list[list[str]] = field(default_factory=list)
     items: int = 0
     reason: str | None = None
-    end: ResponseEnded | None = None
+    told_end: ResponseEnded | None = None
     failures: list[str] = field(default_factory=list)
+
+    @property
+    def end(self) -> ResponseEnded:
+        assert self.told_end is not None, "it has not ended"
+        return self.told_end
 
     def join(self, kind: str, text: str) -> None:
         if self.lines and self.lines[-1][0] == kind:
@@ -54,7 +59,7 @@ def check_events(events: Sequence[Event]) -> ReadAnswer:
     answer, begun, item = ReadAnswer(), False, None
     for event in events:
         assert event.frame is None, "what is told has no frame"
-        assert answer.end is None, "nothing after the end"
+        assert answer.told_end is None, "nothing after the end"
         if isinstance(event, ResponseStarted):
             assert not begun
             begun = True
@@ -116,5 +121,5 @@ def _add_end(answer: ReadAnswer, event: ResponseEnded | ErrorReported) -> None:
     if isinstance(event, ErrorReported):
         answer.failures.append(event.error.message)
         return
-    answer.end = event
+    answer.told_end = event
     assert not event.ok or (answer.reason is not None and event.error is None)

@@ -505,7 +505,6 @@ NO_MESSAGES: list[Any] = [
 def test_a_body_that_is_no_message_fails_and_says_nothing(api: Api, body: Any) -> None:
     pipeline = client(api, "none")
     assert CANARY not in said(pipeline.whole(json.dumps(body).encode()))
-    assert pipeline.end is not None
     assert not pipeline.end.ok
     assert CANARY not in str(pipeline.end.error)
 

@@ -182,7 +182,6 @@ class TestFailures:
 def test_a_body_that_is_no_message_has_failed(body: bytes) -> None:
     pipeline = messages(expose="raw")
     assert pipeline.whole(body) == body
-    assert pipeline.end is not None
     assert not pipeline.end.ok
 
 

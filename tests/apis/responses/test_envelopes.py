@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
@@ -28,7 +28,6 @@ from abridge.core.events import (
 )
 from abridge.core.model_request import MessagePart, ReasoningPart
 from abridge.providers.catalog import PROFILES
-from tests.apis.messages import scripts as messages
 from tests.apis.responses.test_writer_translated import make_writer
 from tests.support.checker import ResponsesStream, check_responses
 from tests.support.pipeline import Pipeline, responses, translating
@@ -222,17 +221,6 @@ def _text(part: dict[str, str]) -> str:
     return part["text"]
 
 
-@settings(max_examples=30)
-@given(st.data())
-def test_a_stream_cut_anywhere_can_be_continued(data: st.DataObject) -> None:
-    output = OUTPUTS["between calls"]
-    stream = b"".join(responses_stream(output))
-    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=20))
-    pipeline = responses(seal=sealer().seal, expose="summary")
-    seen = check_responses(pipeline.stream(stream, cuts))
-    assert returned_to_upstream(seen.response["output"]) == output
-
-
 def test_reasoning_under_the_name_of_a_summary_comes_back_as_upstream_reads_it() -> None:
     """Ollama reads `encrypted_content`, where it has the reasoning in clear text."""
     summary = [{"type": "summary_text", "text": THOUGHT}]
@@ -336,33 +324,11 @@ class TestBridged:
         assert [item["type"] for item in output] == ["reasoning", "message"]
         assert thoughts(output) == TOLD
 
-    def test_messages_blocks_keep_their_signatures(self, expose: Exposure) -> None:
-        blocks = [
-            messages.thinking("One.", "s1"),
-            messages.redacted("opaque"),
-            messages.thinking("Two.", "s2"),
-            messages.text("Yes"),
-        ]
-        pipeline = translating("chat", RESPONSES, seal=sealer().seal, expose=expose)
-        pipeline.sequence(messages.read_frames(messages.stream(blocks)))
-        output = check_responses(bytes(pipeline.out)).response["output"]
-        assert sealed(output) == [True, False, True]  # opaque state needs no sealing
-        assert thoughts(output) == TOLD
-
     def test_opaque_state_alone_passes_as_it_is(self, expose: Exposure) -> None:
         details = [{"type": "reasoning.encrypted", "data": THEIRS, "index": 0}]
         stream = [chunk({"reasoning_details": details}), *chat_stream("", "Yes")]
         _, seen = translate(stream, expose=expose)
         assert seen.response["output"][0]["encrypted_content"] == THEIRS
-
-
-def test_a_translated_stream_and_whole_response_agree() -> None:
-    body = json.dumps(completion({"reasoning_content": THOUGHT, "content": "Yes"})).encode()
-    whole = json.loads(translating("chat", RESPONSES, seal=sealer().seal).whole(body))
-    _, seen = translate(chat_stream(THOUGHT, "Yes"))
-    assert (
-        thoughts(whole["output"]) == thoughts(seen.response["output"]) == [ReasoningPart(THOUGHT)]
-    )
 
 
 def test_a_translated_stream_that_is_cut_leaves_the_reasoning_so_far() -> None:

@@ -212,7 +212,6 @@ class TestSeveralItems:
         items = [message(0, FIRST), CALL, message(2, SECOND)]
         pipeline = translating("responses", client)
         pipeline.whole(json.dumps(response(items)).encode())
-        assert pipeline.end is not None
         assert pipeline.end.ok
 
 

@@ -161,17 +161,6 @@ class TestTheAnswer:
             " so.",
         ]
 
-    def test_interleaved_calls_come_one_after_the_other(self) -> None:
-        items = [call_item(0, "f", '{"a": [1, 2, 3]}'), call_item(1, "g", '{"b": [4, 5, 6]}')]
-        stream = events(items)
-        one, two = ([each for each in stream if each.get("output_index") == n] for n in (0, 1))
-        turns = [each for pair in zip(one, two, strict=True) for each in pair]
-        seen = run([*stream[:2], *turns, stream[-1]])
-        assert [item.arguments for item in seen.items.values()] == [
-            item["arguments"] for item in items
-        ]
-        assert seen.response["output"] == items
-
     def test_reasonings_that_alternate_behind_an_open_call_come_whole(self) -> None:
         thoughts = [reasoning_item(1, "First this. Then that."), reasoning_item(2, THOUGHT)]
         items = [call_item(0, *CALLS[0]), *thoughts]

@@ -14,7 +14,6 @@ from abridge.apis.responses.items import ItemContents
 from abridge.core.events import ContentDelta, ResponseStarted, ToolCallDelta
 from abridge.providers.catalog import PROFILES
 from tests.support.streams import (
-    RESPONSES_USAGE,
     THOUGHT,
     call_item,
     frame,
@@ -29,14 +28,6 @@ from tests.support.translated import Call, TranslatedTurn, read_events, read_tur
 
 ANSWER = "The sum is 100."
 ARGUMENTS = '{"a": 1}'
-CUSTOM = {
-    "id": "ctc_0",
-    "type": "custom_tool_call",
-    "call_id": "call_9",
-    "name": "apply_patch",
-    "input": "*** Begin Patch",
-    "status": "completed",
-}
 
 
 def translated(stream: list[bytes], **how: Any) -> TranslatedTurn:
@@ -59,25 +50,6 @@ def both_ways(output: list[dict[str, Any]], **more: Any) -> list[TranslatedTurn]
         translated(responses_stream(output, **more)),
         turn_of(read_events("responses", body, streamed=False)),
     ]
-
-
-def test_a_whole_turn_is_translated() -> None:
-    output = [
-        reasoning_item(0, THOUGHT),
-        message_item(1, ANSWER),
-        call_item(2, "add", '{"a": 1}'),
-        CUSTOM,
-    ]
-    for turn in both_ways(output):
-        assert turn.answer.order == ["think", "say", "call 0", "call 1"]
-        assert (turn.answer.raw, turn.answer.text) == (THOUGHT, ANSWER)
-        assert turn.answer.calls == [
-            Call("call_2", "add", '{"a": 1}'),
-            Call("call_9", "apply_patch", "*** Begin Patch", custom=True),
-        ]
-        assert turn.usage is not None
-        assert turn.usage.reasoning == RESPONSES_USAGE["output_tokens_details"]["reasoning_tokens"]
-        assert turn.ok
 
 
 def test_a_response_starts_once() -> None:
@@ -131,10 +103,6 @@ class TestSealed:
 
 
 class TestNative:
-    def test_parts_are_translated_separately(self) -> None:
-        for turn in both_ways([summarized(0, "One.", "Two."), message_item(1, ANSWER)]):
-            assert turn.answer.native == ["One.", "Two."]
-
     def test_a_summary_that_is_raw_reasoning(self) -> None:
         stream = responses_stream([summarized(0, THOUGHT), message_item(1, ANSWER)])
         turn = translated(stream, profile=PROFILES["ollama"])
@@ -225,23 +193,6 @@ class TestMessages:
     def test_several_are_counted(self) -> None:
         for turn in both_ways([message_item(0, "First."), message_item(1, "Then.")]):
             assert turn.answer.messages == {0: "First.", 1: "Then."}
-
-    def test_a_refusal(self) -> None:
-        item = message_item(0, "")
-        item["content"] = [{"type": "refusal", "refusal": "I cannot."}]
-        body = json.dumps(response([item])).encode()
-        assert turn_of(read_events("responses", body, streamed=False)).answer.refusal == "I cannot."
-        at = {"output_index": 0, "item_id": "msg_0", "content_index": 0}
-        stream = numbered(
-            {"type": "response.created", "response": response([])},
-            {"type": "response.output_item.added", "output_index": 0, "item": item},
-            {"type": "response.refusal.delta", **at, "delta": "I can"},
-            {"type": "response.refusal.delta", **at, "delta": "not."},
-            {"type": "response.refusal.done", **at, "refusal": "I cannot."},
-            {"type": "response.output_item.done", "output_index": 0, "item": item},
-            {"type": "response.completed", "response": response([item])},
-        )
-        assert translated(stream).answer.refusal == "I cannot."
 
     def test_log_probabilities(self) -> None:
         at = {"output_index": 0, "item_id": "msg_0", "content_index": 0}

@@ -9,16 +9,13 @@ from itertools import permutations
 import pytest
 
 from abridge.apis.registry import APIS
-from tests.end_to_end.faults.cells import STATUSES, Case, What, Where, Who, faults
+from tests.end_to_end.faults.cells import STATUSES, Case, Where, Who, faults
 from tests.end_to_end.faults.dialects import DIALECTS, SERVER_ERRORS, SPENT, error_of
-from tests.end_to_end.faults.loop import pause
 from tests.end_to_end.faults.players import REFUSAL, Player, Script
 from tests.end_to_end.faults.replies import Reply
 from tests.end_to_end.faults.stage import Stage, stage
-from tests.end_to_end.faults.test_client import disconnect
 from tests.end_to_end.faults.test_upstream import End, end_of, limits, parts_due
 from tests.end_to_end.faults.turns import NOTE, TURN, ParsedAnswer
-from tests.support.servers import soon
 
 STATUSES_BY_API = {(api.name, there): here for api in APIS for there, here in api.statuses.items()}
 """The statuses of clients' APIs for those of upstreams that they do not know."""
@@ -114,29 +111,3 @@ def check_reply(bridge: Bridge, here: Stage, reply: Reply) -> None:
             assert plain(parsed) == plain(bridge.upstream_answer)
             assert (parsed.failed, parsed.complete) == (failed, not failed)
             assert parsed.code is None
-
-
-@pytest.mark.matrix(2)
-@pytest.mark.parametrize(
-    "bridge",
-    [bridge for bridge in bridges(Who.CLIENT) if bridge.case.fault.what is What.RESET],
-    ids=str,
-)
-async def test_when_the_client_leaves_everything_stops(bridge: Bridge) -> None:
-    case, where = bridge.case, bridge.case.fault.where
-    upstream = Player(bridge.script, What.STALL, max(where, Where.HEADERS))
-    ours = DIALECTS[bridge.client]
-    summarizer = Player(Script.stream(ours, NOTE), What.STALL, Where.ANSWER)
-    async with stage(ours, upstream, summarizer, upstream={"api": case.api}) as here:
-        if where > Where.CONNECT:
-            await here.ask(streamed=case.streamed)
-            await soon(upstream.reached.wait())
-            await pause()
-        await disconnect(here, case.fault.what)
-        await soon(here.client.left())
-    requests = where > Where.CONNECT
-    assert upstream.requests == requests
-    assert bool(summarizer.requests) == (
-        where >= (Where.THINKING if case.streamed else Where.AFTER)
-    )
-    assert here.count("requests_total", "outcome") == ({"left": 1} if requests else {})

@@ -33,14 +33,15 @@ async def disconnect(here: Stage, what: What) -> None:
 
 
 @pytest.mark.matrix(2)
+@pytest.mark.parametrize("client", DIALECTS)
 @pytest.mark.parametrize("case", LEAVING, ids=str)
-async def test_when_the_client_leaves_everything_stops(case: Case) -> None:
+async def test_when_the_client_leaves_everything_stops(case: Case, client: str) -> None:
     """Upstream and the summarizer both stall; `stage` asserts that both are abandoned."""
-    dialect, where = DIALECTS[case.api], case.fault.where
-    script = Script.of(dialect, TURN, streamed=case.streamed)
+    ours, where = DIALECTS[client], case.fault.where
+    script = Script.of(DIALECTS[case.api], TURN, streamed=case.streamed)
     upstream = Player(script, What.STALL, max(where, Where.HEADERS))
-    summarizer = Player(Script.stream(dialect, NOTE), What.STALL, Where.ANSWER)
-    async with stage(dialect, upstream, summarizer) as here:
+    summarizer = Player(Script.stream(ours, NOTE), What.STALL, Where.ANSWER)
+    async with stage(ours, upstream, summarizer, upstream={"api": case.api}) as here:
         if where > Where.CONNECT:
             await here.ask(streamed=case.streamed)
             await soon(upstream.reached.wait())

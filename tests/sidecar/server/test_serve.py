@@ -15,6 +15,7 @@ from tests.support.sidecar import (
     HANG_UP,
     IN_TERMINAL,
     client,
+    in_front_of,
     sidecar,
     status,
     streaming,
@@ -31,7 +32,8 @@ FRAMES = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")
 BEGINNING = FRAMES[:20]
 REQUEST = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
 PLAIN = {"model": "m", "input": "Hi", "stream": True}
-DRAIN = {"ABRIDGE_SERVER__DRAIN": "600"}
+DRAIN, SOON_CUT = {"ABRIDGE_SERVER__DRAIN": "600"}, {"ABRIDGE_SERVER__DRAIN": "0.1"}
+DELAYED = {"ABRIDGE_SERVER__DRAIN_DELAY": "600"}
 BOTH = ("--admin-port", "0")
 
 
@@ -83,11 +85,7 @@ class TestStart:
             assert "detailed" in output
 
     async def test_health_is_on_both_ports_and_the_metrics_on_the_admin_port(self) -> None:
-        async with (
-            serve(reasoning_upstream()) as upstream,
-            sidecar("--upstream", f"{upstream}/v1", *BOTH) as running,
-            client() as session,
-        ):
+        async with in_front_of(reasoning_upstream(), *BOTH) as (running, session):
             for base in (f"{running.url}/abridge", running.admin):
                 assert (await session.get(f"{base}/healthz")).text == "ok\n"
                 assert (await session.get(f"{base}/readyz")).text == "ready\n"
@@ -103,11 +101,7 @@ class TestStart:
         self,
     ) -> None:
         times = {"ABRIDGE_SERVER__KEEP_ALIVE": "0.2", "ABRIDGE_LIMITS__CLIENT": "1"}
-        async with (
-            serve(reasoning_upstream()) as upstream,
-            sidecar("--upstream", f"{upstream}/v1", **times) as running,
-            client() as session,
-        ):
+        async with in_front_of(reasoning_upstream(), **times) as (running, session):
             response = await session.post(f"{running.url}/v1/responses", json=REQUEST)
             assert check_responses(response.content).summary
             assert not {"server", "date"} & set(response.headers)
@@ -146,14 +140,7 @@ class TestEnd:
             assert "SIGTERM" in running.output
 
     async def test_during_the_drain_delay_it_is_unready_but_accepts(self) -> None:
-        async with (
-            serve(reasoning_upstream()) as upstream,
-            sidecar(
-                *("--upstream", f"{upstream}/v1", *BOTH),
-                ABRIDGE_SERVER__DRAIN_DELAY="600",
-            ) as running,
-            client() as session,
-        ):
+        async with in_front_of(reasoning_upstream(), *BOTH, **DELAYED) as (running, session):
             running.signal()
             await until_status(session, f"{running.admin}/readyz", 503)
             assert await status(session, f"{running.url}/abridge/readyz") == 503
@@ -169,9 +156,7 @@ class TestEnd:
     async def test_a_running_stream_finishes_after_the_port_is_closed(self) -> None:
         gate = asyncio.Event()
         async with (
-            serve(pausing_upstream(gate)) as upstream,
-            sidecar("--upstream", f"{upstream}/v1", *BOTH, **DRAIN) as running,
-            client() as session,
+            in_front_of(pausing_upstream(gate), *BOTH, **DRAIN) as (running, session),
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
@@ -185,11 +170,7 @@ class TestEnd:
 
     async def test_a_stream_past_the_drain_time_gets_an_error(self) -> None:
         async with (
-            serve(pausing_upstream(asyncio.Event())) as upstream,
-            sidecar(
-                *("--upstream", f"{upstream}/v1", *BOTH), ABRIDGE_SERVER__DRAIN="0.1"
-            ) as running,
-            client() as session,
+            in_front_of(pausing_upstream(asyncio.Event()), *BOTH, **SOON_CUT) as (running, session),
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
@@ -202,11 +183,7 @@ class TestEnd:
 
     async def test_a_client_still_waiting_gets_an_error_response(self) -> None:
         upstream = Upstream(Answer(before=[asyncio.Event()]))
-        async with (
-            serve(upstream) as url,
-            sidecar("--upstream", f"{url}/v1", ABRIDGE_SERVER__DRAIN="0.1") as running,
-            client() as session,
-        ):
+        async with in_front_of(upstream, **SOON_CUT) as (running, session):
             posts = [session.post(f"{running.url}/v1/responses", json=b) for b in (PLAIN, REQUEST)]
             reading = asyncio.gather(*posts)
             await until(lambda: len(upstream.requests) == len(posts))
@@ -220,9 +197,7 @@ class TestEnd:
 
     async def test_a_second_signal_ends_draining(self) -> None:
         async with (
-            serve(pausing_upstream(asyncio.Event())) as upstream,
-            sidecar("--upstream", f"{upstream}/v1", **DRAIN) as running,
-            client() as session,
+            in_front_of(pausing_upstream(asyncio.Event()), **DRAIN) as (running, session),
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.signal()
@@ -235,7 +210,7 @@ class TestEnd:
         flood = Answer([b"data: x\n\n" * 100_000] * 50)
         async with (
             serve(Upstream(flood)) as upstream,
-            sidecar(*("--upstream", f"{upstream}/v1"), ABRIDGE_SERVER__DRAIN="0.1") as running,
+            sidecar(*("--upstream", f"{upstream}/v1"), **SOON_CUT) as running,
         ):
             host, _, port = running.url.removeprefix("http://").partition(":")
             reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
@@ -251,11 +226,7 @@ class TestEnd:
 class TestLog:
     async def test_a_broken_upstream_is_logged_in_one_line(self) -> None:
         broken = Answer([*BEGINNING, OSError("gone")])
-        async with (
-            serve(Upstream(broken), log_level="critical") as upstream,
-            sidecar("--upstream", f"{upstream}/v1") as running,
-            client() as session,
-        ):
+        async with in_front_of(Upstream(broken)) as (running, session):
             with pytest.raises(httpx.RemoteProtocolError):
                 await session.post(f"{running.url}/v1/responses?k=secret", json=PLAIN)
             running.signal()

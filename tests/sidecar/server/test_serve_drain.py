@@ -16,7 +16,15 @@ from abridge.sidecar.admin import LEAST_SCRAPES
 from tests.support.checker import check_responses
 from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.servers import HANG, serve, soon, until
-from tests.support.sidecar import Sidecar, client, sidecar, status, streaming, until_status
+from tests.support.sidecar import (
+    Sidecar,
+    client,
+    in_front_of,
+    sidecar,
+    status,
+    streaming,
+    until_status,
+)
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 from tests.support.websockets import checked, opened
@@ -75,15 +83,8 @@ async def scraped_sidecar(
     *flags: str, drain: str = "600", **variables: str
 ) -> AsyncIterator[tuple[Sidecar, httpx.AsyncClient]]:
     """Run a sidecar with an admin port, in front of a server that may be slow."""
-    async with (
-        serve(Slow()) as url,
-        sidecar(
-            *("--upstream", f"{url}/v1", "--admin-port", "0", *flags),
-            **variables,
-            ABRIDGE_SERVER__DRAIN=drain,
-        ) as running,
-        client() as session,
-    ):
+    drained = {**variables, "ABRIDGE_SERVER__DRAIN": drain}
+    async with in_front_of(Slow(), "--admin-port", "0", *flags, **drained) as (running, session):
         yield running, session
 
 
@@ -105,13 +106,12 @@ async def until_none_is_ready(session: httpx.AsyncClient, running: Sidecar) -> N
 async def test_every_stream_gets_its_end_and_the_last_scrape_has_all(workers: int) -> None:
     upstream = Slow()
     async with (
-        serve(upstream) as url,
-        sidecar(
-            *("--upstream", f"{url}/v1", "--admin-port", "0", "--workers", str(workers)),
+        in_front_of(
+            upstream,
+            *("--admin-port", "0", "--workers", str(workers)),
             **PATIENT,
             **NOTHING_KEPT,
-        ) as running,
-        client() as session,
+        ) as (running, session),
         AsyncExitStack() as streams,
     ):
         kinds = chain(repeat("waiting", FINISHED), repeat("stuck", STUCK))

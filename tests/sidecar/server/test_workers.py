@@ -21,13 +21,14 @@ from abridge.sidecar.server.workers import processor_use
 from tests.support.checker import ResponsesStream, check_responses
 from tests.support.metrics_text import Metrics, scrape, scrape_until
 from tests.support.redis_server import Server
-from tests.support.servers import serve, soon, until
+from tests.support.servers import soon, until
 from tests.support.sidecar import (
     HANG_UP,
     IN_TERMINAL,
     Sidecar,
     client,
     environment,
+    in_front_of,
     sidecar,
     status,
     streaming,
@@ -46,11 +47,17 @@ BEGINNING = FRAMES[:20]
 REQUEST = {"model": "m", "input": "Hi", "stream": True, "reasoning": {"summary": "auto"}}
 NOTHING_KEPT = {"ABRIDGE_HISTORY__STORE": "none"}
 SOON_CUT = {**NOTHING_KEPT, "ABRIDGE_SERVER__DRAIN": "0.1"}
+DELAYED = {"ABRIDGE_SERVER__DRAIN_DELAY": "600"}
 LONG = {**NOTHING_KEPT, "ABRIDGE_SERVER__DRAIN": "600"}
 
 
-def flags(upstream: str, workers: int) -> tuple[str, ...]:
-    return ("--upstream", f"{upstream}/v1", "--workers", str(workers), "--admin-port", "0")
+TWO = ("--workers", "2", "--admin-port", "0")
+
+
+def flags(number: int) -> tuple[str, ...]:
+    """Have so many workers in front of nothing."""
+    ports = "--upstream", "http://127.0.0.1:9/v1", "--admin-port", "0"
+    return (*ports, "--workers", str(number))
 
 
 def thinker() -> Upstream:
@@ -108,14 +115,13 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
     pytest.importorskip("cryptography")
     key = base64.b64encode(bytes(32)).decode()
     async with (
-        serve(thinker()) as upstream,
-        sidecar(
-            *flags(upstream, 4),
+        in_front_of(
+            thinker(),
+            *("--workers", "4", "--admin-port", "0"),
             ABRIDGE_HISTORY__STORE=redis_server.url,
             ABRIDGE_HISTORY__SEAL_KEYS_ENV="KEYS",
             KEYS=f"one:{key}",
-        ) as running,
-        client() as session,
+        ) as (running, session),
     ):
         account = Account(running)
         for _ in range(3):
@@ -135,9 +141,7 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
 
 async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
     async with (
-        serve(stuck()) as upstream,
-        sidecar(*flags(upstream, 2), **SOON_CUT) as running,
-        client() as session,
+        in_front_of(stuck(), *TWO, **SOON_CUT) as (running, session),
         AsyncExitStack() as open_ones,
     ):
         readings = [
@@ -157,7 +161,7 @@ async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
 
 
 async def test_a_frozen_worker_is_replaced() -> None:
-    async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
+    async with sidecar(*flags(2), **LONG) as running, client() as session:
         frozen, other = running.workers
         os.kill(frozen, signal.SIGSTOP)
         await replaced(running, frozen, 2)
@@ -182,11 +186,7 @@ class TestProcessorUse:
 
 
 async def test_on_defaults_they_say_what_is_not_shared_and_sighup_ends_none() -> None:
-    async with (
-        serve(thinker()) as upstream,
-        sidecar(*flags(upstream, 2)) as running,
-        client() as session,
-    ):
+    async with in_front_of(thinker(), *TWO) as (running, session):
         assert "2 processes" in running.banner[1]
         await running.until("server.workers: 2 processes cannot share history.store")
         workers = running.workers
@@ -205,11 +205,7 @@ async def test_on_defaults_they_say_what_is_not_shared_and_sighup_ends_none() ->
 
 
 async def test_without_an_admin_port_any_worker_has_the_metrics_of_all() -> None:
-    async with (
-        serve(thinker()) as upstream,
-        sidecar("--upstream", f"{upstream}/v1", "--workers", "3", **NOTHING_KEPT) as running,
-        client() as session,
-    ):
+    async with in_front_of(thinker(), "--workers", "3", **NOTHING_KEPT) as (running, session):
         account = Account(running)
         await account.send_requests(session, 12)
         await scrape_until(session, running.metrics, account.matches)
@@ -220,7 +216,7 @@ async def test_without_an_admin_port_any_worker_has_the_metrics_of_all() -> None
 async def test_their_folder_goes_with_them_and_json_lines_carry_process_and_number(
     tmp_path: Path,
 ) -> None:
-    words = (*flags("http://127.0.0.1:9", 2), "--log-format", "json")
+    words = (*flags(2), "--log-format", "json")
     async with sidecar(*words, **NOTHING_KEPT, TMPDIR=str(tmp_path)) as running:
         (folder,) = found(tmp_path, "abridge-*")
         assert found(folder, "counter_*.db")
@@ -248,7 +244,7 @@ class TestFolder:
     async def test_the_users_own_is_emptied_of_what_was_left(self, folder: Path) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder)}
         async with (
-            sidecar(*flags("http://127.0.0.1:9", 2), **NOTHING_KEPT, **at) as running,
+            sidecar(*flags(2), **NOTHING_KEPT, **at) as running,
             client() as session,
         ):
             scraped = await scrape(session, running.metrics)
@@ -263,7 +259,7 @@ class TestFolder:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "figures")}
         for _ in range(2):
             async with (
-                sidecar(*flags("http://127.0.0.1:9", 1), **at) as running,
+                sidecar(*flags(1), **at) as running,
                 client() as session,
             ):
                 scraped = await scrape_until(
@@ -277,7 +273,7 @@ class TestFolder:
     @pytest.mark.parametrize("workers", [repeat(1), 2])
     def test_where_it_cannot_be_kept(self, folder: Path, workers: int) -> None:
         at = {"PROMETHEUS_MULTIPROC_DIR": str(folder / "notes")}
-        words = ("-m", "abridge", "serve", "--port", "0", *flags("http://127.0.0.1:9", workers))
+        words = ("-m", "abridge", "serve", "--port", "0", *flags(workers))
         ended = run(  # noqa: S603 -- this test's own words
             [sys.executable, *words],
             capture_output=True,
@@ -303,7 +299,7 @@ class TestEnd:
     async def test_idle_ones_leave_at_once_and_well(
         self, number: signal.Signals, prefix: tuple[str, ...]
     ) -> None:
-        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG, prefix=prefix) as running:
+        async with sidecar(*flags(2), **LONG, prefix=prefix) as running:
             running.signal(number)
             assert await running.end() == 0
             assert running.output.count("not ready any more") == 2
@@ -311,11 +307,8 @@ class TestEnd:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, repeat(HANG_UP)])
     async def test_what_a_terminal_sends_counts_once(self, number: signal.Signals) -> None:
-        delay = {"ABRIDGE_SERVER__DRAIN_DELAY": "600"}
         async with (
-            serve(stuck()) as upstream,
-            sidecar(*flags(upstream, 2), **LONG, **delay, prefix=IN_TERMINAL) as running,
-            client() as session,
+            in_front_of(stuck(), *TWO, **LONG, **DELAYED, prefix=IN_TERMINAL) as (running, session),
             streaming(session, running.url, REQUEST) as reading,
         ):
             running.interrupt(number)
@@ -332,11 +325,7 @@ class TestEnd:
             assert "Traceback" not in running.output
 
     async def test_no_worker_is_replaced_during_shutdown(self) -> None:
-        async with (
-            serve(stuck()) as upstream,
-            sidecar(*flags(upstream, 2), **LONG, ABRIDGE_SERVER__DRAIN_DELAY="600") as running,
-            client() as session,
-        ):
+        async with in_front_of(stuck(), *TWO, **LONG, **DELAYED) as (running, session):
             running.signal()
             await until_status(session, f"{running.admin}/readyz", 503)
             killed, left = running.workers
@@ -347,13 +336,13 @@ class TestEnd:
             assert await running.end() == 1
 
     async def test_they_do_not_outlive_their_supervisor(self) -> None:
-        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running:
+        async with sidecar(*flags(2), **LONG) as running:
             running.process.kill()
             assert await running.end() == -signal.SIGKILL  # at the end of all that was said
             assert running.output.count("not ready any more") == 2
 
     async def test_one_that_dies_as_it_starts_is_replaced_too(self) -> None:
-        async with sidecar(*flags("http://127.0.0.1:9", 2), **LONG) as running, client() as session:
+        async with sidecar(*flags(2), **LONG) as running, client() as session:
             for number in (signal.SIGBUS, signal.SIGTERM):
                 before = set(running.workers)
                 os.kill(max(before), signal.SIGKILL)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from abridge.summarizers.extractive.titles import make_title
 from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, title_key
-from abridge.summarizers.extractive.titles.languages import ENGLISH, LANGUAGES, language_of
+from abridge.summarizers.extractive.titles.languages import LANGUAGES, language_of
+from abridge.summarizers.extractive.titles.make import make_title
 from abridge.summarizers.extractive.titles.phrases import MAX_WORDS
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of
 
@@ -262,9 +262,9 @@ def test_without_a_task_a_title_names_the_topic(sentences: str, word: str) -> No
     assert word in made
 
 
-@pytest.mark.parametrize("language", [ENGLISH, *LANGUAGES])
-def test_titles_of_last_resort_are_short_and_differ(language: object) -> None:
-    titles = next(one for one in (ENGLISH, *LANGUAGES) if one is language).last_resort
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_titles_of_last_resort_are_short_and_differ(language: str) -> None:
+    titles = LANGUAGES[language].last_resort
     assert len({title_key(one) for one in titles}) == len(titles) > 5
     assert all(len(one) <= MAX_TITLE_CHARS for one in titles)
 
@@ -294,7 +294,7 @@ def test_a_title_is_not_repeated() -> None:
 
 
 def test_after_all_titles_of_last_resort_the_one_used_longest_ago_comes_again() -> None:
-    taken = ENGLISH.last_resort
+    taken = LANGUAGES["en"].last_resort
     assert title("It is.", taken=taken) == taken[0]
     assert title("It is.", taken=(*taken, taken[0])) == taken[1]
 

@@ -157,7 +157,7 @@ class ChoiceTexts:
         found, content = find_reasoning(delta), delta.get("content")
         parts = self._split_content(delta, found, is_last=is_last)
         changed = self._split_others(delta, is_last=is_last) if self._hides_raw else {}
-        if self._holds_choices and not parts:
+        if not (self._hides_raw or parts) and self._content.has_held_text:
             if found is not None:
                 return _list_rest(choice, None, {}) if content else [choice]
             self._held.append(choice)
@@ -173,10 +173,6 @@ class ChoiceTexts:
         goes_along = "content" in (parts[-1] if parts else {}) and not lists_tokens
         last = parts.pop()["content"] if goes_along else None
         return [*rests, *map(self._wrap, parts), *_list_rest(choice, last, changed)]
-
-    @property
-    def _holds_choices(self) -> bool:
-        return not self._hides_raw and self._content.has_held_text
 
     def _wrap(self, delta: Json) -> Json:
         return {"index": self._lane, "delta": delta, "finish_reason": None}

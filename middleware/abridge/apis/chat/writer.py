@@ -168,8 +168,11 @@ class ChatWriter:
         is_over = self._echo is not None and choice is not None and choice.remaining < 0
         return data + self._write_error(ANSWER_TOO_LONG) if is_over else data
 
-    def keep_alive(self) -> bytes:
-        return b""
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        if not (beside and self._header):
+            return b""
+        chunk = {**self._header, "choices": [], **beside}
+        return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream. Upstream's own body, which the last

@@ -745,8 +745,8 @@ class MessagesWriter:
             return frame
         return encode(self._content.write(event))
 
-    def keep_alive(self) -> bytes:
-        return PING
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        return encode_event("ping", beside) if beside else PING
 
     def note(self, event: Event) -> None:
         part = event.part
@@ -900,8 +900,8 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         frame, text = added
         return b"" if frame is None else frame.write(text)
 
-    def keep_alive(self) -> bytes:
-        return PING
+    def keep_alive(self, beside: Json | None = None) -> bytes:
+        return encode_event("ping", beside) if beside else PING
 
     def note(self, event: Event) -> None:
         """Take an event of a response that is not a stream."""

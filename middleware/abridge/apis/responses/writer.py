@@ -197,7 +197,7 @@ class ResponsesWriter(TranslatedAnswer):
         change = self._CHANGES.get(type(event))
         return self._renumber(frame) if change is None else change(self, event, frame)
 
-    def keep_alive(self) -> bytes:
+    def keep_alive(self, beside: Json | None = None) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""
         response = None if self._is_over else self._response
         if not self._composes:
@@ -205,7 +205,7 @@ class ResponsesWriter(TranslatedAnswer):
             response = snapshot(given, self._display) if isinstance(given, dict) else None
         if response is None:
             return b""
-        return self._encode("response.in_progress", {"response": response})
+        return self._encode("response.in_progress", {"response": response, **(beside or {})})
 
     def note(self, event: Event) -> None:
         """Take an event. Where upstream speaks this API, the end brings the whole body."""

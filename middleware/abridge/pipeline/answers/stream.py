@@ -15,6 +15,7 @@ from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import Answer, AnswerContext
+from abridge.stages.status import SummaryStatus
 from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
@@ -51,6 +52,7 @@ class StreamAnswer(Answer):
         self._ended = False
         self._wrote_nothing = False
         self._keep_alives = 0
+        self._status = SummaryStatus() if context.plan.tells_status else None
         headers = drop_headers(start["headers"], BODY_HEADERS)
         headers += context.plan.errors.id_headers(headers)
         self._client.start({**start, "headers": headers})
@@ -102,12 +104,20 @@ class StreamAnswer(Answer):
                 pieces.append(write(event))
             except RecursionError as error:
                 pieces.append(self._replace_unwritable(event, error))
+        if self._status is not None and (title := self._status.take(events)):
+            pieces.append(self._write_status(title))
         if data := b"".join(pieces):
             self._client.write(data)
             self._keep_alives = 0
         self._wrote_nothing = not data
         if self._ended:
             self._close_when_done()
+
+    def _write_status(self, title: str) -> bytes:
+        try:
+            return self._plan.writer.keep_alive({"x_abridge": {"status": title}})
+        except RecursionError:  # it repeats what upstream sent
+            return b""
 
     def keep_alive(self) -> bytes:
         if not (self._wrote_nothing or self._runner.sequencer.holding):

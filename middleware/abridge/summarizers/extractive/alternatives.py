@@ -14,7 +14,6 @@ _MARK = re.compile(r"\\.|\[(?:\\.|[^\[\]\\])++\]|[()|]", re.DOTALL)
 """A bracket or a bar; what a backslash escapes, and a class, within which they are none."""
 
 _OPENING = "(?:"
-
 _QUANTIFIERS = ("?", "*", "+", "{")
 
 

@@ -11,13 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-MAX_LINE_CHARS = 320
-"""Characters up to which a line may be code; a longer one is read as prose."""
+MAX_LINE_CHARS = 320  # characters up to which a line may be code; a longer one is read as prose
 
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
-
 _DISPLAY_MATH = re.compile(r"\s*(?:\\\[|\\\]|\$\$|\\begin\b|\\end\b|&)")
-
 _TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
 
 _CODE_ENDS = ("{", "}", ";", ":", ">")
@@ -37,17 +34,12 @@ _LIST_MARK = re.compile(
 )
 
 _LABEL = re.compile(r"\*\*([^*\n]{2,80}?)\s*[:：]?\*\*\s*[:：]?\s*")
-
 _ITALIC_NOTE = re.compile(r"\*[^*\n]{2,40}\*\s+(?=[A-Z])")
-
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]{1,200}?)(?<=\S)\*\*|\*\*(?!\*)")
-
 _ITALIC = re.compile(r"(?<![\w*)\]])\*(?=[^\s*)])([^*\n]{1,200}?)(?<=[^\s*(])\*(?![\w*(])")
 
 _BULLETS = "-*+•·–"
-
 _LINE_END = re.compile(r"[.!?…。！？:：][\"'”’)\]»」』]*$")
-
 _LETTER = re.compile(r"[^\W\d_]")
 
 

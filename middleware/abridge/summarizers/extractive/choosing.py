@@ -14,50 +14,27 @@ from dataclasses import dataclass, field
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import Candidate
 
-FLOOR = -0.5
-"""The least score of a sentence that stands among others."""
-
-FIRST_FLOOR = -1.5
-"""The least score of one that is shown alone."""
-
-LEANT_ON_FLOOR = -3.0
-"""The least score of one that a conclusion leans on."""
-
-MORE_FLOOR = -2.0
-"""The least worth of a run that is added to others."""
+FLOOR = -0.5  # the least score of a sentence that stands among others
+FIRST_FLOOR = -1.5  # the least score of one that is shown alone
+LEANT_ON_FLOOR = -3.0  # the least score of one that a conclusion leans on
+MORE_FLOOR = -2.0  # the least worth of a run that is added to others
 
 SHORT_FLOOR = -3.5
 """The least worth of one that is added to fewer characters than a part should have."""
 
-MAX_RUN = 4
-"""The most sentences that are taken together."""
-
-LONG_STYLE = 6
-"""Sentences from which a style has room for a third run."""
-
-SENTENCE_COST = 1.2
-"""What a sentence must score to be worth its place in a run."""
-
-NEIGHBOUR_SCORE = 0.8
-"""For a run beside a chosen one, which it continues."""
-
-OPENING_SCORE = 0.6
-"""For a run that begins where a paragraph begins."""
-
-CONNECTIVE_SCORE = -1.2
-"""For a run that begins with a connective, which is left out there."""
-
-TURNED_SCORE = -1.0
-"""For a run that ends where the reasoning turns against it."""
-
-CONCLUDED_SCORE = 1.5
-"""For a run that ends with a conclusion."""
-
-SAME_SHARE = 0.65
-"""Share of its words from which a sentence says the same as another."""
+MAX_RUN = 4  # the most sentences that are taken together
+LONG_STYLE = 6  # sentences from which a style has room for a third run
+SENTENCE_COST = 1.2  # what a sentence must score to be worth its place in a run
+NEIGHBOUR_SCORE = 0.8  # for a run beside a chosen one, which it continues
+OPENING_SCORE = 0.6  # for a run that begins where a paragraph begins
+CONNECTIVE_SCORE = -1.2  # for a run that begins with a connective, which is left out there
+TURNED_SCORE = -1.0  # for a run that ends where the reasoning turns against it
+CONCLUDED_SCORE = 1.5  # for a run that ends with a conclusion
+SAME_SHARE = 0.65  # share of its words from which a sentence says the same as another
 
 LATE_SCORE = 3.0
 """What a conclusion at the end of all is worth beyond one at the start of the last part."""
+
 Run = list[Candidate]
 
 
@@ -72,6 +49,7 @@ class Choice:
     places: int
     runs: int  # the most that may be added
     chosen: dict[int, Candidate] = field(default_factory=dict)
+    is_short: bool = False  # fewer than 40 words are chosen
 
     def find_conclusion(self) -> Run:
         """Return the best run that ends with a conclusion: a later one before an earlier.
@@ -109,6 +87,7 @@ class Choice:
 
     def find_runs(self) -> Iterator[Run]:
         """Yield the runs that may be added."""
+        floor = FIRST_FLOOR if self.is_short else FLOOR
         for start, first in self.candidates.items():
             if first.leans and start - 1 not in self.chosen:
                 continue
@@ -119,7 +98,7 @@ class Choice:
                     break
                 run.append(one)
                 yield list(run)
-                if one.score <= (FIRST_FLOOR if self.is_short else FLOOR):
+                if one.score <= floor:
                     break
 
     def value(self, run: Run) -> float:
@@ -150,6 +129,7 @@ class Choice:
     def take(self, one: Candidate) -> None:
         self.chosen[one.position] = one
         self.room -= one.size
+        self.is_short = sum(each.size for each in self.chosen.values()) < self.min_size
         self.places -= 1
 
     def fits(self, run: Run) -> bool:
@@ -160,10 +140,6 @@ class Choice:
             return False
         return len(run) <= max(1, self.places) and sum(one.size for one in run) <= self.room
 
-    @property
-    def is_short(self) -> bool:
-        return sum(one.size for one in self.chosen.values()) < self.min_size
-
     def _count_runs(self) -> int:
         return sum(position - 1 not in self.chosen for position in self.chosen)
 
@@ -172,11 +148,10 @@ class Choice:
         return self.repeats(one, run) or self.is_told(one)
 
     def repeats(self, one: Candidate, run: Run) -> bool:
+        words, count = one.words, len(one.words)
         for other in (*run, *self.chosen.values()):
-            fewer = min(len(one.words), len(other.words))
-            if other.text == one.text or (
-                fewer and len(one.words & other.words) / fewer >= SAME_SHARE
-            ):
+            fewer = min(count, len(other.words))
+            if other.text == one.text or (fewer and len(words & other.words) >= SAME_SHARE * fewer):
                 return True
         return False
 
@@ -204,6 +179,7 @@ def choose_sentences(
     )
     runs = 3 if rules.max_sentences > LONG_STYLE else 2
     choice = Choice(sound, told, rules.max_chars, rules.min_chars, places, runs)
+    choice.is_short = rules.min_chars > 0
     for one in choice.find_conclusion():
         choice.take(one)
     while (choice.places > 0 or choice.is_short) and choice.add_best():

@@ -1,8 +1,8 @@
 """Word lists that tell what a sentence of reasoning does: conclude, decide, find, guess, ask.
 
-English, German, Chinese and Japanese in full; French, Spanish, Italian, Portuguese, Russian and
-Korean as far as the commonest words go. Reasoning in other languages is scored by features that
-need no words: position, length, repetition.
+English, German, Chinese and Japanese in full; Korean and the `others` (French, Spanish, Italian,
+Portuguese, Russian) as far as the commonest words go. Reasoning in another language is scored by
+features that need no words: position, length, repetition.
 
 Cues are searched in lower-cased text, which takes a third of the time of a case-insensitive search.
 A sentence is searched for the cues of its kind of script alone. A line of patterns is a string; the
@@ -55,8 +55,8 @@ CONCLUSION = Cue(
         r"that(?:['’]s| is) (?:the|why|what|because|how)|total (?:is )?\d",
         r"(?:run|tests?|build|checks?|search|results?|logs?) (?:passed|succeeded|failed)",
         r"(?:run|tests?|build|checks?|search|results?|logs?) (?:confirm\w*|shows?)",
-        r"(?:putting|taking|combining) (?:\w+ ){0,3}together|all (?:this|these|of this)",
-        r"proves?|rules? out|confirm(?:s|ed)|comes? to",
+        r"(?:putting|taking|combining) (?:\w+ ){0,3}together|all (?:this|these|of this)|proves?",
+        r"rules? out|confirm(?:s|ed)|comes? to",
     ),
     de=(
         r"daher|deshalb|somit|folglich|insgesamt|zusammen|das heißt",
@@ -65,26 +65,22 @@ CONCLUSION = Cue(
         r"kommt (?:\w+ ){0,3}nicht in frage|die (?:antwort|lösung)|das ergebnis",
         r"(?:ist|sind) also|ich (?:empfehle|rate|schlage)|macht (?=\d)",
     ),
-    fr=(
-        r"donc|ainsi|par conséquent|la (?:réponse|solution)|le résultat|en conclusion",
-        r"je (?:recommande|conseille|propose)",
-    ),
-    es=(
-        r"por (?:lo )?tanto|así que|en (?:resumen|conclusión)|la (?:respuesta|solución)",
-        r"el resultado|recomiendo|propongo",
-    ),
-    it=(r"quindi|dunque|la risposta|il risultato|in conclusione",),
-    pt=(r"portanto|a resposta|o resultado|em resumo",),
-    ru=(r"следовательно|таким образом|поэтому|ответ|итак|значит|в итоге",),
     zh=(
         r"因此|所以|综上|總之|总之|总结|结论|結論|答案|最终|最終|说明|意味着|也就是说|可见|得到",
-        r"得出|验证了",
-        r"根本原因",
+        r"得出|验证了|根本原因",
     ),
     ja=(
-        r"したがって|よって|つまり|答えは|結局|ということ|わか(?:る|った|ります)|以上から|が正しい",
+        r"したがって|よって|つまり|答えは|結局|ということ|わか(?:る|った|ります)|以上から",
+        r"が正しい",
     ),
     ko=(r"따라서|그러므로|결론|결국|정답",),
+    others=(
+        r"donc|ainsi|par conséquent|la (?:réponse|solution)|le résultat|en conclusion",
+        r"je (?:recommande|conseille|propose)|por (?:lo )?tanto|así que",
+        r"en (?:resumen|conclusión)|la (?:respuesta|solución)|el resultado|recomiendo|propongo",
+        r"quindi|dunque|la risposta|il risultato|in conclusione|portanto|a resposta|o resultado",
+        r"em resumo|следовательно|таким образом|поэтому|ответ|итак|значит|в итоге",
+    ),
 )
 
 ANSWER = Cue(
@@ -96,14 +92,13 @@ ANSWER = Cue(
         r"all (?:methods|sources|approaches)|conclu[a-z]+|root cause",
     ),
     de=(r"die (?:antwort|lösung)|das ergebnis|ich (?:empfehle|rate|schlage)",),
-    fr=(r"la réponse|le résultat|je (?:recommande|conseille|propose)",),
-    es=(r"la respuesta|el resultado|recomiendo|propongo",),
-    it=(r"la risposta|il risultato",),
-    pt=(r"a resposta|o resultado",),
-    ru=(r"ответ",),
     zh=(r"答案|结论|最终|综上|总之|总结",),
     ja=(r"答えは|結論|最終|したがって",),
     ko=(r"정답|결론",),
+    others=(
+        r"la réponse|le résultat|je (?:recommande|conseille|propose)|la respuesta|el resultado",
+        r"recomiendo|propongo|la risposta|il risultato|a resposta|o resultado|ответ",
+    ),
 )
 """Words that announce the answer itself, wherever in a sentence they stand."""
 
@@ -111,26 +106,25 @@ DECISION = Cue(
     en=(
         r"(?:i|we)(?:['’]ll| will| shall| should| need to| must| decided?| choose| chose| picked?)",
         r"(?:i|we) (?:prefer|recommend|propose|suggest|plan|want to|opt|go with|can['’]t help)",
-        r"(?:i|we) won['’]t",
-        r"i['’]m (?:going|choosing|not going)|let['’]?s (?:go with|use)|going with|instead|finally",
-        r"best (?:to|way|approach|option)|(?:the|my|a) (?:plan|approach|strategy)|makes? sense",
+        r"(?:i|we) won['’]t|i['’]m (?:going|choosing|not going)|let['’]?s (?:go with|use)",
+        r"going with|instead|finally|best (?:to|way|approach|option)",
+        r"(?:the|my|a) (?:plan|approach|strategy)|makes? sense",
         r"(?:the )?(?:proposed|implementation|safest|simplest|better|optimal) \w+",
     ),
     de=(
         r"ich (?:werde|nehme|schlage|empfehle|schreibe|muss|will)|wir (?:müssen|nehmen|sollten)",
         r"(?:am )?besten?|besser|entscheide\w*|sollte[nt]?|lösung",
     ),
-    fr=(r"je vais|il faut|nous devons|je propose",),
-    es=(r"voy a|debemos|hay que|propongo|conviene",),
-    it=(r"devo|dobbiamo|bisogna",),
-    pt=(r"vou|devemos|preciso",),
-    ru=(r"нужно|сначала|решаю|выбираю|лучше|следует",),
     zh=(
         r"我们?(?:需要|要|会|应该|将|可以|选择|决定|打算|建议|采用)|首先|最后|决定|采用|方案",
         r"不需要",
     ),
     ja=(r"必要がある|べき|まず|最後に|ことにする|しよう|します|選ぶ|方針|決定",),
     ko=(r"먼저|해야|하겠다|선택",),
+    others=(
+        r"je vais|il faut|nous devons|je propose|voy a|debemos|hay que|propongo|conviene|devo",
+        r"dobbiamo|bisogna|vou|devemos|preciso|нужно|сначала|решаю|выбираю|лучше|следует",
+    ),
 )
 
 TASK = Cue(
@@ -141,38 +135,34 @@ TASK = Cue(
         r"(?:i|we) (?:need|have|want) to (?:figure out|find|solve|determine|explain|show|prove)",
     ),
     de=(r"der (?:nutzer|benutzer|user)|die (?:frage|aufgabe)|gesucht ist",),
-    fr=(r"l['’]utilisateur|la question",),
-    es=(r"el usuario|la pregunta",),
-    it=(r"l['’]utente|la domanda",),
-    pt=(r"o usuário|a pergunta",),
-    ru=(r"пользователь|вопрос",),
     zh=(r"用户|题目|任务|问题是",),
     ja=(r"ユーザー|質問|問題は|求め",),
     ko=(r"사용자|문제",),
+    others=(
+        r"l['’]utilisateur|la question|el usuario|la pregunta|l['’]utente|la domanda|o usuário",
+        r"a pergunta|пользователь|вопрос",
+    ),
 )
 
 FINDING = Cue(
     en=(
         r"because|since|found|the (?:problem|issue|cause|key|bug|error|point|difference|reason)",
         r"crucial|important(?:ly)?|essential|requires?|involves?|i know|depends|must|unless|key",
-        r"core",
-        r"shows?|suggests?|indicates?|reveals?|explains?|fits|matches|changed|fails?|breaks?",
-        r"due to",
-        r"caused?|rather than|instead of|only|always|regardless|however|although|returns?|allows?",
-        r"ensures?|prevents?|reduces?|lowers?|increases?|critical|suspicious",
+        r"core|shows?|suggests?|indicates?|reveals?|explains?|fits|matches|changed|fails?",
+        r"breaks?|due to|caused?|rather than|instead of|only|always|regardless|however|although",
+        r"returns?|allows?|ensures?|prevents?|reduces?|lowers?|increases?|critical|suspicious",
     ),
     de=(
-        r"weil|wichtig\w*|denn|grund|ursache|problem|liegt|zeigt|nur|trotzdem|braucht|kostet|fehlt",
-        r"muss|darf|entscheidend|fehler|erklärt",
+        r"weil|wichtig\w*|denn|grund|ursache|problem|liegt|zeigt|nur|trotzdem|braucht|kostet",
+        r"fehlt|muss|darf|entscheidend|fehler|erklärt",
     ),
-    fr=(r"parce que|important|montre|cause|problème",),
-    es=(r"porque|importante|muestra|causa|problema",),
-    it=(r"perché|mostra|problema",),
-    pt=(r"importante|mostra",),
-    ru=(r"потому что|важно|причина|показывает|только",),
     zh=(r"因为|因為|由于|发现|问题|关键|重要|注意|原因|导致|只有|只能|必须|表明|不能",),
     ja=(r"なぜなら|原因|重要|ため|から|理由|気づ|だけ|ので|問題|発見",),
     ko=(r"때문|중요|원인|발견",),
+    others=(
+        r"parce que|important|montre|cause|problème|porque|importante|muestra|causa|problema",
+        r"perché|mostra|problema|importante|mostra|потому что|важно|причина|показывает|только",
+    ),
 )
 
 HEDGE = Cue(
@@ -186,14 +176,13 @@ HEDGE = Cue(
         r"vielleicht|könnten?|vermutlich|wahrscheinlich|möglicherweise|soweit ich weiß",
         r"ich frage mich|klingt|scheint|wohl",
     ),
-    fr=(r"peut-être|probablement",),
-    es=(r"quizás|tal vez|probablemente",),
-    it=(r"forse|probabilmente",),
-    pt=(r"talvez|provavelmente",),
-    ru=(r"может быть|возможно|наверное",),
     zh=(r"可能|也许|或许|大概|应该是|似乎|好像|或者",),
     ja=(r"かもしれない|たぶん|おそらく|だろう|でしょう|気がする",),
     ko=(r"아마|것 같",),
+    others=(
+        r"peut-être|probablement|quizás|tal vez|probablemente|forse|probabilmente|talvez",
+        r"provavelmente|может быть|возможно|наверное",
+    ),
 )
 
 _META_VERBS = (
@@ -230,22 +219,21 @@ META = Cue(
     ),
     de=(
         r"antworten|beantworten|formulier\w*|zusammenfassen|sicherstellen|sicherzustellen|duze",
-        r"siezen",
-        r"ich schreibe|in der antwort|auf deutsch|klar und|information(?:en)? geben|daran denken",
-        r"berücksichtigen|einfach \w+ \w+ nennen",
+        r"siezen|ich schreibe|in der antwort|auf deutsch|klar und|information(?:en)? geben",
+        r"daran denken|berücksichtigen|einfach \w+ \w+ nennen",
     ),
-    fr=(r"je (?:dois|vais) répondre|en français",),
-    es=(r"debo responder|en español",),
-    it=(r"devo rispondere|in italiano",),
-    pt=(r"responder em|em português",),
-    ru=(r"ответить на|на русском",),
     zh=(
         r"回答(?:中|时|里|用户|问题)|答案应|用[中英日].?文|应该?说明|确认我理解|仔细阅读",
-        r"整理答案|组织语言",
-        r"逻辑清晰|没有错误|正确无误|再检查|覆盖所有|格式|简洁|清晰|确保|解释清楚",
+        r"整理答案|组织语言|逻辑清晰|没有错误|正确无误|再检查|覆盖所有|格式|简洁|清晰|确保",
+        r"解释清楚",
     ),
     ja=(r"回答する|日本語で|簡潔|わかりやすく|形式で|まとめよう",),
     ko=(r"한국어로|간결",),
+    others=(
+        r"je (?:dois|vais) répondre|en français",
+        r"debo (?:responder|decir)|en español|devo rispondere",
+        r"in italiano|responder em|em português|ответить на|на русском",
+    ),
 )
 """Remarks about how to word the answer, and on taking care."""
 

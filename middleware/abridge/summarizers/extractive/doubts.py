@@ -19,8 +19,8 @@ THINKING_ALOUD = re.compile(
     r"|can also|remember something|get it)|that makes sense|stop\b|done\b|one more (?:look|check)"
     r"|another (?:angle|idea|thought|approach|way)|check\b|mal sehen|vielleicht|warte|moment"
     r"|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être|espera|a ver|quizás"
-    r"|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん"
-    r"|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
+    r"|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我|我再"
+    r"|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -29,16 +29,17 @@ DISMISSAL = re.compile(
     r"|not needed|not necessary|overkill|no good|not an option|too \w+|wo(?:n['’]t| not) work"
     r"|does(?:n['’]t| not) work|irrelevant|not relevant|rejected|unlikely|out of scope|nicht nötig"
     r"|unnötig|keine gute idee|fällt weg|inutile|pas nécessaire|no sirve)(?: here| either"
-    r"| for (?:this|us|now)| then)?\W*|(?:这|那)?(?:不可行|行不通|没必要|不需要|不合适)。?|(?:これは)?(?:不要|だめ)(?:だ"
-    r"|です)?。?"
+    r"| for (?:this|us|now)| then)?\W*|(?:这|那)?(?:不可行|行不通|没必要|不需要|不合适)。?"
+    r"|(?:これは)?(?:不要|だめ)(?:だ|です)?。?"
 )
 """Short sentences that dismiss the whole paragraph before them."""
 
 HYPOTHESIS = re.compile(
     r"(?:(?:but|and|so|now|then|or)\W+)?(?:suppose|assume|assuming|say\b|imagine|what if"
-    r"|let['’]s (?:say|assume|suppose)|case \w+\b|for the sake|alternatively|could it be|if (?:i|we"
-    r"|it|you) (?:thought|assume|suppose|try)|angenommen|nehmen wir an|was wäre|alternative\b|falls"
-    r"|fall \w+:|supposons|supongamos|supponiamo|suponha|предположим)|假设|假如|假定|若|如果|仮に|もし|가정|만약"
+    r"|let['’]s (?:say|assume|suppose)|case \w+\b|for the sake|alternatively|could it be|if (?:i"
+    r"|we|it|you) (?:thought|assume|suppose|try)|angenommen|nehmen wir an|was wäre|alternative\b"
+    r"|falls|fall \w+:|supposons|supongamos|supponiamo|suponha|предположим)|假设|假如|假定|若|如果"
+    r"|仮に|もし|가정|만약"
 )
 """Starts of sentences that only try something out."""
 
@@ -52,8 +53,8 @@ RETRACTION = re.compile(
     r"|must have|forgot|take that)|wait,? (?:no|but|that|actually|the|in|if|maybe|two)|but (?:that"
     r"|this|then|it)|nein|doch nicht|quatsch|stimmt nicht|falsch|das (?:stimmt|geht|schafft"
     r"|ist) (?:\w+ )?(?:nicht|falsch)|non|pas (?:besoin|nécessaire)|erreur|en fait|espera"
-    r"|en realidad|aspetta|in realtà|não|na verdade|нет|неверно|на самом деле)\b|\W*(?:不对|不是|错了"
-    r"|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)"
+    r"|en realidad|aspetta|in realtà|não|na verdade|нет|неверно|на самом деле)\b|\W*(?:不对|不是"
+    r"|错了|等等，?(?:不|我|这)|不，|いや|違う|間違|やっぱり|아니|틀렸)"
 )
 """What the next sentence begins with if it takes this one back."""
 
@@ -63,29 +64,30 @@ SECOND_THOUGHT = re.compile(
     r"|probably (?:ok|fine)|(?:that|this)(?:['’]s| is) (?:fine|ok(?:ay)?|good|allowed)"
     r"|but (?:i['’]m not|hold|maybe|how|why|what|does|is)|moment|warte|halt|hm|eigentlich"
     r"|oder (?:doch|vielleicht)|attends|mais|espera|pero|стоп|подожди)\b|\W*(?:(?:good|fine|great"
-    r"|ok(?:ay)?|perfect)[.!])|\W*(?:等等|等一下|慢着|其实|不过|ちょっと待って|待って|待てよ|うーん|でも|잠깐)"
+    r"|ok(?:ay)?|perfect)[.!])|\W*(?:等等|等一下|慢着|其实|不过|ちょっと待って|待って|待てよ|うーん"
+    r"|でも|잠깐)"
 )
 """What the next sentence begins with if it puts this one in doubt, or waves it through."""
 
 CONSEQUENCE = re.compile(
     r"(?:so|therefore|thus|hence|also,? (?:der|die|das|ich|wir|es|ist|sind|sollte|muss|kann|besser)"
-    r"|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是|したがって|よって|つまり"
-    r"|だから|따라서|그래서"
+    r"|daher|deshalb|somit|folglich|donc|así que|quindi|поэтому|значит)\b|所以|因此|于是|したがって"
+    r"|よって|つまり|だから|따라서|그래서"
 )
 """What a sentence begins with that draws a consequence."""
 
 CONTRAST = re.compile(
-    r"(?:but|however|aber|allerdings|tatsächlich|mais|pero|sin embargo|ma|mas|но|однако)\b|但|不过|然而"
-    r"|しかし|でも|ただ|하지만|그러나"
+    r"(?:but|however|aber|allerdings|tatsächlich|mais|pero|sin embargo|ma|mas|но|однако)\b|但|不过"
+    r"|然而|しかし|でも|ただ|하지만|그러나"
 )
 """What a sentence begins with at which the reasoning turns."""
 
 AFFIRMATION = re.compile(
-    r"\W*(?:yes,? )?(?:so )?(?:that|this|das|dies|cela|c['’]est|eso|questo|isso|это|это и)(?:['’]s"
-    r"| is| ist| est| es| è| é)? (?:the (?:\w+ )?(?:cause|reason|key|problem|bug|answer|issue|right"
-    r"|best|culprit|explanation|fix)|why|what|exactly|die (?:ursache|lösung|antwort)|der (?:grund"
-    r"|fehler|\w+ste)|la (?:cause|causa|cause|raison|razón)|matches|confirms|proves)\b|\W*(?:这就是"
-    r"|就是这个|これが(?:原因|理由)|그게)"
+    r"\W*(?:yes,? )?(?:so )?(?:that|this|das|dies|cela|c['’]est|eso|questo|isso|это"
+    r"|это и)(?:['’]s| is| ist| est| es| è| é)? (?:the (?:\w+ )?(?:cause|reason|key|problem|bug"
+    r"|answer|issue|right|best|culprit|explanation|fix)|why|what|exactly|die (?:ursache|lösung"
+    r"|antwort)|der (?:grund|fehler|\w+ste)|la (?:cause|causa|cause|raison|razón)|matches|confirms"
+    r"|proves)\b|\W*(?:这就是|就是这个|これが(?:原因|理由)|그게)"
 )
 """What the next sentence begins with if it underlines this one."""
 
@@ -101,12 +103,13 @@ SHRUG = re.compile(
 """Sentences that only nod."""
 
 NOTE = re.compile(
-    r"(?:(?:so|but|also|however|then|and)\W+)?(?:must|need to|should|can|could|might|may"
-    r"|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain|include|output|only in"
-    r"|evidence|use|add|ask|offer|return(?:s|ed)?|final output|final answer)\b|(?:i think )?(?:that"
-    r"|this|it) (?:might|may|could|would|seems to) make sense\b|i (?:think|guess) (?:i['’]ve"
-    r"|that['’]s (?:it|the)|this is it|the answer is simple)\b|i (?:don['’]t think|can['’]t think"
-    r"|don['’]t see|can['’]t find)\b|we might be stuck"
+    r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
+    r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
+    r"|include|output|only in|evidence|use|add|ask|offer|return(?:s|ed)?|final output"
+    r"|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would"
+    r"|seems to) make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
+    r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
+    r"|we might be stuck"
 )
 """Sentences without a subject, which are notes to oneself, and those that say that all is said."""
 
@@ -120,9 +123,7 @@ BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUE
 half of the time."""
 
 _FOLLOWING = _any_of(RETRACTION, SECOND_THOUGHT, AFFIRMATION)
-
 _QUESTION = re.compile(r"[?？]\W*$")
-
 _QUOTED_QUESTION = re.compile(r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$")
 
 _APPEARANCE = re.compile(

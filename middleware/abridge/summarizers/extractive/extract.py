@@ -25,15 +25,14 @@ from abridge.summarizers.extractive.choosing import choose_sentences
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.scoring import Candidate, score_sentences
 from abridge.summarizers.extractive.sentences import MAX_SENTENCE_CHARS, split_sentences
-from abridge.summarizers.extractive.titles import make_title
+from abridge.summarizers.extractive.titles.make import make_title
 from abridge.summarizers.extractive.words import WIDE_CHAR, topic_words
 from abridge.work import Work
 
 MAX_INPUT_CHARS = 20_000
 """Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
 
-MAX_TITLE_SENTENCES = 6
-"""Sentences beside the chosen ones of which a title may be made."""
+MAX_TITLE_SENTENCES = 6  # sentences beside the chosen ones of which a title may be made
 
 MAX_TOLD_PARTS = 20
 """The most earlier parts, counted from the last, whose sentences are not said again."""
@@ -44,7 +43,6 @@ SHORT_CHARS = 4000
 _log = logging.getLogger(__name__)
 
 _LOOSE_END_CHARS = " ,，、-–—"
-
 _PUNCTUATED = re.compile(r"[.!?…。！？:：;；][\"'”’)\]»」』）`]*$")
 
 _TOLD_SENTENCE = re.compile(

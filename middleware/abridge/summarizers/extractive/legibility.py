@@ -17,9 +17,7 @@ _DEBRIS = re.compile(
 """Code, LaTeX, and other things that are no sentence."""
 
 _LINK_OR_TAG = re.compile(r"://|\]\(|<[/!?A-Za-z]|www\.(?<!\wwww\.)")
-
 _CODE_SPAN = re.compile(r"`[^`\n]+`")
-
 _LOOSE_START = re.compile(r"[a-zäöüß]{2,}|[)\]}.,;–—-]")
 
 _LOOSE_END = re.compile(
@@ -34,7 +32,6 @@ _OPERATOR = re.compile(r"[=*/×÷]")
 """Whatever `_ARITHMETIC` finds holds one: to look for it takes a fifth of the time."""
 
 _ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?[=*/×÷]\s?(?=[\w(√-])")
-
 _PARTICIPLE = re.compile(r"(?:\w+,? )?(?:[A-Z][a-z]+ing|(?<=, )[a-z]+ing)\b")
 
 _VERB = re.compile(

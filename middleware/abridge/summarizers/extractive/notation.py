@@ -30,42 +30,17 @@ _GROUPS = (
 _GROUP_START = re.compile(r"\{|\\[dt]?frac|\\sqrt")
 """Whatever one of `_GROUPS` finds holds this."""
 
-_SYMBOLS = {
-    "ge": "≥",
-    "geq": "≥",
-    "le": "≤",
-    "leq": "≤",
-    "ne": "≠",
-    "neq": "≠",
-    "approx": "≈",
-    "times": "×",
-    "cdot": "·",
-    "div": "÷",
-    "pm": "±",
-    "to": "→",
-    "infty": "∞",
-    "pi": "π",
-    "alpha": "α",
-    "beta": "β",
-    "theta": "θ",
-    "lambda": "λ",
-    "epsilon": "ε",
-    "Delta": "Δ",
-    "in": "∈",
-    "implies": "⇒",
-    "ldots": "…",
-    "dots": "…",
-    "left": "",
-    "right": "",
-    "quad": " ",
-}
+_SYMBOLS = {"left": "", "right": "", "quad": " "} | dict(
+    re.findall(
+        r"(\w+) (\S)",
+        "ge ≥ geq ≥ le ≤ leq ≤ ne ≠ neq ≠ approx ≈ times × cdot · div ÷ pm ± to → infty ∞ pi π"
+        " alpha α beta β theta θ lambda λ epsilon ε Delta Δ in ∈ implies ⇒ ldots … dots …",
+    )
+)
 
 _COMMAND = re.compile(r"\\([A-Za-z]+)\s?")
-
 _SPACING = re.compile(r"\\[,;!: ]")
-
 _POWER = re.compile(r"\^([23])(?!\d)")
-
 _SPACES = re.compile(r"\s{2,}")
 
 

@@ -19,9 +19,9 @@ _FILLER = re.compile(
     r"|good|perfect|hold on|anyway|look|you know|i mean|let['’]s see|let me see|let me think"
     r"|yes indeed|indeed|gut|gut so|naja|nun|ja|nein|moment|warte|stimmt|genau|mal sehen|bon|bien"
     r"|alors|attends|voyons|euh|oui|non|bueno|vale|espera|a ver|claro|sí|certo|allora|bene|aspetta"
-    r"|então|bom|certo|хорошо|так|ну|итак|стоп|да|нет|음|자|아|네|잠깐만?)\s*(?:[,.!…—–:]|-\s)+\s*|(?:嗯+"
-    r"|好的?|哦|啊|等等|等一下|不对|对了?|是的|那么?|さて|うーん|えっと|ええと|よし|では|じゃあ|まあ|いや|はい|ちょっと待って|待って"
-    r"|待てよ)[，,。.！!、…—]+\s*)+"
+    r"|então|bom|certo|хорошо|так|ну|итак|стоп|да|нет|음|자|아|네|잠깐만?)\s*(?:[,.!…—–:]"
+    r"|-\s)+\s*|(?:嗯+|好的?|哦|啊|等等|等一下|不对|对了?|是的|那么?|さて|うーん|えっと|ええと|よし"
+    r"|では|じゃあ|まあ|いや|はい|ちょっと待って|待って|待てよ)[，,。.！!、…—]+\s*)+"
 )
 
 _CONNECTIVE = re.compile(
@@ -38,9 +38,11 @@ _CONNECTIVE = re.compile(
     r"|par conséquent(?=,)|pero|y(?= (?:el|la|los|las|si|no|por|para|se|es)\b)|así que"
     r"|entonces(?=,)|por (?:lo )?tanto(?=,)|sin embargo(?=,)|ma(?= )|e(?= (?:il|la|lo|le|gli|se|non"
     r"|per|quindi|o|os|as)\b)|quindi|dunque|però(?=,)|mas|portanto(?=,)|logo(?=,)|no entanto(?=,)"
-    r"|но|и(?= )|а(?= )|итак|значит|поэтому|следовательно|однако)\b,?\s+|(?:所以|因此|因而|于是|但是|但|不过|然而"
-    r"|而且|并且|另外|此外|同时|然后|接着|那么|其次|而(?!且)|したがって|よって|つまり|だから|なので|でも|しかし|また|そして|そこで|それで|それから|ただし"
-    r"|ただ(?=、))[，,、]?|(?:그러나|하지만|따라서|그래서|그리고|그러므로|그럼|그런데|또한)[,，]?\s*"
+    r"|но|и(?= )|а(?= )|итак|значит|поэтому|следовательно|однако)\b,?\s+|(?:所以|因此|因而|于是"
+    r"|但是|但|不过|然而|而且|并且|另外|此外|同时|然后|接着|那么|其次|而(?!且)|したがって|よって"
+    r"|つまり|だから|なので|でも|しかし|また|そして|そこで|それで|それから|ただし"
+    r"|ただ(?=、))[，,、]?|(?:그러나|하지만|따라서|그래서|그리고|그러므로|그럼|그런데"
+    r"|또한)[,，]?\s*"
 )
 
 _LEANS = re.compile(
@@ -59,9 +61,9 @@ _LEANS = re.compile(
     r"|problem))|cela|ça|ce|cette|c['’]est|il|elle|ils|elles|parce que|sinon|ou|ainsi|eso|esto"
     r"|esta?|este|ello|él|ella|ellos|porque|si no|o|così|questo|quello|perché|altrimenti|isso|isto"
     r"|este|ele|ela|eles|caso contrário|это|этот|эта|он|она|они|оно|потому что|иначе"
-    r"|или)\b(?!['’]s (?:important|crucial|clear|best) to)|(?:这|那|它|其(?!次|实|他)|他|她|否则|因为|或者|例如|比如"
-    r"|如此|即|也就是|是$|同样|同理)|(?:それ|これ|この|その|あれ|彼|なぜなら|例えば|たとえば|または|すると)|(?:이것|그것|이는|그는|그녀|왜냐하면|예를 들어"
-    r"|또는)"
+    r"|или)\b(?!['’]s (?:important|crucial|clear|best) to)|(?:这|那|它|其(?!次|实|他)|他|她|否则"
+    r"|因为|或者|例如|比如|如此|即|也就是|是$|同样|同理)|(?:それ|これ|この|その|あれ|彼|なぜなら"
+    r"|例えば|たとえば|または|すると)|(?:이것|그것|이는|그는|그녀|왜냐하면|예를 들어|또는)"
 )
 
 _LEANS_EARLY = re.compile(
@@ -76,8 +78,8 @@ _NAMED = re.compile(
     r"(?i:(?:this|that|these|those) (?:user|question|problem|task|function|code|riddle|request"
     r"|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b|it(?:['’]s"
     r"| is) (?:clear|important|crucial|worth|essential|best)|(?:putting|taking|combining) (?:it"
-    r"|this|these|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+|这个?(?:函数|问题|题|数列|代码|用户|道题)"
-    r"|この(?:問題|質問|関数|コード)|他[人の]|她们"
+    r"|this|these|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+|这个?(?:函数|问题|题|数列|代码"
+    r"|用户|道题)|この(?:問題|質問|関数|コード)|他[人の]|她们"
 )
 """Openings that only look as if they leaned: they name what they speak of."""
 

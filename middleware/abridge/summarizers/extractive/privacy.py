@@ -8,134 +8,86 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice, pairwise
 
-MAX_KEPT = 8
-"""The most resolutions not to say something that are looked at in one text."""
+MAX_KEPT = 8  # the most resolutions not to say something that are looked at in one text
+
+Rule = tuple[list[str], re.Pattern[str]]
+"""A kind of text that is private: hints, of which whatever the pattern finds holds one, and the
+pattern, both in small letters. To look for hints takes a tenth of the time."""
 
 
-@dataclass(slots=True, frozen=True)
-class Rule:
-    """A kind of text that is private."""
-
-    hints: tuple[str, ...]
-    """Whatever `pattern` finds holds one of these: to look for them takes a tenth of the time."""
-    pattern: re.Pattern[str]  # for text in small letters
+def _rule(hints: str, pattern: str) -> Rule:
+    return hints.split("|"), re.compile(pattern)
 
 
 RULES = (
-    Rule(  # the prompt, and orders that came in through a tool
-        ("prompt", "system m", "developer", "instruct", "systemanw", "ai assistant", "as an ai"),
-        re.compile(
-            r"system[ -]?prompt|system message|systemanweisung|prompt (?:système|del sistema)"
-            r"|developer(?:['’]s)? (?:message|says|said|prompt|instruct)|ai assistants?\b"
-            r"|as an ai\b|instructions? (?:say|state|are to|require|prohibit|tell|système)|(?:my"
-            r"|hidden|secret|initial|injected) instructions?\b"
-        ),
+    _rule(  # the prompt, and orders that came in through a tool
+        "prompt|system m|developer|instruct|systemanw|ai assistant|as an ai",
+        r"system[ -]?prompt|system message|systemanweisung|prompt (?:système|del sistema)"
+        r"|developer(?:['’]s)? (?:message|says|said|prompt|instruct)|ai assistants?\b"
+        r"|as an ai\b|instructions? (?:say|state|are to|require|prohibit|tell|système)|(?:my"
+        r"|hidden|secret|initial|injected) instructions?\b",
     ),
-    Rule(
-        ("ignore", "disregard", "forget"),
-        re.compile(
-            r"(?:ignore|disregard|forget) (?:all |any |the |my |your )*(?:previous|prior|above"
-            r"|earlier|safety|instructions)"
-        ),
+    _rule(
+        "ignore|disregard|forget",
+        r"(?:ignore|disregard|forget) (?:all |any |the |my |your )*(?:previous|prior|above"
+        r"|earlier|safety|instructions)",
     ),
-    Rule(  # the policies by which a model is allowed to answer
-        ("polic", "guideline", "disallow", "richtlinie"),
-        re.compile(
-            r"(?:according to|under|per|against|violat\w{1,8}|openai|content|safety|usage|by|check"
-            r"|follow) (?:the |our |my )?(?:polic(?:y|ies)|guidelines?)\b|disallowed"
-            r"|laut (?:den )?richtlinien|(?:polic(?:y|ies)|guidelines) (?:check|say|state|violat"
-            r"|require|allow|prohibit|forbid)"
-        ),
+    _rule(  # the policies by which a model is allowed to answer
+        "polic|guideline|disallow|richtlinie",
+        r"(?:according to|under|per|against|violat\w{1,8}|openai|content|safety|usage|by|check"
+        r"|follow) (?:the |our |my )?(?:polic(?:y|ies)|guidelines?)\b|disallowed"
+        r"|laut (?:den )?richtlinien|(?:polic(?:y|ies)|guidelines) (?:check|say|state|violat"
+        r"|require|allow|prohibit|forbid)",
     ),
-    Rule(  # what the model resolves not to say
-        ("mention", "reveal", "disclose", "repeat", "expos", "leak", "divulg"),
-        re.compile(
-            r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to|(?:^|i |we |you "
-            r"|[,;:.] )(?:do not|don['’]t|will not|won['’]t|can['’]t"
-            r"|cannot))(?: \w+){0,2}? (?:mention|reveal|disclose|repeat|expos|leak|divulg)(?:ing"
-            r"|e)?\b"
-        ),
+    _rule(  # what the model resolves not to say
+        "mention|reveal|disclose|repeat|expos|leak|divulg",
+        r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to|(?:^|i |we |you "
+        r"|[,;:.] )(?:do not|don['’]t|will not|won['’]t|can['’]t"
+        r"|cannot))(?: \w+){0,2}? (?:mention|reveal|disclose|repeat|expos|leak|divulg)(?:ing"
+        r"|e)?\b",
     ),
-    Rule(
-        ("erwähn", "verrat", "preisgeb", "nenn", "wiederhol"),
-        re.compile(
-            r"\b(?:nicht|nie|keinesfalls)(?: \w+){0,2}? (?:erwähn|verrat|preisgeb|nenn(?:en|e)\b"
-            r"|wiederhol)"
-        ),
+    _rule(
+        "erwähn|verrat|preisgeb|nenn|wiederhol",
+        r"\b(?:nicht|nie|keinesfalls)(?: \w+){0,2}? (?:erwähn|verrat|preisgeb|nenn(?:en|e)\b"
+        r"|wiederhol)",
     ),
-    Rule(  # passwords and codes
-        ("pass", "kennwort", "api", "secret", "token", "contraseña", "pin", "code"),
-        re.compile(
-            r"(?:password|passwd|passphrase|passwort|kennwort|api[ _-]?key|secret key|access token"
-            r"|mot de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est|es)\s*[\"'`“]?(?=\S*\d)\S"
-            r"|code ?name|(?:discount|promo|voucher|access|security) code\b(?=.*\d)"
-        ),
+    _rule(  # passwords and codes
+        "pass|kennwort|api|secret|token|contraseña|pin|code",
+        r"(?:password|passwd|passphrase|passwort|kennwort|api[ _-]?key|secret key|access token"
+        r"|mot de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est"
+        r"|es)\s*[\"'`“]?(?=\S*\d)\S|code ?name|(?:discount|promo|voucher|access"
+        r"|security) code\b(?=.*\d)",
     ),
-    Rule(  # personal data
-        ("birth", "dob", "geburts", "naissance", "nacimiento", "iban", "ssn", "number", " no."),
-        re.compile(
-            r"date of birth|\bdob\b|geburtsdatum|date de naissance|fecha de nacimiento|\b(?:iban"
-            r"|ssn)\b|(?:contract|account|card|passport|customer|member|tracking|social security"
-            r"|phone) (?:number|no\.)(?=\D{0,12}\d)"
-        ),
+    _rule(  # personal data
+        "birth|dob|geburts|naissance|nacimiento|iban|ssn|number| no.",
+        r"date of birth|\bdob\b|geburtsdatum|date de naissance|fecha de nacimiento|\b(?:iban"
+        r"|ssn)\b|(?:contract|account|card|passport|customer|member|tracking|social security"
+        r"|phone) (?:number|no\.)(?=\D{0,12}\d)",
     ),
-    Rule(
-        ("nummer", "heiß", "name ", "name:"),
-        re.compile(
-            r"(?:kunden|vertrags|konto|ausweis|versicherungs|telefon)nummer|\b(?:seine|ihre"
-            r"|meine) nummer|\b(?:er|sie) heißt\b|\bich heiße\b|\bmein name ist\b|\b(?:my|his|her"
-            r"|user['’]s|user) name is\b"
-        ),
+    _rule(
+        "nummer|heiß|name |name:",
+        r"(?:kunden|vertrags|konto|ausweis|versicherungs|telefon)nummer|\b(?:seine|ihre"
+        r"|meine) nummer|\b(?:er|sie) heißt\b|\bich heiße\b|\bmein name ist\b|\b(?:my|his|her"
+        r"|user['’]s|user) name is\b",
     ),
-    Rule(
-        (
-            *(
-                "提示",
-                "消息",
-                "指令",
-                "政策",
-                "准则",
-                "规定",
-                "提",
-                "露",
-                "重复",
-                "密码",
-                "身份证",
-                "手机号",
-            ),
-            *("出生日期", "名字叫", "忽略"),
-        ),
-        re.compile(
-            r"系统提示|系統提示|提示词|系统消息|开发者(?:消息|指令)|(?:根据|违反|按照)(?:内容|安全|使用)?(?:政策|准则|规定)|(?:不要|不能|不得"
-            r"|不应该?|不可以?|避免)\w{0,3}(?:提及|提到|透露|泄露|重复)|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上|上述)"
-        ),
+    _rule(
+        "提示|消息|指令|政策|准则|规定|提|露|重复|密码|身份证|手机号|出生日期|名字叫|忽略",
+        r"系统提示|系統提示|提示词|系统消息|开发者(?:消息|指令)|(?:根据|违反|按照)(?:内容|安全"
+        r"|使用)?(?:政策|准则|规定)|(?:不要|不能|不得|不应该?|不可以?|避免)\w{0,3}(?:提及|提到"
+        r"|透露|泄露|重复)|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上"
+        r"|上述)",
     ),
-    Rule(
-        (
-            *(
-                "プロンプト",
-                "メッセージ",
-                "指示",
-                "ポリシー",
-                "ガイドライン",
-                "ない",
-                "ては",
-                "番号",
-                "パスワード",
-            ),
-            *("生年月日",),
-        ),
-        re.compile(
-            r"システムプロンプト|システムメッセージ|開発者(?:メッセージ|の指示)|ポリシー|ガイドラインに|(?:言及|公開|明か|漏ら)(?:し|さ)(?:ない|てはいけ"
-            r"|ては)|パスワードは|電話番号|生年月日|指示を無視"
-        ),
+    _rule(
+        "プロンプト|メッセージ|指示|ポリシー|ガイドライン|ない|ては|番号|パスワード|生年月日",
+        r"システムプロンプト|システムメッセージ|開発者(?:メッセージ|の指示)|ポリシー"
+        r"|ガイドラインに|(?:言及|公開|明か|漏ら)(?:し|さ)(?:ない|てはいけ|ては)|パスワードは"
+        r"|電話番号|生年月日|指示を無視",
     ),
-    Rule(
-        ("프롬프트", "정책", "비밀번호", "전화번호", "생년월일"),
-        re.compile(r"시스템 프롬프트|정책(?:에|상)|비밀번호는|전화번호|생년월일"),
+    _rule(
+        "프롬프트|정책|비밀번호|전화번호|생년월일",
+        r"시스템 프롬프트|정책(?:에|상)|비밀번호는|전화번호|생년월일",
     ),
 )
 
@@ -182,9 +134,9 @@ class Privacy:
     def __init__(self, text: str) -> None:
         lowered = text.lower()
         self._rules = [
-            (hints, rule.pattern)
-            for rule in RULES
-            if (hints := [hint for hint in rule.hints if hint in lowered])
+            (held, pattern)
+            for hints, pattern in RULES
+            if (held := [hint for hint in hints if hint in lowered])
         ]
         looks_for_kept = bool(self._rules) and _holds_any(lowered, _KEPT_HINTS)
         self._kept = _find_kept(lowered) if looks_for_kept else []

@@ -30,17 +30,10 @@ LEADING_CHARS = 24
 UNSOUND_SCORE = -2.5
 """Score of the doubts from which a sentence is shown only if there is nothing else."""
 
-FIRST_SCORE = 2.5
-"""For the first sentence of all, which mostly says what the task is."""
-
-FIRST_SENTENCES = 4
-"""Sentences at the beginning of all among which the task is stated."""
-
-END_SCORE = 0.8
-"""For the two sentences at the end of all."""
-
-ANSWER_SCORE = 3.0
-"""For a sentence that the reasoning itself marks as the answer."""
+FIRST_SCORE = 2.5  # for the first sentence of all, which mostly says what the task is
+FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is stated
+END_SCORE = 0.8  # for the two sentences at the end of all
+ANSWER_SCORE = 3.0  # for a sentence that the reasoning itself marks as the answer
 
 SUPPOSED_SCORE = -1.5
 """For what is said while something is tried out, and for what follows on what may not be shown."""
@@ -48,8 +41,7 @@ SUPPOSED_SCORE = -1.5
 DISMISSED_SCORE = -4.0
 """For what is said in a paragraph that ends with "Not needed" or the like."""
 
-TOLD_SCORE = -4.0
-"""For the share of its words beyond half that earlier parts have used."""
+TOLD_SCORE = -4.0  # for the share of its words beyond half that earlier parts have used
 
 _CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0))
 

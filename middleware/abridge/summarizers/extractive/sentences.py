@@ -19,9 +19,11 @@ from abridge.summarizers.extractive.notation import plain_math
 MAX_SENTENCE_CHARS = 320
 """Maximum characters of a sentence; a longer one is cut at a clause and gets an ellipsis."""
 
-_SENTENCE_END = re.compile(  # starts with a character, not with alternatives: that is much faster to find
-    r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s|$))"
-    r"|(?<=[。！？])[。！？]*[」』”’）)\]]*)"
+_SENTENCE_END = (
+    re.compile(  # starts with a character, not with alternatives: that is much faster to find
+        r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s"
+        r"|$))|(?<=[。！？])[。！？]*[」』”’）)\]]*)"
+    )
 )
 
 _ABBREVIATION = re.compile(
@@ -51,21 +53,18 @@ _ORDINAL_END = re.compile(r"\d\.(?:$|\s[JFMASOND])", re.IGNORECASE)
 """Whatever `_ORDINAL` finds holds this: to look for it takes a fifth of the time."""
 
 _FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
-
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
-
 _PAIRS = (("(", ")"), ('"', '"'), ("“", "”"), ("「", "」"), ("（", "）"))
-
 _SPACE = re.compile(r"\s")
 
 _EDGE_CHARS = " \t,;:—，；：、"
-
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
 _ANSWER_HEADING = re.compile(
     r"(?:the )?(?:final |short )?(?:answer|conclusion|recommendation|result|verdict|decision)\W*$"
-    r"|antwort|ergebnis|fazit|schluss|conclusion|réponse|respuesta|conclusión|最终|答案|结论|結論|答え|결론",
+    r"|antwort|ergebnis|fazit|schluss|conclusion|réponse|respuesta|conclusión|最终|答案|结论|結論"
+    r"|答え|결론",
     re.IGNORECASE,
 )
 

@@ -10,7 +10,6 @@ from abridge.core.segmenter import WIDE_CHARS, WIDE_LETTERS
 WIDE_CHAR = re.compile(f"[{WIDE_CHARS}]")
 
 _WIDE_RUN = re.compile(f"[{WIDE_LETTERS}]+")
-
 _WORD = re.compile(r"[^\W\d_]+")
 
 _LETTER_BYTES = (

@@ -9,14 +9,12 @@ from abridge.summarizers.extractive.alternatives import group_alternatives
 
 MAX_TITLE_CHARS = 60
 
-MAX_WIDE_TITLE_CHARS = 24
-"""Maximum characters of a title in Chinese, Japanese or Korean."""
+MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 
 WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Letters of which one is a syllable or a word, as a range of a regular expression."""
 
 _WIDE_LETTER = re.compile(f"[{WIDE}]")
-
 _FORBIDDEN_CHARS = re.compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
 
 _SPACED_PROMPT_TALK = group_alternatives(
@@ -31,14 +29,15 @@ _SPACED_PROMPT_TALK = group_alternatives(
 
 _PROMPT_TALK = re.compile(
     rf"\b(?:{_SPACED_PROMPT_TALK})\b"
-    r"|系统提示|提示词|保密|密码是|密钥是|システムプロンプト|指示に|ポリシー|パスワードは|시스템 프롬프트|지침|비밀번호는"
+    r"|系统提示|提示词|保密|密码是|密钥是|システムプロンプト|指示に|ポリシー|パスワードは"
+    r"|시스템 프롬프트|지침|비밀번호는"
 )
 """What shows that a sentence speaks of its prompt, of rules or of secrets; none gives a title."""
 
 _NOT_FOR_TITLES = re.compile(
     r"\b(?:system prompt|polic(?:y|ies)|instructions?|passwords?|passphrases?|secrets?|credentials?"
-    r"|api[ -]?keys?|guidelines?|richtlinien?|anweisung(?:en)?|passwort)\b|系统提示|提示词|政策|指令|密码|密钥"
-    r"|システムプロンプト|指示|ポリシー|パスワード|시스템 프롬프트|지침|비밀번호"
+    r"|api[ -]?keys?|guidelines?|richtlinien?|anweisung(?:en)?|passwort)\b|系统提示|提示词|政策"
+    r"|指令|密码|密钥|システムプロンプト|指示|ポリシー|パスワード|시스템 프롬프트|지침|비밀번호"
 )
 
 _SECRET = re.compile(

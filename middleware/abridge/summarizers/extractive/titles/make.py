@@ -8,7 +8,7 @@ the opposite of what the part concludes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.titles.drafts import (
@@ -21,28 +21,15 @@ from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS, MAX_WORDS, cut_wide
 
-MAX_SENTENCES = 12
-"""Different sentences that are read for a title."""
-
-MAX_SENTENCE_CHARS = 400
-"""Characters of a sentence that are read."""
-
-MAX_HEADINGS = 12
-"""Headings that are read for a title."""
-
-MAX_TAKEN = 60
-"""Earlier titles that a title must differ from, the latest of them."""
-
-POSITION_SCORE = 0.25
-"""Off the score of a title for each sentence before its own."""
-
-PROMPT_TALK_SCORE = 2.0
-"""Score that a title needs where the passage speaks of prompts."""
+MAX_SENTENCES = 9  # different sentences that are read for a title
+MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
+MAX_HEADINGS = 12  # headings that are read for a title
+MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
+POSITION_SCORE = 0.25  # off the score of a title for each sentence before its own
+PROMPT_TALK_SCORE = 2.0  # score that a title needs where the passage speaks of prompts
 
 _WORD = re.compile(r"\w+")
-
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
-
 _NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
 
 
@@ -60,30 +47,38 @@ def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequenc
     language = language_of([*texts, *labels])
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
-    known = {title_key(title) for title in earlier}
-    drafts = sorted(
-        _rate(_draft(language.patterns, [*labels, *texts]), earlier),
-        key=lambda draft: draft.score,
-        reverse=True,
-    )
-    for draft in drafts:
-        if draft.score < PROMPT_TALK_SCORE * bool(prompt_talk):
-            break
-        if title_key(draft.text) not in known and _may_be_shown(draft.text, private):
-            return draft.text
-    if prompt_talk and title_key(language.on_request) not in known:
+    best = _best_draft(language.patterns, [*labels, *texts], earlier, private)
+    if best.text and best.score >= PROMPT_TALK_SCORE * bool(prompt_talk):
+        return best.text
+    if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
         return language.on_request
     return _choose_last_resort(language.last_resort, earlier)
 
 
-def _draft(patterns: Sequence[Pattern], sentences: Sequence[str]) -> Iterator[Draft]:
-    """Yield titles for what the sentences say, the better the earlier its sentence stands."""
-    for position, sentence in enumerate(sentences):
-        read = sentence[:MAX_READ_CHARS]
-        for pattern in patterns:
-            found = pattern.found.search(read)
-            if found and (title := _form(pattern, found, read)):
-                yield Draft(title, pattern.score - min(POSITION_SCORE * position, 2.0))
+def _best_draft(
+    patterns: Sequence[Pattern],
+    sentences: Sequence[str],
+    earlier: Sequence[str],
+    private: frozenset[str],
+) -> Draft:
+    """Return the best title for what the sentences say, the better the earlier its sentence stands.
+
+    Patterns come by their scores, so most are not looked for.
+    """
+    best = Draft("", -9.0)
+    known = {title_key(title) for title in earlier}
+    rate = _rater(earlier)
+    for pattern in sorted(patterns, key=lambda pattern: -pattern.score):
+        for position, sentence in enumerate(sentences):
+            score = pattern.score - min(POSITION_SCORE * position, 2.0)
+            if score <= best.score:
+                break
+            read = sentence[:MAX_READ_CHARS]
+            title = _form(pattern, found, read) if (found := pattern.found.search(read)) else ""
+            if not title or title_key(title) in known or not _may_be_shown(title, private):
+                continue
+            best = max(best, Draft(title, score - rate(title)), key=lambda draft: draft.score)
+    return best
 
 
 def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
@@ -128,18 +123,20 @@ def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     return [text for text in texts if text not in talk], talk
 
 
-def _rate(drafts: Iterable[Draft], earlier: Sequence[str]) -> Iterator[Draft]:
-    """Lower the scores of drafts of which earlier titles say the same, or that begin alike."""
+def _rater(earlier: Sequence[str]) -> Callable[[str], float]:
+    """Return what to take off a title of which earlier ones say the same, or that begin alike."""
     topics = [_topic_of(title) for title in earlier]
     used = set().union(*topics)
-    for draft in drafts:
-        words = _topic_of(draft.text)
+
+    def rate(title: str) -> float:
+        words = _topic_of(title)
         told = 0
         if words and _covers(used, words):
             told = sum(_covers(topic, words) for topic in topics)
-        first = draft.text.split()[0]
-        alike = sum(title.startswith(first) for title in earlier[-3:])
-        yield Draft(draft.text, draft.score - 0.9 * told - 0.3 * alike)
+        first = title.split(maxsplit=1)[0]
+        return 0.9 * told + 0.3 * sum(other.startswith(first) for other in earlier[-3:])
+
+    return rate
 
 
 def _covers(topic: set[str], words: set[str]) -> bool:

@@ -89,13 +89,13 @@ _FILLERS = (
 
 _MODAL = (
     r"(?:(?:i|we)(?: also| still| just| really| then)?(?:['’]ll|['’]d like to| will| should"
-    r"| need to| have to| must| want to| plan to|['’]m going to| am going to| decided to| needed to"
-    r"| wanted to| can)|let(?:['’]?s| me| us)|(?:goal|aim|task|idea|plan|key|challenge|objective"
-    r"|point|trick|approach|solution|fix)(?: here| now)? (?:is|was)(?: to)?|(?:important|crucial"
-    r"|essential|best|better|trying) to|(?:user|question|problem|task) (?:wants|would like|asks"
-    r"|asked|needs|is asking)(?: me| us)? to|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)"
-    r"|^to(?= [^,]{8,80}, (?:i|we|let)\b)|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the"
-    r"|a|an|each|how|why|whether)\b))"
+    r"| need to| have to| must| want to| plan to|['’]m going to| am going to| decided to"
+    r"| needed to| wanted to| can)|let(?:['’]?s| me| us)|(?:goal|aim|task|idea|plan|key|challenge"
+    r"|objective|point|trick|approach|solution|fix)(?: here| now)? (?:is|was)(?: to)?|(?:important"
+    r"|crucial|essential|best|better|trying) to|(?:user|question|problem|task) (?:wants|would like"
+    r"|asks|asked|needs|is asking)(?: me| us)? to|(?:involves?|about|centers on"
+    r"|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b)|^(?:(?:first|next|then|finally"
+    r"|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
 )
 
 _DETOUR = (
@@ -121,7 +121,8 @@ _TOPIC = (
     rf"{_LEAD}(?P<object>(?:the|each|every|a|an|\d+) (?:(?!that\b|which\b|who\b|and\b|or\b)"
     r"[\w'’.()/-]+ ){0,4}?[\w'’.()/-]+)(?= (?:is|are|was|were|has|have|had|can|could|will|would"
     r"|should|must|may|might|does|do|did|takes?|needs?|requires?|shows?|lowers?|points?|isn['’]t"
-    r"|aren['’]t|doesn['’]t|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers|starts?) )"
+    r"|aren['’]t|doesn['’]t|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers"
+    r"|starts?) )"
 )
 
 _BARE_TOPIC = (
@@ -183,162 +184,115 @@ def _english() -> tuple[Pattern, ...]:
 
 ENGLISH_PATTERNS = _english()
 
-_FRENCH = Grammar(
+
+def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
+    """Return the pattern of a verb after a word that wants an infinitive."""
+    return rf"\b(?:{wills})\s*(?:(?:{fillers})\s+)*(?P<verb>(?!(?:{vague})\b){form})\b "
+
+
+_ROMANCE = Grammar(
     links=words_of(
-        "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que qui"
-        " dont où si comme car parce lorsque quand afin puis avant après pendant selon"
+        "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que"
+        " qui dont où si comme car parce lorsque quand afin puis avant après pendant selon del al"
+        " por para con sin sobre hasta desde y pero quien cuyo donde como porque cuando según"
+        " mientras antes después cuánto cuál cómo qué do da dos das em no na nos nas com sem até"
+        " mas quem cujo onde quando segundo ao pelo pela quanto qual di della dei degli delle"
+        " dello alla ai nel nella dal dalla per senza su sul sulla tra fra ed ma che chi cui dove"
+        " se come perché quale"
     ),
     weak=words_of(
-        "le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs plus très est sont a"
-        " d"
+        "le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs plus très est sont"
+        " a d el los las una unos unas lo este esta estos estas mi mis tu sus más muy es o os as"
+        " um uma uns umas esse essa meu minha seu sua mais muito é são il i gli uno questo questa"
+        " mio mia suo più molto è sono e"
     ),
-    ends=words_of("il elle ils elles cela ça ceci lui moi toi nous vous je tu celui celle"),
-    fillers=frozenset(),
+    ends=words_of(
+        "elle ils elles cela ça ceci lui moi toi nous vous je celui celle él ella ellos ellas"
+        " esto eso aquello me te yo tú ele ela eles elas isto isso aquilo lhe nós eu você egli lei"
+        " loro esso ciò ti ci vi io noi voi"
+    ),
     vague=words_of(
         "réponse question problème utilisateur fait cas chose façon exemple première même suite"
+        " respuesta pregunta problema usuario caso cosa forma ejemplo primera mismo misma resposta"
+        " pergunta usuário coisa exemplo primeiro mesmo risposta domanda utente modo esempio primo"
+        " stesso"
     ),
 )
+"""What a phrase ends with, and how it goes on, is alike in these languages."""
 
-_FRENCH_INTENT = (
-    r"\b(?:je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
-    r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
-    r"|l['’]utilisateur (?:veut|souhaite|me demande (?:de |d['’])|demande (?:de "
-    r"|d['’])))\s*(?:(?:aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me"
-    r"|juste)\s+)*(?P<verb>(?!(?:être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire"
-    r"|mettre|pouvoir|falloir)\b)[a-zà-ÿ]{2,}(?:er|ir|re))\b "
-)
 
-FRENCH_PATTERNS = _patterns(
-    _FRENCH,
-    (_FRENCH_INTENT, "{verb} {object}", 3.6),
-    (
-        r"^(?P<object>(?:les? |la |l['’])[\w' -]{3,40}?)(?= (?:est|sont|a|ont|était|peut|doit) )",
-        "Examiner {object}",
-        2.0,
+def _romance(wills: str, articles: str, verbs: str, form: str) -> tuple[Pattern, ...]:
+    topic = rf"^(?P<object>(?:{articles})[\w' -]{{3,40}}?)(?= (?:{verbs}) )"
+    return _patterns(_ROMANCE, (wills, "{verb} {object}", 3.6), (topic, form, 2.0))
+
+
+FRENCH_PATTERNS = _romance(
+    _infinitive(
+        r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
+        r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
+        r"|l['’]utilisateur (?:veut|souhaite|(?:me )?demande (?:de |d['’]))",
+        "aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste",
+        "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|falloir",
+        "[a-zà-ÿ]{2,}(?:er|ir|re)",
     ),
-)
+    "les? |la |l['’]", "est|sont|a|ont|était|peut|doit", "Examiner {object}",
+)  # fmt: skip
 
-_SPANISH = Grammar(
-    links=words_of(
-        "de del a al en por para con sin sobre entre hasta desde y e o pero que quien cuyo donde si"
-        " como porque cuando según mientras antes después cuánto cuál cómo qué"
+SPANISH_PATTERNS = _romance(
+    _infinitive(
+        "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
+        "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
+        "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
+        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar",
+        "[a-záéíóúñ]{2,}[aei]r",
     ),
-    weak=words_of(
-        "el la los las un una unos unas lo este esta estos estas mi mis su sus más muy es son se"
-    ),
-    ends=words_of("él ella ellos ellas esto eso aquello le les me te nos yo tú"),
-    fillers=frozenset(),
-    vague=words_of(
-        "respuesta pregunta problema usuario caso cosa forma ejemplo primera mismo misma"
-    ),
-)
+    "el |la |los |las ", "es|son|está|están|tiene|era|puede|debe", "Analizar {object}",
+)  # fmt: skip
 
-_SPANISH_INTENT = (
-    r"\b(?:(?:necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
-    r"|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)))\s*(?:(?:también"
-    r"|primero|luego|ahora|bien|simplemente|entonces|solo|sólo)\s+)*(?P<verb>(?!(?:ser|estar|tener"
-    r"|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar)\b)[a-záéíóúñ]{2,}[aei]r)\b "
-)
-
-SPANISH_PATTERNS = _patterns(
-    _SPANISH,
-    (_SPANISH_INTENT, "{verb} {object}", 3.6),
-    (
-        (
-            r"^(?P<object>(?:el |la |los |las )[\w' -]{3,40}?)(?= (?:es|son|está|están|tiene|era"
-            r"|puede|debe) )"
-        ),
-        "Analizar {object}",
-        2.0,
+PORTUGUESE_PATTERNS = _romance(
+    _infinitive(
+        "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
+        "|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)",
+        "também|primeiro|depois|agora|bem|simplesmente|então|só",
+        "ser|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar",
+        "[a-zà-ÿ]{2,}[aei]r",
     ),
-)
+    "o |a |os |as ", "é|são|está|estão|tem|era|pode|deve", "Analisar {object}",
+)  # fmt: skip
 
-_PORTUGUESE = Grammar(
-    links=words_of(
-        "de do da dos das em no na nos nas por para com sem sobre entre até desde e ou mas que quem"
-        " cujo onde se como porque quando segundo ao à pelo pela quanto qual"
+ITALIAN_PATTERNS = _romance(
+    _infinitive(
+        "devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a"
+        "|è (?:importante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)",
+        "anche|prima|poi|ora|adesso|bene|semplicemente|quindi|solo",
+        "essere|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare",
+        "[a-zà-ÿ]{2,}[aei]re",
     ),
-    weak=words_of(
-        "o a os as um uma uns umas este esta esse essa meu minha seu sua mais muito é são"
-    ),
-    ends=words_of("ele ela eles elas isto isso aquilo lhe me te nós eu tu você"),
-    fillers=frozenset(),
-    vague=words_of("resposta pergunta problema usuário caso coisa forma exemplo primeiro mesmo"),
-)
-
-_PORTUGUESE_INTENT = (
-    r"\b(?:(?:preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
-    r"|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)))\s*(?:(?:também"
-    r"|primeiro|depois|agora|bem|simplesmente|então|só)\s+)*(?P<verb>(?!(?:ser|estar|ter|fazer"
-    r"|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar)\b)[a-zà-ÿ]{2,}[aei]r)\b "
-)
-
-PORTUGUESE_PATTERNS = _patterns(
-    _PORTUGUESE,
-    (_PORTUGUESE_INTENT, "{verb} {object}", 3.6),
-    (
-        r"^(?P<object>(?:o |a |os |as )[\w' -]{3,40}?)(?= (?:é|são|está|estão|tem|era|pode|deve) )",
-        "Analisar {object}",
-        2.0,
-    ),
-)
-
-_ITALIAN = Grammar(
-    links=words_of(
-        "di del della dei degli delle dello a al alla ai in nel nella da dal dalla per con senza su"
-        " sul sulla tra fra e ed o ma che chi cui dove se come perché quando secondo quanto quale"
-    ),
-    weak=words_of("il lo la i gli le l un uno una questo questa mio mia suo sua più molto è sono"),
-    ends=words_of("egli lui lei loro esso essa ciò mi ti ci vi io tu noi voi"),
-    fillers=frozenset(),
-    vague=words_of("risposta domanda problema utente caso cosa modo esempio primo stesso"),
-)
-
-_ITALIAN_INTENT = (
-    r"\b(?:(?:devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a|è (?:importante"
-    r"|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)))\s*(?:(?:anche|prima|poi"
-    r"|ora|adesso|bene|semplicemente|quindi|solo)\s+)*(?P<verb>(?!(?:essere|avere|fare|dire|sapere"
-    r"|vedere|pensare|andare|rispondere|potere|credere|dare)\b)[a-zà-ÿ]{2,}[aei]re)\b "
-)
-
-ITALIAN_PATTERNS = _patterns(
-    _ITALIAN,
-    (_ITALIAN_INTENT, "{verb} {object}", 3.6),
-    (
-        (
-            r"^(?P<object>(?:il |lo |la |gli |le |l['’])[\w' -]{3,40}?)(?= (?:è|sono|ha|hanno|era"
-            r"|può|deve) )"
-        ),
-        "Analizzare {object}",
-        2.0,
-    ),
-)
-
-_RUSSIAN = Grammar(
-    links=words_of(
-        "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
-        " который которая которые которого как если когда где потому так ли почему сколько"
-    ),
-    weak=words_of("не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
-    ends=words_of(
-        "он она они оно ему ей им них него неё мне тебе нас вас я ты мы вы того этого это"
-    ),
-    fillers=frozenset(),
-    vague=words_of("вопрос ответ задача"),
-)
-
-_RUSSIAN_INTENT = (
-    r"\b(?:(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
-    r"|важно|попробую|пользователь (?:хочет|просит)))\s*(?:(?:также|сначала|теперь|потом|просто|ещё"
-    r"|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|думать|иметь|видеть"
-    r"|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b "
-)
+    "il |lo |la |gli |le |l['’]", "è|sono|ha|hanno|era|può|deve", "Analizzare {object}",
+)  # fmt: skip
 
 RUSSIAN_PATTERNS = _patterns(
-    _RUSSIAN,
-    (_RUSSIAN_INTENT, "{verb} {object}", 3.6),
+    Grammar(
+        links=words_of(
+            "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
+            " который которая которые которого как если когда где потому так ли почему сколько"
+        ),
+        weak=words_of("не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
+        ends=words_of("он она они оно ему ей им них него неё мне тебе нас вас я ты мы вы того"),
+        vague=words_of("вопрос ответ задача"),
+    ),
+    (
+        _infinitive(
+            "нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
+            "|важно|попробую|пользователь (?:хочет|просит)",
+            "также|сначала|теперь|потом|просто|ещё|еще|мне|нам|сперва|затем|снова",
+            "быть|сказать|знать|думать|иметь|видеть|мочь|стать|ответить|дать|понимать",
+            "[а-яё]{2,}(?:ть|ти|чь)",
+        ),
+        "{verb} {object}",
+        3.6,
+    ),
 )
-
 
 _GERMAN = Grammar(
     links=words_of(
@@ -394,9 +348,10 @@ GERMAN_PATTERNS = _patterns(
 
 
 _CHINESE_VERBS = (
-    "转化为|转换为|转换成|找出|找到|查找|搜索|检索|查询|求解|求出|计算|算出|推导|推断|证明|验证|检验|检查|核对|核实|确认|确定|判断|分析|理解|考虑|比较|对比|选择"
-    "|设计|实现|编写|撰写|写出|生成|创建|构建|绘制|画出|修改|修复|优化|处理|整理|列出|总结|归纳|解释|说明|讨论|评估|估算|测试|转换|翻译|拆分|简化|提取|回顾|查看"
-    "|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
+    "转化为|转换为|转换成|找出|找到|查找|搜索|检索|查询|求解|求出|计算|算出|推导|推断|证明|验证"
+    "|检验|检查|核对|核实|确认|确定|判断|分析|理解|考虑|比较|对比|选择|设计|实现|编写|撰写|写出"
+    "|生成|创建|构建|绘制|画出|修改|修复|优化|处理|整理|列出|总结|归纳|解释|说明|讨论|评估|估算"
+    "|测试|转换|翻译|拆分|简化|提取|回顾|查看|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
 )
 
 _CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,40})"
@@ -418,7 +373,8 @@ CHINESE_PATTERNS = _patterns(
 _JAPANESE_NOUNS = {
     noun: noun
     for noun in words_of(
-        "計算 検算 確認 検討 調査 比較 作成 説明 証明 検証 修正 選択 決定 整理 特定 分析 理解 追加 変更 削除 実装 設計 推定 評価 測定 導出 定義 適用 解釈 推測"
+        "計算 検算 確認 検討 調査 比較 作成 説明 証明 検証 修正 選択 決定 整理 特定 分析 理解"
+        " 追加 変更 削除 実装 設計 推定 評価 測定 導出 定義 適用 解釈 推測"
     )
 } | {
     "調べ": "調査", "求め": "算出", "解": "解法", "比べ": "比較", "考え": "検討", "作": "作成",

@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MAX_WORDS = 6
-"""Most words of a phrase; a verb comes before it."""
-
-MAX_READ_CHARS = 160
-"""Characters of a sentence that are read."""
+MAX_WORDS = 6  # most words of a phrase; a verb comes before it
+MAX_READ_CHARS = 160  # characters of a sentence that are read
 
 _CLAUSE_END = re.compile(
     r"[,;:!?\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--|@"
@@ -30,8 +27,8 @@ class Grammar:
     links: frozenset[str]  # a phrase may be cut before them, and does not end with them
     weak: frozenset[str]  # a phrase does not end with them
     ends: frozenset[str]  # pronouns and finite verbs, with which another clause begins
-    fillers: frozenset[str]  # left out
     vague: frozenset[str]  # name nothing alone
+    fillers: frozenset[str] = frozenset()  # left out
     clauses: frozenset[str] = frozenset()  # begin a clause that is kept if it is short
     breaks: frozenset[str] = frozenset()  # end such a clause
 
@@ -92,8 +89,9 @@ _WIDE_START = re.compile(
 _WIDE_BREAK = re.compile(r"以便|来(?=[^源])|然后|并(?!行)|而(?!且)|时$|是否|进行")
 
 _WIDE_VAGUE = re.compile(
-    r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分"
-    r"|重要|必要|時間|一方|結果|結論|最初|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
+    r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
+    r"|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
+    r"|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
 )
 
 

@@ -1,0 +1,47 @@
+"""Each title of a summary in a field of its own, for status lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.pipeline.test_renaming import PATHS, answer_of, body_of
+from tests.support.asgi import call
+from tests.support.checker import check_chat, check_responses
+from tests.support.deployments import build_app
+from tests.support.messages_checker import check_messages
+from tests.support.summarizers import Scripted
+from tests.support.upstream import Upstream
+
+CHECKS = {"chat": check_chat, "responses": check_responses, "messages": check_messages}
+
+
+def events_in(data: bytes) -> list[dict[str, Any]]:
+    lines = [line[6:] for line in data.splitlines() if line.startswith(b"data: {")]
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("client", list(PATHS))
+@pytest.mark.parametrize("upstream", list(PATHS))
+@pytest.mark.parametrize("asked", [True, False], ids=["on", "off"])
+async def test_a_stream_tells_each_title_where_that_is_asked_for(
+    client: str, upstream: str, *, asked: bool
+) -> None:
+    app = build_app(
+        "sidecar",
+        Upstream(answer_of(upstream, stream=True)),
+        writer=Scripted("**Weighing it**\n\nI weigh it."),
+        upstreams=[{"base_url": "http://upstream.test/v1", "api": upstream}],
+        summary={"default": "auto", "status": asked},
+    )
+    thinking = {"thinking": {"type": "adaptive"}} if client == "messages" else {}
+    got = await call(app, PATHS[client], body_of(client, stream=True, **thinking))
+    CHECKS[client](got.data)
+    told = [event for event in events_in(got.data) if "x_abridge" in event]
+    assert [event["x_abridge"] for event in told] == [{"status": "Weighing it"}] * asked
+    for event in told:
+        kinds = {"responses": "response.in_progress", "messages": "ping", "chat": None}
+        assert event.get("type") == kinds[client]
+        assert client != "chat" or event["choices"] == []
