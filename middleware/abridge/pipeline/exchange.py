@@ -202,7 +202,7 @@ class Exchange:
             for event in events:
                 if isinstance(event, ResponseEnded):
                     self._start_completing(event)
-        if attribution is not None and not attribution.FOLLOWED.isdisjoint(kinds):
+        if attribution is not None and attribution.follows(kinds):
             attribution.take(events)
         if self._answer is not None:
             self._answer.emit(events)

@@ -228,5 +228,8 @@ class CallAttribution:
         PartStarted: _start_part,
     }
 
-    FOLLOWED: ClassVar[frozenset[type[Event]]] = frozenset(_NOTES)
-    """The types of the events that it looks at."""
+    _FOLLOWED: ClassVar[frozenset[type[Event]]] = frozenset(_NOTES)
+
+    def follows(self, kinds: set[type[Event]]) -> bool:
+        """Return whether events of these types may say anything that it looks at."""
+        return not self._FOLLOWED.isdisjoint(kinds)
