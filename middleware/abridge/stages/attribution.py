@@ -227,9 +227,3 @@ class CallAttribution:
         ToolCallDelta: _start_call,
         PartStarted: _start_part,
     }
-
-    _FOLLOWED: ClassVar[frozenset[type[Event]]] = frozenset(_NOTES)
-
-    def follows(self, kinds: set[type[Event]]) -> bool:
-        """Return whether events of these types may say anything that it looks at."""
-        return not self._FOLLOWED.isdisjoint(kinds)
