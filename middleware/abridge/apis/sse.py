@@ -50,8 +50,13 @@ class FrameDecoder:
                 return []
             data = bytes(self._buffer)
             self._buffer.clear()
-        elif self._started and len(data) <= self._limit and _is_frame(data):
-            return [data]
+        elif (
+            self._started
+            and data.find(b"\n\n") == len(data) - 2 >= 0
+            and b"\r" not in data
+            and len(data) <= self._limit
+        ):
+            return [data]  # one frame, as nearly every read is
         frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)
@@ -91,11 +96,6 @@ class FrameDecoder:
         if not self._started:
             self._started = True
             frames[0] = frames[0].removeprefix(BOM)
-
-
-def _is_frame(data: bytes) -> bool:
-    """Return whether data is one frame whose lines end in LFs, as nearly every read is."""
-    return b"\r" not in data and data.find(b"\n\n") == len(data) - 2 >= 0
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

@@ -64,7 +64,11 @@ def test_what_the_next_sentence_continues_is_not_doubted(following: str) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["is it the cache?", "这是缓存吗？", "let me see.", "maybe it is the cache.", "okay."]
+    "text",
+    [
+        *("is it the cache?", "这是缓存吗？", "let me see.", "maybe it is the cache.", "okay."),
+        *("don't confirm there is a code.", "i think i'm confident now.", "duplicates again."),
+    ],
 )
 def test_questions_and_thinking_aloud_are_doubted(text: str) -> None:
     assert score_doubts(text, text, "") <= -3

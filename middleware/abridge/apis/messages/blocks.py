@@ -230,17 +230,39 @@ def beside_text(event: Json, frame: bytes) -> bytes | None:
     return encode_event("content_block_delta", {**exact, "delta": {**exact["delta"], **empty}})
 
 
-class ThinkingBlock(Block):
-    """Thinking. Each block is a reasoning item of its own, because its signature covers that block
-    alone; for a client of another API one without any content is none."""
+class ReasoningBlock(Block):
+    """A block that is a reasoning item of its own, once it holds something."""
 
     part_kind: PartKind = "reasoning"
+    _has_begun = False
+
+    def stop(self, frame: bytes | None) -> list[Event]:
+        self.is_stopped = True
+        ended = ReasoningEnded(LANE, frame, self.number, part=self)
+        return [ended] if self._has_begun else []
+
+    def break_off(self) -> list[Event]:
+        return self.stop(None)
+
+    def to_json(self) -> Json | None:
+        return self.content_block if self._has_begun else None
+
+    def _begin(self) -> Event:
+        self._has_begun = True
+        self.number = self._state.item_count
+        self._state.item_count += 1
+        return ReasoningStarted(LANE, None, self.number, part=self)
+
+
+class ThinkingBlock(ReasoningBlock):
+    """Thinking. Each block is an item of its own, because its signature covers that block alone;
+    for a client of another API one without any content is none."""
+
     text_field = "thinking"
 
     def __init__(self, content_block: Json, index: object, state: MessageState) -> None:
         super().__init__(content_block, index, state)
         self._signature = ""
-        self._has_begun = False
 
     def start(self, frame: bytes | None) -> list[Event]:
         if self._state.carries_frames:
@@ -252,12 +274,8 @@ class ThinkingBlock(Block):
         return ReasoningDelta(LANE, frame, self.number, text, part=self)
 
     def stop(self, frame: bytes | None) -> list[Event]:
-        self.is_stopped = True
         self.is_void = not self._has_begun
-        return [] if self.is_void else [ReasoningEnded(LANE, frame, self.number, part=self)]
-
-    def break_off(self) -> list[Event]:
-        return self.stop(None)
+        return super().stop(frame)
 
     def to_json(self) -> Json | None:
         if not self._has_begun:
@@ -266,12 +284,6 @@ class ThinkingBlock(Block):
         if not (self._signature or self._state.carries_frames):
             signature = {}
         return {**self.content_block, "thinking": self.said_text, **signature}
-
-    def _begin(self) -> Event:
-        self._has_begun = True
-        self.number = self._state.item_count
-        self._state.item_count += 1
-        return ReasoningStarted(LANE, None, self.number, part=self)
 
     def _ensure_begun(self) -> list[Event]:
         return [] if self._has_begun else [self._begin()]
@@ -294,34 +306,16 @@ class ThinkingBlock(Block):
         return events
 
 
-class RedactedThinkingBlock(Block):
+class RedactedThinkingBlock(ReasoningBlock):
     """Redacted thinking, for a client of another API. It arrives whole in its start event."""
-
-    part_kind: PartKind = "reasoning"
-    _has_begun = False
 
     def start(self, _frame: bytes | None) -> list[Event]:
         data = self._state.read_opaque(self.content_block.get("data"))
         self._state.keep([], data)
         if not data:
             return []
-        self._has_begun = True
-        self.number = self._state.item_count
-        self._state.item_count += 1
-        return [
-            ReasoningStarted(LANE, None, self.number, part=self),
-            ProviderState(LANE, None, self.number, data, signs=False, part=self),
-        ]
-
-    def stop(self, frame: bytes | None) -> list[Event]:
-        self.is_stopped = True
-        return [ReasoningEnded(LANE, frame, self.number, part=self)] if self._has_begun else []
-
-    def break_off(self) -> list[Event]:
-        return self.stop(None)
-
-    def to_json(self) -> Json | None:
-        return self.content_block if self._has_begun else None
+        begun = self._begin()
+        return [begun, ProviderState(LANE, None, self.number, data, signs=False, part=self)]
 
 
 class OpaqueThinkingBlock(Block):

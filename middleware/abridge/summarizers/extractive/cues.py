@@ -230,7 +230,8 @@ META = Cue(
     ja=(r"回答する|日本語で|簡潔|わかりやすく|形式で|まとめよう",),
     ko=(r"한국어로|간결",),
     others=(
-        r"je (?:dois|vais) répondre|en français|debo responder|en español|devo rispondere",
+        r"je (?:dois|vais) répondre|en français",
+        r"debo (?:responder|decir)|en español|devo rispondere",
         r"in italiano|responder em|em português|ответить на|на русском",
     ),
 )

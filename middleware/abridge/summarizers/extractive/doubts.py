@@ -103,12 +103,13 @@ SHRUG = re.compile(
 """Sentences that only nod."""
 
 NOTE = re.compile(
-    r"(?:(?:so|but|also|however|then|and)\W+)?(?:must|need to|should|can|could|might|may"
-    r"|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain|include|output|only in"
-    r"|evidence|use|add|ask|offer|return(?:s|ed)?|final output|final answer)\b|(?:i think )?(?:that"
-    r"|this|it) (?:might|may|could|would|seems to) make sense\b|i (?:think|guess) (?:i['’]ve"
-    r"|that['’]s (?:it|the)|this is it|the answer is simple)\b|i (?:don['’]t think"
-    r"|can['’]t think|don['’]t see|can['’]t find)\b|we might be stuck"
+    r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
+    r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
+    r"|include|output|only in|evidence|use|add|ask|offer|return(?:s|ed)?|final output"
+    r"|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would"
+    r"|seems to) make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
+    r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
+    r"|we might be stuck"
 )
 """Sentences without a subject, which are notes to oneself, and those that say that all is said."""
 
