@@ -301,6 +301,18 @@ def joined_text(parts: Iterable[MessagePart]) -> list[MessagePart]:
     return joined
 
 
+def with_name_in_text(message: Message, translated: TranslatedRequest) -> Message:
+    """Return a message that begins with its speaker's name, for an API that has no names. That of
+    the model or a tool is left out: the model would begin its own answers like that."""
+    if not message.name:
+        return message
+    if message.role in ("assistant", "tool"):
+        translated.leave_out(f"{message.param}.name", "This model's API has no names of speakers.")
+        return message
+    opening = joined_text([TextPart(f"{message.name}: "), *message.parts[:1]])
+    return replace(message, parts=[*opening, *message.parts[1:]])
+
+
 def without_marks(message: Message) -> Message:
     """Return a message without the marks for caches."""
     return replace(message, parts=[_without_mark(part) for part in message.parts])

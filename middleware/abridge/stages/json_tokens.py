@@ -29,7 +29,18 @@ MAX_BLANKS = 16
 
 _STRING_REST = {mark: re.compile(rf"(?:[^{mark}\\]++|\\.)*+", re.DOTALL) for mark in "\"'"}
 
-_TOKEN = re.compile(r"""[\s,:]++|[{}\[\]"']|[^\s{}\[\],:"']++""")
+_TOKENS = re.compile(
+    r'(?:[\s,:{}\[\]]++|"(?:[^"\\]++|\\.)*+"'
+    r"|(?:true|false|null|-?\d++(?:\.\d++)?)(?=[\s,:}\]]))++",
+    re.DOTALL,
+)
+"""Whole tokens in a row, as all of JSON consists of."""
+
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[^{}\[\]"]++', re.DOTALL)
+"""All that are no brackets of these."""
+
+_WORD = re.compile(r"""[^\s{}\[\],:"']++""")
+"""What is none of the marks."""
 
 _SCALAR = re.compile(
     r"true|false|null|[-+]?(?:NaN|Infinity)|True|False|None|undefined"
@@ -124,19 +135,19 @@ class JsonTokens:
         return "raw", end + (found[0] == "," and self._may_begin)
 
     def _read(self, text: str, position: int) -> _Run | None:
-        token = _TOKEN.match(text, position)
-        if token is None:  # every character begins one
-            return "raw", len(text)
-        mark = token[0][0]
-        if mark == '"' or (mark == "'" and self._depth and self._may_begin):
+        tokens = _TOKENS.match(text, position)
+        if tokens is not None:
+            for bracket in _BRACKETS.sub("", tokens[0]):
+                self._depth = max(0, self._depth + (1 if bracket in "{[" else -1))
+            return "text", tokens.end()
+        if (word := _WORD.match(text, position)) is not None:
+            return self._read_word(text, word)
+        mark = text[position]
+        if mark == '"' or (self._depth and self._may_begin):
             self._quote = mark
-        elif mark in "{[":
-            self._depth += 1
-        elif mark in "}]":
-            self._depth = max(0, self._depth - 1)
-        elif not (mark.isspace() or mark in ",:"):
-            return self._read_word(text, token)
-        return "text", token.end()
+            return "text", position + 1
+        self._begin_stray()
+        return "raw", position
 
     def _read_word(self, text: str, word: re.Match[str]) -> _Run | None:
         if word.end() == len(text) and len(word[0]) <= MAX_WORD:

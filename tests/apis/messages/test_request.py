@@ -193,10 +193,10 @@ class TestMessages:
         )
         assert written_body["messages"][1]["content"] == [{"type": "text", "text": "No."}]
 
-    def test_names_of_participants_are_left_out(self) -> None:
-        assert unsupported_params(Message("user", [TextPart("Hi")], name="Ann")) == [
-            ("messages", False)
-        ]
+    def test_a_speaker_s_name_begins_the_text(self) -> None:
+        question = Message("user", [TextPart("Hi"), ImagePart("https://a.b/c.png")], name="Ann")
+        text, image = body(question)["messages"][0]["content"]
+        assert (text["text"], image["type"]) == ("Ann: Hi", "image")
 
 
 class TestReasoning:

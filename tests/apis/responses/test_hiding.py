@@ -16,7 +16,7 @@ from tests.support.shared import OPENAPI, needs_openapi
 from tests.support.streams import message_item
 
 Json = dict[str, Any]
-STRINGS = {"message": UPSTREAM_FAILED}
+STRINGS = {"message": UPSTREAM_FAILED, "arguments": "{}"}
 """Texts that are replaced by others."""
 
 

@@ -33,9 +33,11 @@ LEFT_OUT = {
 """Ends of the paths of values that are not shown, and why."""
 
 
-def examples(kind: Any, above: tuple[type, ...] = ()) -> list[Any]:
+def examples(kind: Any, above: tuple[type, ...] = (), name: str = "") -> list[Any]:
     """Return values of a type: together they have each alternative in each place."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if kind is str and name == "arguments":
+        return ["{}"]  # of a call, which are JSON
     if kind in PLAIN:
         return [PLAIN[kind]]
     if origin is Annotated:
@@ -51,7 +53,7 @@ def examples(kind: Any, above: tuple[type, ...] = ()) -> list[Any]:
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)) or kind in above:
         return [None]
     values = {
-        field.alias or name: examples(field.annotation, (*above, kind)) or [None]
+        field.alias or name: examples(field.annotation, (*above, kind), name) or [None]
         for name, field in kind.model_fields.items()
     }
     count = max(map(len, values.values()))
@@ -110,7 +112,7 @@ def searched(arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"queries": ["a"]}, {}, ["a"], [], "a", '{"queries":[]}', 7, 0.5, True, None]
+    "arguments", [{"queries": ["a"]}, {}, ["a"], [], '"a"', '{"queries":[]}', 7, 0.5, True, None]
 )
 def test_what_a_tool_search_looks_for_stays_the_json_that_it_was(arguments: Any) -> None:
     assert (searched(arguments), type(searched(arguments))) == (arguments, type(arguments))

@@ -31,6 +31,7 @@ from abridge.core.model_request import (
     TranslatedRequest,
     normalized,
     unsupported_part,
+    with_name_in_text,
 )
 from abridge.providers.gemini import GeminiCapabilities
 
@@ -60,7 +61,7 @@ class ContentsBuilder:
         self._instructions: list[str] = []
         self._names: dict[str, str] = {}  # of the functions called, by call id
         for message in normalized(map(_with_text_state_first, request.messages)):
-            self._add(message)
+            self._add(with_name_in_text(message, translated))
         if not self.contents and self._instructions:  # Gemini requires a content
             self._append("user", [{"text": "\n\n".join(self._instructions)}])
             self._instructions = []

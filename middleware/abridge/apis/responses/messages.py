@@ -39,6 +39,7 @@ from abridge.core.model_request import (
     joined_text,
     normalized,
     unsupported_part,
+    with_name_in_text,
     without_marks,
 )
 from abridge.providers.profile import TAGS, Profile
@@ -301,10 +302,8 @@ class InputWriter:
         self.items: list[Json] = []
 
     def write(self, messages: Iterable[Message]) -> None:
-        for client_message in map(without_marks, normalized(messages)):
-            if client_message.name:
-                error = "This model's API has no names for those who speak."
-                self._translated.leave_out(f"{client_message.param}.name", error)
+        for message in map(without_marks, normalized(messages)):
+            client_message = with_name_in_text(message, self._translated)
             if client_message.role in ("assistant", "tool"):
                 for part in client_message.parts:
                     self.items += self._write_part(part)
