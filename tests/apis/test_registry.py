@@ -17,6 +17,10 @@ from abridge.providers.profile import ApiName
 from abridge.sidecar import page
 from abridge.sidecar.check.probe import REQUEST_BODIES
 from abridge.summarizers.model.endpoint import MODEL_APIS
+from tests.end_to_end.translation import turn
+from tests.end_to_end.whole_chain import clients, upstreams
+from tests.support.pipeline import TRANSLATING_WRITERS
+from tests.support.translated import TRANSLATING_READERS
 
 
 def test_every_api_is_named_wherever_one_has_to_be() -> None:
@@ -28,6 +32,14 @@ def test_every_api_is_named_wherever_one_has_to_be() -> None:
     assert REQUEST_BODIES.keys() == of_upstreams
     assert MODEL_APIS.keys() == set(get_args(SummarizerSettings.model_fields["api"].annotation))
     assert MODEL_APIS.keys() <= of_clients
+
+
+def test_every_api_is_in_the_tables_of_the_tests() -> None:
+    """They run it over all that holds for every API."""
+    of_clients, of_upstreams = {api.name for api in APIS}, UPSTREAM_APIS.keys()
+    assert set(turn.ALL_UPSTREAMS) == upstreams.UPSTREAMS.keys() == of_upstreams
+    assert TRANSLATING_READERS.keys() == of_upstreams
+    assert turn.PATHS.keys() == clients.CLIENTS.keys() == TRANSLATING_WRITERS.keys() == of_clients
 
 
 def test_the_page_has_the_titles_of_the_clients_apis() -> None:
