@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import dumps, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import PartWriters, write_content
@@ -143,7 +144,7 @@ def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
         return
     current: Message | None = None
     for item, param in iter_objects(require_list(items, "input"), "input"):
-        if item.get("type") == ADDITIONAL_TOOLS:
+        if item.get("type") in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
             continue
         message = _read_item(item, param, names)
         if current is not None and current.role == message.role:
