@@ -17,6 +17,7 @@ from tests.apis.translation import (
     HELLO,
     Json,
     chat_request,
+    messages_request,
     refused_param,
     responses_request,
     to_chat,
@@ -527,12 +528,21 @@ class TestSearch:
 
 
 class TestHosted:
-    @pytest.mark.parametrize("kind", ["web_search", "web_search_preview", "web_search_2025_08_26"])
+    @pytest.mark.parametrize(
+        "kind", ["web_search", "web_search_preview", "web_search_2025_08_26", "tool_search"]
+    )
     def test_a_search_is_left_out_beside_other_tools(self, kind: str) -> None:
         tools = [FLAT, {"type": kind}]
         written = to_chat(responses_request(tools=tools, tool_choice="auto"))
         assert list(written.tools) == ["f"]
         assert unfit(written) == {"tools[1]": False}
+
+    def test_a_search_of_anthropic_s_for_tools_is_left_out_beside_them(self) -> None:
+        deferred = {"name": "f", "input_schema": PARAMETERS, "defer_loading": True}
+        search = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+        written = to_chat(messages_request(tools=[deferred, search]))
+        assert list(written.tools) == ["f"]
+        assert unfit(written) == {"tools.1": False}
 
     def test_a_search_alone_is_refused(self) -> None:
         written = to_chat(responses_request(tools=[SEARCH]))
@@ -555,7 +565,6 @@ class TestHosted:
             "computer_use_preview",
             "mcp",
             "image_generation",
-            "tool_search",
             "slug:unheard_of",
         ],
     )

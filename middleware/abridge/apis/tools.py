@@ -32,11 +32,12 @@ from abridge.providers.profile import Profile
 MAX_TOOL_NAME = 64
 """The most characters in a tool's name (openai-openapi, `FunctionObject.name`)."""
 
-DISPENSABLE_PREFIX = "web_search"
-"""Prefix of the hosted tools that clients such as Codex always send beside their own (`web_search`,
-`web_search_preview`, either with a date): a model can do without them. `image_generation` is not
-one of these: Codex sends it only if the user's account has it, so that a client that sends it
-relies on it.
+DISPENSABLE_PREFIXES = ("web_search", "tool_search")
+"""Prefixes of the hosted tools that a model can do without beside others: those that clients such
+as Codex always send (`web_search`, `web_search_preview`, either with a date), and the search for
+tools whose loading is deferred, since all of them are offered. `image_generation` is not one of
+these: Codex sends it only if the user's account has it, so that a client that sends it relies on
+it.
 """
 
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
@@ -118,7 +119,7 @@ def choose_tools(
 
 def _is_dispensable(tool: Tool, choice: ToolChoice | None, others: list[Tool]) -> bool:
     choice = choice or ToolChoice("auto")
-    is_helper = tool.name.startswith(DISPENSABLE_PREFIX) and tool.name not in choice.names
+    is_helper = tool.name.startswith(DISPENSABLE_PREFIXES) and tool.name not in choice.names
     return choice.mode == "none" or (is_helper and bool(others))
 
 
