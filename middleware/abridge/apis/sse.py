@@ -52,11 +52,13 @@ class FrameDecoder:
             self._buffer.clear()
         elif (
             self._started
-            and data.find(b"\n\n") == len(data) - 2 >= 0
+            and data.endswith(b"\n\n")
+            and data.count(b"\n") == 2 + (not data.startswith(b"data:"))
+            and not data.endswith(b"\n\n\n")
             and b"\r" not in data
             and len(data) <= self._limit
         ):
-            return [data]  # one frame, as nearly every read is
+            return [data]  # one frame of one or two lines, as nearly every read is
         frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)

@@ -194,16 +194,13 @@ class Exchange:
 
     def _emit(self, events: list[Event]) -> None:
         self._recorder.note(events)
-        kinds = set(map(type, events))
-        tracker, attribution = self._plan.summary_tracker, self._plan.attribution
-        if not tracker.followed.isdisjoint(kinds):
-            tracker.note(events)
+        self._plan.summary_tracker.note(events)
         if self._sequencer.done:
             for event in events:
                 if isinstance(event, ResponseEnded):
                     self._start_completing(event)
-        if attribution is not None and not attribution.FOLLOWED.isdisjoint(kinds):
-            attribution.take(events)
+        if self._plan.attribution is not None:
+            self._plan.attribution.take(events)
         if self._answer is not None:
             self._answer.emit(events)
 
