@@ -193,10 +193,10 @@ class Exchange:
         self._client.close(complete=False)
 
     def _emit(self, events: list[Event]) -> None:
-        plan, sequencer = self._context.plan, self._summary_runner.sequencer
+        plan = self._plan
         self._recorder.note(events)
         plan.summary_tracker.note(events)
-        if sequencer.done:
+        if self._summary_runner.sequencer.done:
             for event in events:
                 if isinstance(event, ResponseEnded):
                     self._start_completing(event)
