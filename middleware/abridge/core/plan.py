@@ -35,8 +35,9 @@ class Passage:
 
 
 REST_SHARE = 3
-"""One part in so many of reasoning follows each cut but the first if extracts are made: a part of
-less is hardly a paragraph. A model's calls begin at once, so as to be done when the answer comes."""
+"""One in so many parts of a part's reasoning follows each cut but the first if extracts are made:
+a part of less is hardly a paragraph. A model's calls begin at once, to be done when the answer
+comes."""
 
 Fallback = Callable[[Passage], str]
 
