@@ -232,6 +232,11 @@ MINDED: dict[str, tuple[str, Json, dict[str, Fate]]] = {
         {"reasoning_effort": "high"},
         {"responses": "sent", "messages": "sent", "gemini": "sent"},
     ),
+    "a change of effort in the input": (
+        "responses",
+        {"input": [HELLO, {"type": "configuration_update", "reasoning": {"effort": "high"}}]},
+        {"chat": "sent", "messages": "sent", "gemini": "sent"},
+    ),
     "a search beside functions": (
         "responses",
         {"tools": [{"type": "function", "name": "f"}, {"type": "web_search"}]},

@@ -17,7 +17,9 @@ Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 
 INSTRUCTION_ROLES: tuple[Role, ...] = ("system", "developer")
 
-ToolKind: TypeAlias = Literal["function", "custom", "local_shell", "tool_search", "hosted"]
+ToolKind: TypeAlias = Literal[
+    "function", "custom", "local_shell", "shell", "apply_patch", "tool_search", "hosted"
+]
 
 SIGNATURE_PREFIX = "sig1."
 """Prefix of a signature in APIs that have one field for signatures and other opaque state."""

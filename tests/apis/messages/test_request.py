@@ -413,10 +413,6 @@ class TestTools:
         plain = Tool("shell", "custom")
         assert "description" not in body(tools=[plain])["tools"][0]
 
-    def test_a_local_shell_is_a_function_too(self) -> None:
-        (offered,) = body(tools=[Tool("local_shell", "local_shell")])["tools"]
-        assert "command" in offered["input_schema"]["properties"]
-
     def test_hosted_tools_are_unsupported(self) -> None:
         hosted = Tool("file_search", "hosted", param="tools[1]")
         written = write(tools=[LOOK, hosted])

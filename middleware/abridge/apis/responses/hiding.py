@@ -267,6 +267,7 @@ INPUT_ITEMS: Mapping[str, Shape] = {
     "custom_tool_call_output": _CLIENTS_OUTPUT,
     "item_reference": _item(),
     "compaction_trigger": _item(),
+    "configuration_update": _item(reasoning=fields({"effort": name})),
 }
 
 ITEM_LIST = fields(

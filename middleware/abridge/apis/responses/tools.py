@@ -15,9 +15,10 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.tools import ToolNames, read_shell_action, unwrap_free_text
+from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS, describe, find_built_in
+from abridge.apis.tools import ToolNames, unwrap_free_text
 from abridge.core.conversation import Json
-from abridge.core.model_request import Tool, ToolChoice, ToolKind
+from abridge.core.model_request import Tool, ToolChoice
 
 ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
 """Types of input items that bring tools: additional ones, and those that a search found.
@@ -90,9 +91,18 @@ def _read_tool(tool: Json, param: str) -> Iterator[Tool]:
             source=tool,
             param=param,
         )
+    elif built_in := find_built_in(tool):
+        yield Tool(
+            kind,
+            built_in.kind,
+            describe(built_in, tool),
+            built_in.parameters,
+            client_name=kind,
+            source=tool,
+            param=param,
+        )
     else:
-        tool_kind: ToolKind = "local_shell" if kind == "local_shell" else "hosted"
-        yield Tool(kind, tool_kind, client_name=kind, source=tool, param=param)
+        yield Tool(kind, "hosted", client_name=kind, source=tool, param=param)
 
 
 def _read_function(tool: Json, param: str) -> Tool:
@@ -199,8 +209,8 @@ def write_call(
     head: Json = {"id": item_id, "status": status, "call_id": call_id}
     if tool is None:
         return {"type": "function_call", **head, "name": name, "arguments": arguments}
-    if tool.kind == "local_shell":
-        return {"type": "local_shell_call", **head, "action": read_shell_action(arguments or "{}")}
+    if tool.kind in BUILT_IN_TOOLS:
+        return BUILT_IN_TOOLS[tool.kind].write_item(head, arguments)
     if tool.kind == "tool_search":
         search_arguments = parse_object(arguments.encode(errors="surrogatepass")) or {}
         return {
