@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.loading import load_settings
 from abridge.core.styles import STYLES
 from abridge.errors import SettingsError
@@ -21,8 +22,11 @@ PROFILES = "must be one of anthropic, auto, azure, "
 
 SIZE = 'must be a number of bytes, such as 1048576 or "32MiB"'
 
-*_FIRST, _LAST = map(repr, STYLES)
-STYLE = f"{', '.join(_FIRST)} or {_LAST}"
+
+def one_of(*values: str) -> str:
+    *first, last = map(repr, values)
+    return f"must be {', '.join(first)} or {last}"
+
 
 NO_SUCH = "there is no such setting"
 
@@ -160,14 +164,14 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             '[summary]\ndefault = "atuo"\n',
             (
-                f"{FILE}:2: summary.default: got 'atuo'; must be 'off', {STYLE}; "
+                f"{FILE}:2: summary.default: got 'atuo'; {one_of('off', *STYLES)}; "
                 "did you mean 'auto'?"
             ),
         ),
         (
             "[summary]\nallow = [\n  'concise',\n  'detaild',\n]\n",
             (
-                f"{FILE}:2: summary.allow[1]: got 'detaild'; must be {STYLE}; "
+                f"{FILE}:2: summary.allow[1]: got 'detaild'; {one_of(*STYLES)}; "
                 "did you mean 'detailed'?"
             ),
         ),
@@ -178,8 +182,8 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             f'{UPSTREAM}api = "response"\n',
             (
-                f"{FILE}:4: upstreams[0].api (of 'main'): got 'response'; must be 'same', 'auto', "
-                "'chat', 'responses', 'messages' or 'gemini'; did you mean 'responses'?"
+                f"{FILE}:4: upstreams[0].api (of 'main'): got 'response'; "
+                f"{one_of('same', 'auto', *UPSTREAM_APIS)}; did you mean 'responses'?"
             ),
         ),
         (
