@@ -69,6 +69,7 @@ MESSAGES = Api(
     echoed_fields=(),
     upstream=UpstreamApi(
         name="messages",
+        title="Messages",
         path="/messages",
         translating_reader=_make_translating_reader,
         history=partial(MessagesHistory, is_translated=True),

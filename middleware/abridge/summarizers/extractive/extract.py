@@ -88,7 +88,7 @@ def extract(passage: Passage) -> str:
         style.extract,
         frozenset().union(*told),
     )
-    chosen = choose_sentences(candidates, style.extract, told)
+    chosen = choose_sentences(candidates, style.extract, told, is_last=passage.last)
     summary = clean(_join(chosen) or _any_text(candidates, text, passage)).strip()
     if not style.titled or not text.strip():
         return summary

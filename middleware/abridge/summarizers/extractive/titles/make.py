@@ -25,6 +25,7 @@ MAX_SENTENCES = 9  # different sentences that are read for a title
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_HEADINGS = 12  # headings that are read for a title
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
+MIN_TOPIC_WORDS = 3  # words of a topic that are not cut off
 POSITION_SCORE = 0.25  # off the score of a title for each sentence before its own
 PROMPT_TALK_SCORE = 2.0  # score that a title needs where the passage speaks of prompts
 
@@ -83,6 +84,8 @@ def _best_draft(
 
 def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
     """Return the title for what was found in a sentence; empty if it names nothing."""
+    if "{" not in pattern.form:
+        return pattern.form
     groups = found.groupdict()
     verb = groups.get("verb", "")
     if pattern.verbs:
@@ -96,7 +99,8 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         thing = cut_wide(thing)
     else:
         thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS)
-    if not thing or ("verb" in groups and not verb):
+    topic_words = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
+    if not thing or ("verb" in groups and not verb) or len(thing.split()) < len(topic_words):
         return ""
     return capitalize(pattern.form.format(verb=verb, object=thing))
 

@@ -53,33 +53,36 @@ _ENGLISH = Grammar(
         " than across against toward towards upon onto around near after before along among behind"
         " beyond via whose despite regarding until like as versus vs and or but so because since if"
         " while although though unless that which who whose where when how why what whether then"
-        " using up out within inside"
+        " using up out within inside based derived given"
     ),
     weak=words_of(
         "the a an each every both all no any some more less most first next one's its my your our"
         " their his her also just only very really too still exactly actually simply not how many"
-        f" these those this such other another same new {_FINITE}"
+        f" these those this such other another same new way manner {_FINITE}"
     ),
     ends=words_of(
         "i we you he she it they me us him them itself themselves myself there here it's that's"
         " there's i'm i'll i've we're we'll let's something anything everything nothing someone"
         f" this that these those its their his her my your our {_FINITE}"
     ),
-    fillers=words_of("also just simply carefully really actually then first now again any some"),
-    vague=words_of(
-        "the a an answer answers approach aspect case cases chance choice context detail details"
-        " example fact goal hint idea input instance issue issues item items key kind matter need"
-        " note option options order other others outcome part parts people person place point"
-        " points problem problems purpose question questions reason request response rest section"
-        " sense sentence side situation solution someone statement step steps stuff task text thing"
-        " things thought thoughts time topic total type user way ways word words right wrong true"
-        " simple same clear likely sure possible important necessary different next last second"
-        " third few final entire whole certain better best following used start end beginning today"
-        " correct strategy simplest numbers log even possibility current proposed overall main"
-        " first each every all one two"
+    fillers=words_of(
+        "also just simply carefully really actually indeed then first now again any some"
     ),
-    clauses=words_of("if how why what whether where who which when"),
+    vague=words_of(
+        "a all an answer answers approach aspect beginning best better case cases cause certain"
+        " chance choice clear context correct current detail details different each elements end"
+        " entire even every example fact few final first following goal hint idea important input"
+        " instance issue issues item items key kind last likely log main matter necessary need"
+        " next note numbers one option options order other others outcome overall part parts"
+        " people person place point points possibility possible problem problems proposed purpose"
+        " question questions reason request response rest right root same second section sense"
+        " sentence side simple simplest situation solution someone start statement step steps"
+        " strategy stuff sure task text the thing things third thought thoughts time today topic"
+        " total true two type used user way ways whole word words wrong"
+    ),
+    clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of("but because so since while although though if before unless after"),
+    verbs=VERBS,
 )
 
 _FILLERS = (
@@ -117,13 +120,25 @@ _LEAD = (
     r"|suggests)(?: that)?|(?:i|we) (?:think|know|see|believe)(?: that)?|given(?: that)?)\b,? ?)*"
 )
 
-_TOPIC = (
-    rf"{_LEAD}(?P<object>(?:the|each|every|a|an|\d+) (?:(?!that\b|which\b|who\b|and\b|or\b)"
-    r"[\w'’.()/-]+ ){0,4}?[\w'’.()/-]+)(?= (?:is|are|was|were|has|have|had|can|could|will|would"
-    r"|should|must|may|might|does|do|did|takes?|needs?|requires?|shows?|lowers?|points?|isn['’]t"
-    r"|aren['’]t|doesn['’]t|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers"
-    r"|starts?) )"
+
+def _topic(group: str, words_between: str) -> str:
+    """Return a topic that a sentence opens with: an article, words, a noun before its verb."""
+    return (
+        rf"{_LEAD}(?P<{group}>(?:the|each|every|a|an|\d+)"
+        rf" (?:(?!that\b|which\b|who\b|and\b|or\b)[\w'’.()/-]+ ){words_between}[\w'’.()/-]+)"
+        r"(?= (?:is|are|was|were|has|have|had|can|could|will|would|should|must|may|might|does|do"
+        r"|did|takes?|needs?|requires?|shows?|lowers?|points?|isn['’]t|aren['’]t|doesn['’]t"
+        r"|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers|starts?) )"
+    )
+
+
+_MODIFIED = (
+    r"\b(?P<topic>(?:the|an?) (?:[\w'’-]+ ){1,3}(?:of|between|for|in|from|behind|against)"
+    r" (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ ){0,2}?[\w'’-]+)"
+    r"(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may|and|because"
+    r"|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
 )
+"""A thing and what it belongs to, wherever in a sentence."""
 
 _BARE_TOPIC = (
     rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something)"
@@ -136,6 +151,18 @@ _QUANTITY = (
     r"(?=[\w ]*?\b(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability"
     r"|chance|average|ratio|percentage|budget)s?\b)"
 )
+
+_ENGLISH_ACTIONS = (
+    ((r"\b(?:double[- ]check|verif(?:y|ied)|check (?:again|this|that)|confirms?|same (?:answer"
+      r"|result|as before)|consistent with)\b"), "Checking the result", 0.9),
+    (r"\b(?:compile[rs]?|\w+\.(?:go|js|py|rs|ts)|struct|unit tests?)\b|\w\(\)",
+     "Reading the code", 0.8),
+    (r"\d ?[-+*/×÷=] ?\d|\b(?:in total|adds? up|multipl\w+|divided?|equals)\b",
+     "Working through the calculation", 0.7),
+    (r"\b(?:answer|conclu\w+|therefore|decid\w+|go with)\b", "Settling on the answer", 0.6),
+    (r"^if |\b(?:suppose|assum\w+|in that case|either)\b", "Going through the cases", 0.5),
+)  # fmt: skip
+"""What is done, for sentences that name nothing."""
 
 _ENGLISH_VERBS = {verb: gerund_of(verb).capitalize() for verb in VERBS} | {
     gerund: gerund.capitalize() for gerund in GERUNDS
@@ -175,9 +202,13 @@ def _english() -> tuple[Pattern, ...]:
              3.3),
             (r"\b(?:root cause|problem|bug|issue)(?: here)? is(?: that)? (?=(?:the|a|an) )",
              "Investigating {object}", 3.2),
-            (_TOPIC.replace("(?P<object>", "(?P<object>" + _QUANTITY), "Working out {object}", 2.4),
-            (_TOPIC, "Considering {object}", 2.0),
+            (_topic("object", "{0,4}?").replace("<object>", "<object>" + _QUANTITY, 1),
+             "Working out {object}", 2.4),
+            (_topic("topic", "{1,4}?"), "Considering {object}", 2.0),
+            (_MODIFIED, "Considering {object}", 1.9),
             (_BARE_TOPIC, "Considering {object}", 1.6),
+            *_ENGLISH_ACTIONS,
+            (_topic("object", "{0,4}?"), "Considering {object}", 0.4),
         ),
     )  # fmt: skip
 
@@ -366,7 +397,7 @@ CHINESE_PATTERNS = _patterns(
     ),
     (rf"(?:^|[，；：、。\s]|去|并|如何)(?P<verb>{_CHINESE_VERBS}){_CHINESE_OBJECT}",
      "{verb}{object}", 2.6),
-    ((r"^(?P<object>(?!这|那|因此|所以|如果)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
+    ((r"^(?P<object>(?!这|那|因此|所以|如果|特别|尤其|其|题目|现在|接下来)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
      r"|是|为|有|可以|需要|应该)"), "分析{object}", 1.8),
 )  # fmt: skip
 

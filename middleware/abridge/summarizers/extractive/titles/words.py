@@ -34,7 +34,7 @@ STRONG_VERBS = words_of(
 """Verbs that say what a stretch of reasoning is about."""
 
 WEAK_VERBS = words_of(
-    "accept account address adopt allow answer approach argue ask assume back break bring call"
+    "accept account address adopt allow answer approach argue ask back break bring call"
     " cancel catch check choose cite clear close commit compose consider continue convey cook cool"
     " cover cross cut deal deliver deny describe detail discuss double draw elaborate emphasize"
     " ensure devise drink eat encourage end explain express favour favor figure fill fit follow"
@@ -45,7 +45,7 @@ WEAK_VERBS = words_of(
     " reflect relate rely remind repeat report represent request require respect respond return"
     " reveal rule save scroll send serve share shape show sit soften start state step stick store"
     " submit substitute suggest summarise summarize surface take talk teach tell think transport"
-    " treat try turn understand use view visit wait walk warn watch work write zoom"
+    " treat try turn understand use view visit walk warn watch work write zoom"
 )
 """Verbs of handling, speaking and answering: good for a title where there is no better."""
 
