@@ -11,6 +11,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks, find_api
 from abridge.apis.responses.api import RESPONSES
+from abridge.apis.token_counters import TOKEN_COUNTERS
 from abridge.config.tables import SummarizerSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.providers.profile import ApiName
@@ -32,6 +33,7 @@ def test_every_api_is_named_wherever_one_has_to_be() -> None:
     assert REQUEST_BODIES.keys() == of_upstreams
     assert MODEL_APIS.keys() == set(get_args(SummarizerSettings.model_fields["api"].annotation))
     assert MODEL_APIS.keys() <= of_clients
+    assert {api.name for api in APIS if api.counts_tokens_at} <= TOKEN_COUNTERS.keys()
 
 
 def test_every_api_is_in_the_tables_of_the_tests() -> None:

@@ -47,7 +47,7 @@ FILES_HOST = "generativelanguage.googleapis.com"
 """The host of uploaded files, which belong to the account whose key is sent."""
 
 
-class ContentsBuilder:
+class GeminiConversationBuilder:
     """Take a request's messages in order. Instructions become the system instruction, wherever in
     the conversation they stand."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.gemini.messages import ContentsBuilder
+from abridge.apis.gemini.messages import GeminiConversationBuilder
 from abridge.apis.gemini.reasoning import write_thinking
 from abridge.apis.gemini.tools import write_tools
 from abridge.apis.json import as_object
@@ -54,7 +54,7 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
         raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
     translated = TranslatedRequest({}, unknown_parts(request.messages))
     capabilities = find_capabilities(request.model)
-    builder = ContentsBuilder(request, capabilities, translated)
+    builder = GeminiConversationBuilder(request, capabilities, translated)
     tools, choice = write_tools(request, translated)
     own = {} if request.effort else _own_thinking(request.extra)
     thinking = own or write_thinking(request, capabilities, translated)

@@ -100,7 +100,7 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
 # Write
 
 
-class MessagesBuilder:
+class MessagesConversationBuilder:
     """Take a request's messages in order; consecutive ones of one side become one message.
 
     Instructions at the start become the `system` prompt. Later ones stay in their place, after the

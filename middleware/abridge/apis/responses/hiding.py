@@ -445,7 +445,7 @@ TEXT_EVENTS = ("response.output_text.", "response.refusal.")
 _ITEM_BOUNDS = (ITEM_ADDED, ITEM_DONE)
 
 
-class ResponseRebuilder:
+class ResponsesRebuilder:
     """Rebuild the events of one stream.
 
     Of an item of unknown type nothing is left: neither its beginning and end nor the events that

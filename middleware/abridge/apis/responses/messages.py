@@ -307,7 +307,7 @@ _ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] 
 )
 
 
-class InputWriter:
+class ResponsesConversationBuilder:
     """Write the input items of one request, and report what they cannot express."""
 
     def __init__(self, profile: Profile, translated: TranslatedRequest) -> None:

@@ -25,7 +25,7 @@ from abridge.apis.params import (
     write_extra,
     write_params,
 )
-from abridge.apis.responses.messages import InputWriter, read_messages
+from abridge.apis.responses.messages import ResponsesConversationBuilder, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, only
 from abridge.apis.summary_request import OWN_KEYS, native_style
@@ -204,7 +204,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     profile = options.profile
     body = model_body(request)
     translated = TranslatedRequest(body, unknown_parts(request.messages))
-    writer = InputWriter(profile, translated)
+    writer = ResponsesConversationBuilder(profile, translated)
     writer.write(request.messages)
     body["input"] = writer.items
     write_tools(request, profile, translated, write_tool, write_tool_choice)
