@@ -60,6 +60,7 @@ from abridge.apis.responses.reasoning import (
     without_reasoning,
 )
 from abridge.apis.responses.tools import write_call
+from abridge.apis.shapes import is_withheld
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
@@ -416,8 +417,8 @@ class ResponsesWriter(TranslatedAnswer):
         return self._blobs.get(output_index, "")
 
     def _needs_seal(self, item: Json) -> bool:
-        withholds_state = not self._display.trusts_state and bool(item.get("encrypted_content"))
-        return bool(raw_text(item).strip()) or (self._display.hides_raw and withholds_state)
+        state = item.get("encrypted_content")
+        return bool(raw_text(item).strip()) or is_withheld(state, self._display)
 
     # A composed response
 
@@ -969,6 +970,8 @@ class WrittenReasoning(WrittenItem):
         return []
 
     def _add_state(self, event: ProviderState) -> None:
+        if event.withheld:
+            return  # nothing but the envelope has it
         state = _write_state(event.data, signs=event.signs)
         if self._state is None:
             self._state = state
@@ -1036,12 +1039,15 @@ class WrittenReasoning(WrittenItem):
         return item
 
     def _seal_envelope(self) -> str:
-        pieces = None if self._pieces is None else self._pieces.build()
-        if not pieces or self._display.seal is None or not have_text(pieces):
+        collected, seal = self._pieces, self._display.seal
+        pieces = None if collected is None else collected.build()
+        if not pieces or collected is None or seal is None:
+            return ""
+        if not (have_text(pieces) or collected.have_withheld):
             return ""
         first, *others = map(_write_piece, pieces)
         items = [{"id": self.id, **first}, *others]
-        return self._display.seal(Envelope(items, self.id, self._place))
+        return seal(Envelope(items, self.id, self._place))
 
 
 def _write_state(state: str, *, signs: bool) -> str:
