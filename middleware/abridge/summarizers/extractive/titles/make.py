@@ -49,7 +49,7 @@ def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequenc
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
     best = _best_draft(language.patterns, [*labels, *texts], earlier, private)
-    if best.text and best.score >= PROMPT_TALK_SCORE * bool(prompt_talk):
+    if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
         return language.on_request

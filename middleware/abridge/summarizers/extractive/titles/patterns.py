@@ -171,7 +171,7 @@ _ENGLISH_VERBS |= {"use": "Considering", "using": "Considering"}
 
 
 def _english() -> tuple[Pattern, ...]:
-    verb = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) "
+    verb = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) (?!(?:as|by|of|with) )"
     checks = re.compile(rf"{_INTENT}{_CHECKS} ", re.IGNORECASE)
     return (
         Pattern(checks, "Checking {object}", 4.0, _ENGLISH, opening="whether "),
@@ -213,7 +213,7 @@ def _english() -> tuple[Pattern, ...]:
     )  # fmt: skip
 
 
-ENGLISH_PATTERNS = _english()
+ENGLISH = _english()
 
 
 def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
@@ -257,7 +257,7 @@ def _romance(wills: str, articles: str, verbs: str, form: str) -> tuple[Pattern,
     return _patterns(_ROMANCE, (wills, "{verb} {object}", 3.6), (topic, form, 2.0))
 
 
-FRENCH_PATTERNS = _romance(
+FRENCH = _romance(
     _infinitive(
         r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
         r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
@@ -269,7 +269,7 @@ FRENCH_PATTERNS = _romance(
     "les? |la |l['’]", "est|sont|a|ont|était|peut|doit", "Examiner {object}",
 )  # fmt: skip
 
-SPANISH_PATTERNS = _romance(
+SPANISH = _romance(
     _infinitive(
         "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
         "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
@@ -280,7 +280,7 @@ SPANISH_PATTERNS = _romance(
     "el |la |los |las ", "es|son|está|están|tiene|era|puede|debe", "Analizar {object}",
 )  # fmt: skip
 
-PORTUGUESE_PATTERNS = _romance(
+PORTUGUESE = _romance(
     _infinitive(
         "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
         "|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)",
@@ -291,7 +291,7 @@ PORTUGUESE_PATTERNS = _romance(
     "o |a |os |as ", "é|são|está|estão|tem|era|pode|deve", "Analisar {object}",
 )  # fmt: skip
 
-ITALIAN_PATTERNS = _romance(
+ITALIAN = _romance(
     _infinitive(
         "devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a"
         "|è (?:importante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)",
@@ -302,7 +302,7 @@ ITALIAN_PATTERNS = _romance(
     "il |lo |la |gli |le |l['’]", "è|sono|ha|hanno|era|può|deve", "Analizzare {object}",
 )  # fmt: skip
 
-RUSSIAN_PATTERNS = _patterns(
+RUSSIAN = _patterns(
     Grammar(
         links=words_of(
             "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
@@ -361,7 +361,7 @@ _GERMAN_TOPIC = (
     r"|kostet|braucht)\b)"
 )
 
-GERMAN_PATTERNS = _patterns(
+GERMAN = _patterns(
     _GERMAN,
     (
         (r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
@@ -387,7 +387,7 @@ _CHINESE_VERBS = (
 
 _CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,40})"
 
-CHINESE_PATTERNS = _patterns(
+CHINESE = _patterns(
     None,
     (
         (r"(?:需要|应该|应当|必须|可以|想要|希望|打算|让我们?|用户要求?|要|会|先|得|来|将|我)"
@@ -418,7 +418,7 @@ _JAPANESE_NOUN = r"[\u4e00-\u9fff々ァ-ヶーA-Za-z0-9の・]{2,16}"
 
 _JAPANESE_VERB = "|".join(sorted(_JAPANESE_NOUNS, key=len, reverse=True))
 
-JAPANESE_PATTERNS = (
+JAPANESE = (
     Pattern(
         re.compile(
             rf"(?P<object>{_JAPANESE_NOUN})を(?:もう一度|まず|先に|正確に|再)?(?P<verb>{_JAPANESE_VERB})"
@@ -444,7 +444,7 @@ _KOREAN_VERBS = {
 
 _KOREAN_NOUN = r"(?P<object>(?:[가-힣A-Za-z0-9]+(?:의|과|와)? ){0,2}[가-힣A-Za-z0-9]+?)"
 
-KOREAN_PATTERNS = (
+KOREAN = (
     Pattern(
         re.compile(rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})"),
         "{object} {verb}",

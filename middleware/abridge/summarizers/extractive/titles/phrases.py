@@ -45,7 +45,7 @@ class Grammar:
         end = self._end_of_clause(lowered, room)
         while end > 0 and not self._may_end(lowered, end, room):
             end -= 1
-        if lowered[0] == "as" or not self._names(lowered[:end]):
+        if not self._names(lowered[:end]):
             return ""
         first = lowered[0] if lowered[0] in self.weak else words[0]
         return " ".join([first, *words[1:end]]).rstrip(".")
