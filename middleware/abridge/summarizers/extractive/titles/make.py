@@ -92,6 +92,7 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         base, space, particle = verb.lower().partition(" ")
         known = pattern.verbs.get(base)
         verb = f"{known}{space}{particle}" if known else ""
+    topic = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
     thing = (
         groups.get("object") or _uncapitalized(groups.get("topic", "")) or sentence[found.end() :]
     )
@@ -99,8 +100,9 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         thing = cut_wide(thing)
     else:
         thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS)
-    topic_words = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
-    if not thing or ("verb" in groups and not verb) or len(thing.split()) < len(topic_words):
+        if topic and (len(thing.split()) < len(topic) or pattern.grammar.is_vague(thing)):
+            return ""
+    if not thing or ("verb" in groups and not verb):
         return ""
     return capitalize(pattern.form.format(verb=verb, object=thing))
 

@@ -38,7 +38,7 @@ VERBS = words_of(
     " sharpen shift shorten show simplify simulate sit sketch skip soften solve sort specify split"
     " stabilize standardize start state step stick stop store stream strengthen strip structure"
     " study submit substitute subtract suggest sum summarise summarize support surface swap switch"
-    " tackle take talk teach tell test think throttle tie tighten time toggle trace track transform"
+    " tackle talk teach tell test think throttle tie tighten time toggle trace track transform"
     " translate transport traverse treat trim try tune turn uncover understand undo unify untangle"
     " update upgrade use validate verify view visit visualize walk warn watch weigh wire work wrap"
     " write zoom"
