@@ -193,7 +193,7 @@ class CallAttribution:
         return item if self._joins_stretches else turn.stretches
 
     def _add_state(self, turn: LaneAttributor, event: ProviderState) -> None:
-        if self._shows_state and not event.signs:
+        if self._shows_state and not (event.signs or event.withheld):
             turn.states.append(event.item if self._joins_stretches else object())
 
     def _end_stretch(self, turn: LaneAttributor, _: ReasoningEnded) -> None:

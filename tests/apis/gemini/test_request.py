@@ -435,6 +435,39 @@ class TestParams:
         assert written.body["safetySettings"] == extra["safetySettings"]
         assert left_out(written) == [("min_p", False), ("cachedContent", False)]
 
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ({"thinking_budget": 0}, {"thinkingBudget": 0}),
+            (
+                {"thinking_level": "low", "include_thoughts": False},
+                {"thinkingLevel": "low", "includeThoughts": True},
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("wrap", [lambda own: own, lambda own: {"extra_body": own}])
+    def test_googles_own_words_for_thinking_are_understood(
+        self, wrap: Any, given: Json, expected: Json
+    ) -> None:
+        written = write(extra=wrap({"google": {"thinking_config": given}}))
+        thinking = written.body["generationConfig"]["thinkingConfig"]
+        assert thinking == expected
+        assert not written.unsupported
+
+    @pytest.mark.parametrize(
+        ("google", "effort"),
+        [
+            ({"thinking_config": {"thinking_budget": 1}}, "high"),
+            ({"thinking_config": {"thinking_budget": 1}, "cached_content": "x"}, None),
+            ({"thinking_config": {}}, None),
+        ],
+    )
+    def test_what_else_is_said_there_is_left_out(self, google: Json, effort: str | None) -> None:
+        written = write(extra={"google": google}, effort=effort)
+        thinking = written.body["generationConfig"]["thinkingConfig"]
+        assert "thinkingBudget" not in thinking
+        assert left_out(written) == [("google", False)]
+
 
 def _result(identity: str, name: str, **response: str) -> Json:
     named = {"id": identity} if identity else {}

@@ -81,8 +81,9 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import error_in, mint_id
-from abridge.apis.shapes import DropCount
+from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -485,8 +486,9 @@ class ChatReader:
         if message is None:
             return []
         turn = self._record_message(reader.lane, message)
-        if not turn.raw.strip():  # opaque state needs no envelope
-            return []
+        states = find_states(turn.original)
+        if not (turn.raw.strip() or any(is_withheld(state, self._display) for state in states)):
+            return []  # opaque state that is shown needs no envelope
         return [ChunkPiece(TurnRecorded(reader.lane, None, turn))]
 
     def _record_message(self, lane: int, message: Json) -> RecordedTurn:

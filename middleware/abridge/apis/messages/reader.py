@@ -232,7 +232,7 @@ class MessagesReader:
     @property
     def dropped(self) -> int:
         rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
-        return self._state.untranslated + self._state.drops.count + rebuilt
+        return self._state.untranslated + self._state.withheld + rebuilt
 
     def read(self, frame: bytes) -> list[Event]:
         events = self._patterns.read(frame)

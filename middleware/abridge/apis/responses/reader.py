@@ -95,9 +95,8 @@ from abridge.apis.responses.reasoning import (
     rename_raw_summary_in_response,
     summary_is_raw,
     summary_text,
-    without_reasoning,
 )
-from abridge.apis.shapes import DropCount
+from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
@@ -733,8 +732,7 @@ class ItemReader:
         item.is_open = False
         events = [*item.contents.finish(done), *item.native.finish(done)]
         if self._told is not None:
-            shown = without_reasoning(done, self._display) if self._hides_raw else done
-            events += _state_events(item, shown)
+            events += _state_events(item, done, self._display)
         return [*events, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
     def _release_held(self, item: OutputItem) -> list[Event]:
@@ -844,12 +842,13 @@ def _other_event(event: Json, frame: bytes | None, part: Part | None) -> Event:
     return ContentDelta(LANE, frame, text, part=part)
 
 
-def _state_events(item: OutputItem, done: Json) -> list[Event]:
+def _state_events(item: OutputItem, done: Json, display: Display) -> list[Event]:
     """Return the item's opaque state, unless it only repeats the reasoning."""
     state = string(done.get("encrypted_content"))
     if not (state and is_opaque(done)):
         return []
-    return [ProviderState(LANE, None, item.output_index, state, part=item.part)]
+    withheld = is_withheld(state, display)
+    return [ProviderState(LANE, None, item.output_index, state, withheld=withheld, part=item.part)]
 
 
 def is_empty_delta(event: Event) -> bool:

@@ -49,7 +49,7 @@ def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequenc
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
     best = _best_draft(language.patterns, [*labels, *texts], earlier, private)
-    if best.text and best.score >= PROMPT_TALK_SCORE * bool(prompt_talk):
+    if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
         return language.on_request
@@ -92,6 +92,7 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         base, space, particle = verb.lower().partition(" ")
         known = pattern.verbs.get(base)
         verb = f"{known}{space}{particle}" if known else ""
+    topic = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
     thing = (
         groups.get("object") or _uncapitalized(groups.get("topic", "")) or sentence[found.end() :]
     )
@@ -99,8 +100,9 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         thing = cut_wide(thing)
     else:
         thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS)
-    topic_words = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
-    if not thing or ("verb" in groups and not verb) or len(thing.split()) < len(topic_words):
+        if topic and (len(thing.split()) < len(topic) or pattern.grammar.is_vague(thing)):
+            return ""
+    if not thing or ("verb" in groups and not verb):
         return ""
     return capitalize(pattern.form.format(verb=verb, object=thing))
 

@@ -17,6 +17,7 @@ _CLAUSE_END = re.compile(
     r"[,;:!?\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--|@"
 )
 
+_QUOTED_WORD = re.compile(r"[\"“](\w+)[.,]?[\"”]")
 _SINGLE = re.compile(r"[^\W\d_]")
 
 
@@ -35,7 +36,8 @@ class Grammar:
 
     def cut(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
-        clause = _CLAUSE_END.split(text[:MAX_READ_CHARS].replace("`", ""), maxsplit=1)[0]
+        plain = _QUOTED_WORD.sub(r"\1", text[:MAX_READ_CHARS].replace("`", ""))
+        clause = _CLAUSE_END.split(plain, maxsplit=1)[0]
         words = [word for word in clause.split() if word.lower() not in self.fillers]
         if not words:
             return ""
@@ -45,7 +47,7 @@ class Grammar:
         end = self._end_of_clause(lowered, room)
         while end > 0 and not self._may_end(lowered, end, room):
             end -= 1
-        if lowered[0] == "as" or not self._names(lowered[:end]):
+        if not self._names(lowered[:end]):
             return ""
         first = lowered[0] if lowered[0] in self.weak else words[0]
         return " ".join([first, *words[1:end]]).rstrip(".")
@@ -69,7 +71,8 @@ class Grammar:
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
         following = lowered[end] if end < len(lowered) else ""
         cuttable = not following or following in self.links or following in self.ends
-        return end <= room and cuttable and self._is_strong(lowered[end - 1])
+        is_loose = following and lowered[end - 1].endswith("ing") and lowered[end - 2] in self.links
+        return end <= room and cuttable and not is_loose and self._is_strong(lowered[end - 1])
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
@@ -81,6 +84,11 @@ class Grammar:
         if points or end < 3 or not self._is_strong(lowered[end - 1]):
             return ""
         return " ".join(words[:end])
+
+    def is_vague(self, phrase: str) -> bool:
+        """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
+        words = phrase.split()
+        return words[-1] in self.vague and self.links.isdisjoint(words)
 
     def _is_strong(self, word: str) -> bool:
         return word not in self.links and word not in self.weak and len(word) > 1
