@@ -161,7 +161,8 @@ _ENGLISH_ACTIONS = (
      "Reading the code", 0.8),
     (r"\d ?[-+*/×÷=] ?\d|\b(?:in total|adds? up|multipl\w+|divided?|equals)\b",
      "Working through the calculation", 0.7),
-    (r"\b(?:answer (?:is|must|should|would)|conclu\w+|therefore|decid\w+|go with)\b", "Settling on the answer", 0.6),
+    (r"\b(?:answer (?:is|must|should|would)|conclu\w+|therefore|decid\w+|go with)\b",
+     "Settling on the answer", 0.6),
     (r"\b(?:suppose|assum\w+|in that case|case \w+|if [a-z]=)\b", "Going through the cases", 0.5),
 )  # fmt: skip
 """What is done, for sentences that name nothing."""
