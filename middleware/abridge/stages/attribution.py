@@ -227,6 +227,3 @@ class CallAttribution:
         ToolCallDelta: _start_call,
         PartStarted: _start_part,
     }
-
-    FOLLOWED: ClassVar[frozenset[type[Event]]] = frozenset(_NOTES)
-    """The types of the events that it looks at."""

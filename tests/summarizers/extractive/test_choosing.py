@@ -68,3 +68,11 @@ def test_neighbours_are_preferred_to_better_sentences_that_stand_alone() -> None
         [candidate(position, score) for position, score in enumerate(scores)], RULES, ()
     )
     assert {2, 3} <= {one.position for one in chosen}
+
+
+def test_the_conclusion_of_all_is_told_again_at_the_end_in_another_sentence() -> None:
+    told = [frozenset(["answer", "three", "letters"])]
+    again = replace(candidate(0, 2.0, frozenset(["answer", "three", "total"])), concludes=True)
+    same = replace(candidate(1, 2.0, told[0]), concludes=True)
+    assert choose_sentences([again, same], RULES, told, is_last=True) == [again]
+    assert choose_sentences([again, same], RULES, told) == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.summarizers.extractive import cues
-from abridge.summarizers.extractive.cues import find_cues
+from abridge.summarizers.extractive.cues import find_cues, group_alternatives
 
 CUES = (
     cues.CONCLUSION,
@@ -50,3 +52,31 @@ def test_cues_found_at_once_are_those_found_one_by_one(text: str, *, wide: bool)
 )
 def test_a_cue_is_found_where_it_begins_first(text: str, cue: cues.Cue, start: int) -> None:
     assert find_cues(text, wide=False)[cue] == start
+
+
+@pytest.mark.parametrize(
+    ("pattern", "grouped"),
+    [
+        ("thus|so|then", "t(?:hus|hen)|s(?:o)"),
+        ("(?:the|my) plan|maybe|my", "m(?:aybe|y)|(?:the|my) plan"),
+        ("tests?|t?op|\\d", "t(?:ests?)|t?op|\\d"),
+    ],
+)
+def test_alternatives_are_grouped_by_their_first_letter(pattern: str, grouped: str) -> None:
+    assert group_alternatives(pattern) == grouped
+
+
+LETTERS = st.text("abc", min_size=1, max_size=3)
+GROUPS = st.lists(LETTERS, min_size=1, max_size=4).map(lambda words: f"(?:{'|'.join(words)})")
+ALTERNATIVES = st.tuples(
+    st.one_of(LETTERS, GROUPS),
+    st.sampled_from(["", "?", "+"]),
+    st.one_of(st.just(""), LETTERS, GROUPS),
+).map("".join)
+
+
+@given(st.lists(ALTERNATIVES, min_size=1, max_size=6).map("|".join), st.text("abc ", max_size=12))
+def test_grouped_alternatives_find_what_the_others_find(pattern: str, text: str) -> None:
+    plain = re.search(rf"\b(?:{pattern})(?!\w)", text)
+    grouped = re.search(rf"\b(?:{group_alternatives(pattern)})(?!\w)", text)
+    assert (plain and plain.start()) == (grouped and grouped.start())

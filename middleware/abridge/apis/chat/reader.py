@@ -64,7 +64,7 @@ from abridge.apis.chat.reasoning import (
     trusts_summaries,
     without_thinking_chunks,
 )
-from abridge.apis.chat.shapes import CompletionRebuilder
+from abridge.apis.chat.shapes import ChatRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
 from abridge.apis.chat.tools import ToolCallFragments
 from abridge.apis.delta_patterns import DeltaPatterns
@@ -162,7 +162,7 @@ class ChatReader:
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
-        self._rebuilder = CompletionRebuilder(DropCount.of(display)) if display.hides_raw else None
+        self._rebuilder = ChatRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self._last_chunk: Json = {}  # the last that had choices
         self._listed: list[CitationDelta] = []  # sources that no choice names

@@ -1,4 +1,4 @@
-"""What is known of Messages, where raw reasoning is hidden. `MessageRebuilder` drops the rest.
+"""What is known of Messages, where raw reasoning is hidden. `MessagesRebuilder` drops the rest.
 
 That is the Anthropic API reference's `Message`, its content blocks and the events of a stream, with
 those of the beta API (anthropic-sdk-python: `types/`, `types/beta/`). Upstream's error messages and
@@ -251,7 +251,7 @@ MAX_INDEXES = 8192
 its blocks."""
 
 
-class MessageRebuilder:
+class MessagesRebuilder:
     """Rebuild the events of one answer, or a whole one.
 
     Of a block of unknown type nothing is left: neither its beginning and end nor its deltas, even

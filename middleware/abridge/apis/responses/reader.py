@@ -56,7 +56,7 @@ from abridge.apis.json import (
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
-from abridge.apis.responses.hiding import ResponseRebuilder
+from abridge.apis.responses.hiding import ResponsesRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.inline import ResponsesInlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
@@ -155,9 +155,9 @@ class ResponsesReader:
         # What is hidden keeps its type, by which it can be given back to upstream as it was sent.
         self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
         self._display = display
-        self._rebuilder: ResponseRebuilder | None = None
+        self._rebuilder: ResponsesRebuilder | None = None
         if display.hides_raw:
-            self._rebuilder = ResponseRebuilder(display.echoed, DropCount.of(display))
+            self._rebuilder = ResponsesRebuilder(display.echoed, DropCount.of(display))
         self._output = OutputItems(limit, make_frame)
         self._items = ItemReader(self._output, make_frame, limit, display)
         self._inline: ResponsesInlineThinking | None = None

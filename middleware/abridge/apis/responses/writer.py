@@ -30,7 +30,7 @@ from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_obje
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.places import place_after_call
-from abridge.apis.responses.attribution import ItemAttributor, attribute_response
+from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
@@ -58,7 +58,7 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
     without_reasoning,
 )
-from abridge.apis.responses.tools import write_call
+from abridge.apis.responses.tools import ItemAttributor, attribute_response, write_call
 from abridge.apis.shapes import is_withheld
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
@@ -820,9 +820,11 @@ class WrittenMessage(WrittenItem):
         return {**head, "content": content}
 
 
-CALL_ID_PREFIXES = {"custom": "ctc_", "local_shell": "lsh_", "tool_search": "tsc_"}
+CALL_ID_PREFIXES = {"custom": "ctc_", "tool_search": "tsc_"} | {
+    kind: tool.id_prefix for kind, tool in BUILT_IN_TOOLS.items()
+}
 
-LATE_KINDS = ("local_shell", "tool_search")
+LATE_KINDS = ("tool_search", *BUILT_IN_TOOLS)
 """Kinds of tools whose calls have no events for their arguments."""
 
 

@@ -48,18 +48,21 @@ class Choice:
     min_size: int  # up to which a run is added that is worth less
     places: int
     runs: int  # the most that may be added
+    is_last: bool  # nothing follows: the conclusion of all belongs here
     chosen: dict[int, Candidate] = field(default_factory=dict)
     is_short: bool = False  # fewer than 40 words are chosen
 
     def find_conclusion(self) -> Run:
         """Return the best run that ends with a conclusion: a later one before an earlier.
 
-        It leaves room for what the stretch is about.
+        It leaves room for what the stretch is about. What all comes to is told at the end also if
+        an earlier part told it, in another sentence.
         """
+        told = self.is_repeated if self.is_last else self.is_told
         found = [
             one
             for one in self.candidates.values()
-            if one.concludes and one.score > 0 and not self.is_told(one)
+            if one.concludes and one.score > 0 and not told(one)
         ]
         end = max(self.candidates, default=0) + 1
         found.sort(key=lambda one: one.score + LATE_SCORE * one.position / end, reverse=True)
@@ -165,11 +168,17 @@ class Choice:
                 return True
         return False
 
+    def is_repeated(self, one: Candidate) -> bool:
+        """Return true if a sentence of an earlier part is the same, but for its connectives."""
+        return one.words in self.told
+
 
 def choose_sentences(
     candidates: Sequence[Candidate],
     rules: ExtractRules,
     told: Sequence[frozenset[str]],
+    *,
+    is_last: bool = False,
 ) -> list[Candidate]:
     """Return the sentences to copy; none if nothing is worth it."""
     sound = {one.position: one for one in candidates if one.sound}
@@ -178,7 +187,7 @@ def choose_sentences(
         rules.max_sentences, max(rules.min_sentences, int(size // rules.chars_per_sentence) + 1)
     )
     runs = 3 if rules.max_sentences > LONG_STYLE else 2
-    choice = Choice(sound, told, rules.max_chars, rules.min_chars, places, runs)
+    choice = Choice(sound, told, rules.max_chars, rules.min_chars, places, runs, is_last)
     choice.is_short = rules.min_chars > 0
     for one in choice.find_conclusion():
         choice.take(one)

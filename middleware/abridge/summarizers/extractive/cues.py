@@ -12,9 +12,7 @@ strings of a language are its alternatives.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-
-from abridge.summarizers.extractive.alternatives import group_alternatives
+from collections.abc import Iterable, Iterator
 
 _WIDE_LANGUAGES = ("zh", "ja", "ko")
 
@@ -40,6 +38,35 @@ class Cue:
 
 def _join(groups: Iterable[tuple[str, ...]]) -> str:
     return "|".join(pattern for group in groups for pattern in group)
+
+
+_MARK = re.compile(r"[()|]")
+_QUANTIFIERS = ("?", "*", "+", "{")
+
+
+def group_alternatives(pattern: str) -> str:
+    """Return alternatives in another order that match the same texts: those together that begin
+    with the same letter, so that the others are not tried one by one."""
+    groups: dict[str, list[str]] = {}
+    for alternative in dict.fromkeys(_split(pattern)):
+        first, rest = alternative[:1], alternative[1:]
+        plain = first.isalpha() and not rest.startswith(_QUANTIFIERS)
+        groups.setdefault(first if plain else "", []).append(rest if plain else alternative)
+    others = groups.pop("", [])
+    return "|".join(
+        [*(f"{first}(?:{'|'.join(group)})" for first, group in groups.items()), *others]
+    )
+
+
+def _split(pattern: str) -> Iterator[str]:
+    """Split a pattern at the bars that stand in no group."""
+    start = depth = 0
+    for mark in _MARK.finditer(pattern):
+        depth += (mark[0] == "(") - (mark[0] == ")")
+        if mark[0] == "|" and not depth:
+            yield pattern[start : mark.start()]
+            start = mark.end()
+    yield pattern[start:]
 
 
 CONCLUSION = Cue(

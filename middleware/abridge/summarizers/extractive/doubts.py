@@ -12,8 +12,8 @@ OPENING_CHARS = 80
 """Characters at the start of a sentence that tell whether it takes back the one before it."""
 
 THINKING_ALOUD = re.compile(
-    r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also)\W+)*(?:h+m+|wait"
-    r"|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking)|not sure|nah|sometimes|should i"
+    r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
+    r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking)|not sure|nah|sometimes|should i"
     r"|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))|(?:double[- ])?checking"
     r"|re-?reading|confirming|verifying|looking (?:back|at|through|for)|i (?:guess|wonder|feel"
     r"|can also|remember something|get it)|that makes sense|stop\b|done\b|one more (?:look|check)"
@@ -93,10 +93,10 @@ AFFIRMATION = re.compile(
 
 SHRUG = re.compile(
     r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
-    r"|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem|an issue)|not a \w+"
-    r"|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do|that['’]s (?:a"
-    r"|the) \w+(?: \w+)? insight|that seems (?:high|low|right|correct|plausible|off)|(?:that|this"
-    r"|it) (?:makes sense|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite "
+    r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem"
+    r"|an issue)|not a \w+|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do"
+    r"|that['’]s (?:a|the) \w+(?: \w+)? insight|that seems (?:high|low|right|correct|plausible|off)"
+    r"|(?:that|this|it) (?:makes sense|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite "
     r"|fairly )?(?:confident|sure|done)\b.{0,30}|duplicates again|(?:still )?(?:not (?:good|great"
     r"|enough)|too (?:high|low|big|small)))\W*"
 )
@@ -132,7 +132,6 @@ _APPEARANCE = re.compile(
     r"|\bi (?:first|initially|nearly|almost|had briefly) \w+|auf den ersten blick|乍一看|最初は"
 )
 """What seems so for a moment."""
-
 
 _APPEARANCE_HINTS = (
     *("sounds", "looks", "klingt", "wirkt", "first", "had brief", "initially", "nearly", "almost"),

@@ -88,8 +88,8 @@ def extract(passage: Passage) -> str:
         style.extract,
         frozenset().union(*told),
     )
-    chosen = choose_sentences(candidates, style.extract, told)
-    summary = clean(_join(chosen) or _any_text(candidates, text, passage)).strip()
+    chosen = choose_sentences(candidates, style.extract, told, is_last=passage.last)
+    summary = clean(_join(chosen) or _any_text(candidates, text, told)).strip()
     if not style.titled or not text.strip():
         return summary
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
@@ -127,16 +127,15 @@ def _told_sentences(told: Sequence[str]) -> list[frozenset[str]]:
     ]
 
 
-def _any_text(candidates: Sequence[Candidate], text: str, passage: Passage) -> str:
-    """Return the best there is where no sentence is worth showing; nothing if all is private, or
-    for a part among others, which can do with its title."""
-    if passage.told:
-        return ""
-    best = max(candidates, key=lambda one: one.score, default=None)
+def _any_text(candidates: Sequence[Candidate], text: str, told: Sequence[frozenset[str]]) -> str:
+    """Return the best there is where no sentence is worth showing, and what no earlier part told;
+    nothing if all is private."""
+    new = [one for one in candidates if one.words not in told and (one.sound or not told)]
+    best = max(new, key=lambda one: one.score, default=None)
     if best is not None:
         return _join([best])
     plain = " ".join(text.split())[:MAX_SENTENCE_CHARS]
-    return "" if Privacy(plain).covers(plain) else plain
+    return "" if told or Privacy(plain).covers(plain) else plain
 
 
 def _join(chosen: Iterable[Candidate]) -> str:

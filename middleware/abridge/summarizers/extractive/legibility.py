@@ -11,7 +11,7 @@ _SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]")
 """What every illegible sentence holds, except those that start loosely: most hold nothing of it."""
 
 _DEBRIS = re.compile(
-    r"\\[A-Za-z(\[\])]|`{3}|\$\$|[{}]|[;|]\s*$|[=!]==?|:=|=>|&&|\|\||\)\.\w+\(|\+=|\w\(\);?\s*$"
+    r"\\[A-Za-z(\[\])]|`{3}|\$\$|[{}]|[;|]\s*$|[=!]==?|:=|[=-]>|&&|\|\||\)\.\w+\(|\+=|\w\(\);?\s*$"
     r"|^\W*[=<>+*/]"
 )
 """Code, LaTeX, and other things that are no sentence."""
@@ -85,7 +85,7 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
     score += 0.5 * is_whole
     if numbers := len(_NUMBER.findall(text)):
         calculated = len(_ARITHMETIC.findall(text)) if _OPERATOR.search(text) else 0
-        score += 0.4 - 0.5 * min(3, calculated)
+        score += 0.4 - 0.8 * min(3, calculated)
         score -= 1.5 * (not wide and numbers > 1 and 3 * numbers >= count)
     plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
     return score - max(0.0, plain_share - letter_share(text)) * 8

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from abridge.summarizers.extractive.alternatives import group_alternatives
-
 MAX_TITLE_CHARS = 60
 
 MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
@@ -17,7 +15,7 @@ WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WIDE_LETTER = re.compile(f"[{WIDE}]")
 _FORBIDDEN_CHARS = re.compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
 
-_SPACED_PROMPT_TALK = group_alternatives(
+_SPACED_PROMPT_TALK = (
     r"system (?:prompt|message)|developer (?:prompt|message|says)|systemprompt|(?:the|according to"
     r"|against|per|usage|safety|content) polic(?:y|ies)|polic(?:y|ies) says?|(?:my|the|these|those"
     r"|its|hidden|developer) (?:instructions|guidelines)|disallowed|code ?names?|(?:not|never"

@@ -25,6 +25,7 @@ MAX_SENTENCES = 9  # different sentences that are read for a title
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_HEADINGS = 12  # headings that are read for a title
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
+MIN_TOPIC_WORDS = 3  # words of a topic that are not cut off
 POSITION_SCORE = 0.25  # off the score of a title for each sentence before its own
 PROMPT_TALK_SCORE = 2.0  # score that a title needs where the passage speaks of prompts
 
@@ -48,7 +49,7 @@ def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequenc
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
     best = _best_draft(language.patterns, [*labels, *texts], earlier, private)
-    if best.text and best.score >= PROMPT_TALK_SCORE * bool(prompt_talk):
+    if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
         return language.on_request
@@ -83,12 +84,15 @@ def _best_draft(
 
 def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
     """Return the title for what was found in a sentence; empty if it names nothing."""
+    if "{" not in pattern.form:
+        return pattern.form
     groups = found.groupdict()
     verb = groups.get("verb", "")
     if pattern.verbs:
         base, space, particle = verb.lower().partition(" ")
         known = pattern.verbs.get(base)
         verb = f"{known}{space}{particle}" if known else ""
+    topic = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
     thing = (
         groups.get("object") or _uncapitalized(groups.get("topic", "")) or sentence[found.end() :]
     )
@@ -96,6 +100,8 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         thing = cut_wide(thing)
     else:
         thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS)
+        if topic and (len(thing.split()) < len(topic) or pattern.grammar.is_vague(thing)):
+            return ""
     if not thing or ("verb" in groups and not verb):
         return ""
     return capitalize(pattern.form.format(verb=verb, object=thing))

@@ -44,7 +44,7 @@ def _patterns(grammar: Grammar | None, *rows: tuple[str, str, float]) -> tuple[P
 _FINITE = (
     "is are was were am has have had can could will would should must may might does do did be been"
     " needs takes gives makes means says comes goes seems becomes isn't aren't wasn't don't doesn't"
-    " being didn't can't won't wouldn't couldn't shouldn't hasn't haven't not"
+    " always being depends didn't can't won't wouldn't couldn't shouldn't hasn't haven't not"
 )
 
 _ENGLISH = Grammar(
@@ -53,33 +53,37 @@ _ENGLISH = Grammar(
         " than across against toward towards upon onto around near after before along among behind"
         " beyond via whose despite regarding until like as versus vs and or but so because since if"
         " while although though unless that which who whose where when how why what whether then"
-        " using up out within inside"
+        " using up out within inside based derived given"
     ),
     weak=words_of(
         "the a an each every both all no any some more less most first next one's its my your our"
         " their his her also just only very really too still exactly actually simply not how many"
-        f" these those this such other another same new {_FINITE}"
+        f" these those this such other another same new way manner {_FINITE}"
     ),
     ends=words_of(
         "i we you he she it they me us him them itself themselves myself there here it's that's"
         " there's i'm i'll i've we're we'll let's something anything everything nothing someone"
         f" this that these those its their his her my your our {_FINITE}"
     ),
-    fillers=words_of("also just simply carefully really actually then first now again any some"),
-    vague=words_of(
-        "the a an answer answers approach aspect case cases chance choice context detail details"
-        " example fact goal hint idea input instance issue issues item items key kind matter need"
-        " note option options order other others outcome part parts people person place point"
-        " points problem problems purpose question questions reason request response rest section"
-        " sense sentence side situation solution someone statement step steps stuff task text thing"
-        " things thought thoughts time topic total type user way ways word words right wrong true"
-        " simple same clear likely sure possible important necessary different next last second"
-        " third few final entire whole certain better best following used start end beginning today"
-        " correct strategy simplest numbers log even possibility current proposed overall main"
-        " first each every all one two"
+    fillers=words_of(
+        "also just simply carefully really actually indeed then first now again any some"
     ),
-    clauses=words_of("if how why what whether where who which when"),
+    vague=words_of(
+        "a all an answer answers approach aspect beginning best better case cases cause certain"
+        " chance choice clear context correct current detail details different each elements end"
+        " entire even every example examples fact few final first following goal goals hint idea"
+        " important input instance intended issue issues item items key kind last level likely log"
+        " main matter necessary need next note numbers one option options order other others"
+        " outcome overall part parts people person place point points possibility possible premise"
+        " previous problem problems proposed purpose question questions reason request response"
+        " rest right root same second section sense sentence side simple simplest situation"
+        " solution someone start statement step steps strategy stuff sure task text the thing"
+        " things third thought thoughts time today topic total true two type used user way ways"
+        " whole word words wrong"
+    ),
+    clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of("but because so since while although though if before unless after"),
+    verbs=VERBS,
 )
 
 _FILLERS = (
@@ -117,25 +121,50 @@ _LEAD = (
     r"|suggests)(?: that)?|(?:i|we) (?:think|know|see|believe)(?: that)?|given(?: that)?)\b,? ?)*"
 )
 
-_TOPIC = (
-    rf"{_LEAD}(?P<object>(?:the|each|every|a|an|\d+) (?:(?!that\b|which\b|who\b|and\b|or\b)"
-    r"[\w'’.()/-]+ ){0,4}?[\w'’.()/-]+)(?= (?:is|are|was|were|has|have|had|can|could|will|would"
-    r"|should|must|may|might|does|do|did|takes?|needs?|requires?|shows?|lowers?|points?|isn['’]t"
-    r"|aren['’]t|doesn['’]t|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers"
-    r"|starts?) )"
+
+def _topic(group: str, words_between: str, noun: str = r"[\w'’.()/-]+") -> str:
+    """Return a topic that a sentence opens with: an article, words, a noun before its verb."""
+    return (
+        rf"{_LEAD}(?P<{group}>(?:the|a|an|each (?=\w+['’]s))"
+        rf" (?:(?!that\b|which\b|who\b|and\b|or\b)[\w'’.()/-]+ ){words_between}{noun})"
+        r"(?= (?:is|are|was|were|has|have|had|can|could|will|would|should|must|may|might|does|do"
+        r"|did|takes?|needs?|requires?|shows?|lowers?|points?|isn['’]t|aren['’]t|doesn['’]t"
+        r"|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers|starts?) )"
+    )
+
+
+_MODIFIED = (
+    r"\b(?P<topic>the (?!part|aspect|case|type|kind)(?:[\w'’-]+ ){1,3}(?:of|between|for|in|from"
+    r"|behind|against) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ ){0,2}?"
+    r"[\w'’-]+)"
+    r"(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may|and|because"
+    r"|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
 )
+"""A thing and what it belongs to, wherever in a sentence."""
 
 _BARE_TOPIC = (
-    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something)"
-    r"(?:\w{3,} (?:\w{3,} )?\w{3,}|\w{5,}s|\w{3,}ing))(?= (?:also )?(?:is|are|was|were|can|could"
+    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like)"
+    r"(?:\w{3,} (?:\w{3,} )?\w{3,}|\w{5,}s))(?= (?:also )?(?:is|are|was|were|can|could"
     r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
 )
 """A topic without an article: two or three words, a plural, or what somebody does."""
 
 _QUANTITY = (
-    r"(?=[\w ]*?\b(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability"
-    r"|chance|average|ratio|percentage|budget)s?\b)"
+    r"(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability|chance"
+    r"|average|ratio|percentage|budget)s?(?: (?:of|per) (?:[\w'’]+ ){0,2}[\w'’]+)?"
 )
+
+_ENGLISH_ACTIONS = (
+    ((r"\b(?:double[- ]check|verif(?:y|ied)|check (?:again|this|that)|confirms?|same (?:answer"
+      r"|result|as before)|consistent with)\b"), "Checking the result", 0.9),
+    (r"\b(?:compile[rs]?|\w+\.(?:go|js|py|rs|ts)|struct|unit tests?)\b|\w\(\)",
+     "Reading the code", 0.8),
+    (r"\d ?[-+*/×÷=] ?\d|\b(?:in total|adds? up|multipl\w+|divided?|equals)\b",
+     "Working through the calculation", 0.7),
+    (r"\b(?:answer (?:is|must|should|would)|conclu\w+|therefore|decid\w+|go with)\b", "Settling on the answer", 0.6),
+    (r"\b(?:suppose|assum\w+|in that case|case \w+|if [a-z]=)\b", "Going through the cases", 0.5),
+)  # fmt: skip
+"""What is done, for sentences that name nothing."""
 
 _ENGLISH_VERBS = {verb: gerund_of(verb).capitalize() for verb in VERBS} | {
     gerund: gerund.capitalize() for gerund in GERUNDS
@@ -144,7 +173,7 @@ _ENGLISH_VERBS |= {"use": "Considering", "using": "Considering"}
 
 
 def _english() -> tuple[Pattern, ...]:
-    verb = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) "
+    verb = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) (?!(?:as|by|of|with) )"
     checks = re.compile(rf"{_INTENT}{_CHECKS} ", re.IGNORECASE)
     return (
         Pattern(checks, "Checking {object}", 4.0, _ENGLISH, opening="whether "),
@@ -167,22 +196,29 @@ def _english() -> tuple[Pattern, ...]:
             _ENGLISH,
             ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
              r" (?=(?:how|why|what|whether|where|which)\b)"), "Working out {object}", 3.5),
+            (r"\bhow (?P<object>[^.,;]+) (?:might|would|could|will|can) (?:affect|impact|change) ",
+             "Considering the effects of {object}", 3.4),
             (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
              "Looking for {object}", 3.5),
-            (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|concerns) ",
+            (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|about|concerns) ",
              "Looking into {object}", 3.5),
             (rf"{_ASKS} (?:wants|would like|needs|requested) (?!me\b|to\b)", "Working on {object}",
              3.3),
             (r"\b(?:root cause|problem|bug|issue)(?: here)? is(?: that)? (?=(?:the|a|an) )",
              "Investigating {object}", 3.2),
-            (_TOPIC.replace("(?P<object>", "(?P<object>" + _QUANTITY), "Working out {object}", 2.4),
-            (_TOPIC, "Considering {object}", 2.0),
+            (_topic("object", "{0,3}?", _QUANTITY), "Working out {object}", 2.4),
+            (r"\bthis (?P<object>(?:\w+ )?(?:analogy|riddle|puzzle|sequence|syllogism|equation))\b",
+             "Working on the {object}", 2.2),
+            (_topic("topic", "{1,4}?"), "Considering {object}", 2.0),
+            (_MODIFIED, "Considering {object}", 1.9),
             (_BARE_TOPIC, "Considering {object}", 1.6),
+            *_ENGLISH_ACTIONS,
+            (_topic("object", "{0,4}?"), "Considering {object}", 0.4),
         ),
     )  # fmt: skip
 
 
-ENGLISH_PATTERNS = _english()
+ENGLISH = _english()
 
 
 def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
@@ -226,7 +262,7 @@ def _romance(wills: str, articles: str, verbs: str, form: str) -> tuple[Pattern,
     return _patterns(_ROMANCE, (wills, "{verb} {object}", 3.6), (topic, form, 2.0))
 
 
-FRENCH_PATTERNS = _romance(
+FRENCH = _romance(
     _infinitive(
         r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
         r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
@@ -238,7 +274,7 @@ FRENCH_PATTERNS = _romance(
     "les? |la |l['’]", "est|sont|a|ont|était|peut|doit", "Examiner {object}",
 )  # fmt: skip
 
-SPANISH_PATTERNS = _romance(
+SPANISH = _romance(
     _infinitive(
         "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
         "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
@@ -249,7 +285,7 @@ SPANISH_PATTERNS = _romance(
     "el |la |los |las ", "es|son|está|están|tiene|era|puede|debe", "Analizar {object}",
 )  # fmt: skip
 
-PORTUGUESE_PATTERNS = _romance(
+PORTUGUESE = _romance(
     _infinitive(
         "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
         "|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)",
@@ -260,7 +296,7 @@ PORTUGUESE_PATTERNS = _romance(
     "o |a |os |as ", "é|são|está|estão|tem|era|pode|deve", "Analisar {object}",
 )  # fmt: skip
 
-ITALIAN_PATTERNS = _romance(
+ITALIAN = _romance(
     _infinitive(
         "devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a"
         "|è (?:importante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)",
@@ -271,7 +307,7 @@ ITALIAN_PATTERNS = _romance(
     "il |lo |la |gli |le |l['’]", "è|sono|ha|hanno|era|può|deve", "Analizzare {object}",
 )  # fmt: skip
 
-RUSSIAN_PATTERNS = _patterns(
+RUSSIAN = _patterns(
     Grammar(
         links=words_of(
             "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
@@ -330,7 +366,7 @@ _GERMAN_TOPIC = (
     r"|kostet|braucht)\b)"
 )
 
-GERMAN_PATTERNS = _patterns(
+GERMAN = _patterns(
     _GERMAN,
     (
         (r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
@@ -356,7 +392,7 @@ _CHINESE_VERBS = (
 
 _CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,40})"
 
-CHINESE_PATTERNS = _patterns(
+CHINESE = _patterns(
     None,
     (
         (r"(?:需要|应该|应当|必须|可以|想要|希望|打算|让我们?|用户要求?|要|会|先|得|来|将|我)"
@@ -366,7 +402,7 @@ CHINESE_PATTERNS = _patterns(
     ),
     (rf"(?:^|[，；：、。\s]|去|并|如何)(?P<verb>{_CHINESE_VERBS}){_CHINESE_OBJECT}",
      "{verb}{object}", 2.6),
-    ((r"^(?P<object>(?!这|那|因此|所以|如果)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
+    ((r"^(?P<object>(?!这|那|因此|所以|如果|特别|尤其|其|题目|现在|接下来)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
      r"|是|为|有|可以|需要|应该)"), "分析{object}", 1.8),
 )  # fmt: skip
 
@@ -387,7 +423,7 @@ _JAPANESE_NOUN = r"[\u4e00-\u9fff々ァ-ヶーA-Za-z0-9の・]{2,16}"
 
 _JAPANESE_VERB = "|".join(sorted(_JAPANESE_NOUNS, key=len, reverse=True))
 
-JAPANESE_PATTERNS = (
+JAPANESE = (
     Pattern(
         re.compile(
             rf"(?P<object>{_JAPANESE_NOUN})を(?:もう一度|まず|先に|正確に|再)?(?P<verb>{_JAPANESE_VERB})"
@@ -413,7 +449,7 @@ _KOREAN_VERBS = {
 
 _KOREAN_NOUN = r"(?P<object>(?:[가-힣A-Za-z0-9]+(?:의|과|와)? ){0,2}[가-힣A-Za-z0-9]+?)"
 
-KOREAN_PATTERNS = (
+KOREAN = (
     Pattern(
         re.compile(rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})"),
         "{object} {verb}",

@@ -17,6 +17,7 @@ _CLAUSE_END = re.compile(
     r"[,;:!?\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--|@"
 )
 
+_QUOTED_WORD = re.compile(r"[\"“](\w+)[.,]?[\"”]")
 _SINGLE = re.compile(r"[^\W\d_]")
 
 
@@ -31,38 +32,63 @@ class Grammar:
     fillers: frozenset[str] = frozenset()  # left out
     clauses: frozenset[str] = frozenset()  # begin a clause that is kept if it is short
     breaks: frozenset[str] = frozenset()  # end such a clause
+    verbs: frozenset[str] = frozenset()  # begin another clause after "and"
 
     def cut(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
-        clause = _CLAUSE_END.split(text[:MAX_READ_CHARS].replace("`", ""), maxsplit=1)[0]
+        plain = _QUOTED_WORD.sub(r"\1", text[:MAX_READ_CHARS].replace("`", ""))
+        clause = _CLAUSE_END.split(plain, maxsplit=1)[0]
         words = [word for word in clause.split() if word.lower() not in self.fillers]
         if not words:
             return ""
         lowered = [word.lower().replace("’", "'") for word in words]
         if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
             return self._cut_clause(words, lowered, room)
-        end = next((at for at, word in enumerate(lowered) if word in self.ends), len(words))
+        end = self._end_of_clause(lowered, room)
         while end > 0 and not self._may_end(lowered, end, room):
             end -= 1
         if not self._names(lowered[:end]):
             return ""
         first = lowered[0] if lowered[0] in self.weak else words[0]
-        return " ".join([first, *words[1:end]])
+        return " ".join([first, *words[1:end]]).rstrip(".")
+
+    def _end_of_clause(self, lowered: list[str], room: int) -> int:
+        """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
+        pairs = zip(["", *lowered], lowered, strict=False)
+        end = next(
+            (
+                at
+                for at, (before, word) in enumerate(pairs)
+                if word in self.ends or (before == "and" and word in self.verbs)
+            ),
+            len(lowered),
+        )
+        if room >= end == len(lowered):
+            return end
+        inner = (at for at in range(1, end) if lowered[at] in self.clauses)
+        return next((at for at in inner if lowered[at + 1 : at + 2] != ["to"]), end)
 
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
         following = lowered[end] if end < len(lowered) else ""
         cuttable = not following or following in self.links or following in self.ends
-        return end <= room and cuttable and self._is_strong(lowered[end - 1])
+        is_loose = following and lowered[end - 1].endswith("ing") and lowered[end - 2] in self.links
+        return end <= room and cuttable and not is_loose and self._is_strong(lowered[end - 1])
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
         end = next((at for at, word in enumerate(lowered) if word in self.breaks), len(words))
         while end > 3 and (end > room or not self._is_strong(lowered[end - 1])):
-            end = next((at for at in range(end - 1, 3, -1) if lowered[at] in self.links), 0)
+            links = self.links - {"and", "or"}  # what they join may be what the clause is about
+            end = next((at for at in range(end - 1, 3, -1) if lowered[at] in links), 0)
         points = any(word in self.ends and word not in self.weak for word in lowered[:end])
         if points or end < 3 or not self._is_strong(lowered[end - 1]):
             return ""
         return " ".join(words[:end])
+
+    def is_vague(self, phrase: str) -> bool:
+        """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
+        words = phrase.split()
+        return words[-1] in self.vague and self.links.isdisjoint(words)
 
     def _is_strong(self, word: str) -> bool:
         return word not in self.links and word not in self.weak and len(word) > 1
