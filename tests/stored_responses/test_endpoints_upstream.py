@@ -27,7 +27,8 @@ from tests.stored_responses.conversations import (
 )
 from tests.support import openapi
 from tests.support.asgi import call
-from tests.support.deployments import FORMS, PREFIX, Form, build_app
+from tests.support.counters import total
+from tests.support.deployments import FORMS, ORIGIN, PREFIX, Form, build_app
 from tests.support.nesting import nested_json
 from tests.support.streams import (
     THOUGHT,
@@ -130,6 +131,31 @@ class TestUpstreamResponses:
             assert RAW not in received.data.decode()
             openapi.check("Response", received.json)
         assert shown is None or (await fetch(app, "resp_1")).json == shown
+
+    @pytest.mark.parametrize("tail", ["resp_1", "resp_1/input_items"])
+    async def test_what_is_hidden_is_counted_by_what_told_of_it(
+        self, tail: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        output = [message_item(0, f"<think>{RAW}</think>Hello.")]
+        page = {"object": "list", "data": output, "has_more": False}
+        stored = stored_upstream(output) if tail == "resp_1" else page
+        registry = CollectorRegistry()
+        app = native_app(Upstream(Answer.json(stored)), expose="none", registry=registry)
+        with caplog.at_level("INFO", "abridge.requests"):
+            received = await fetch(app, tail)
+        assert RAW not in received.data.decode()
+        assert total(registry, "hidden_total", profile="auto", kind="tag") == 1
+        (record,) = caplog.records
+        assert record.abridge["hidden"] == {"tag": 1}  # type: ignore[attr-defined]
+
+    async def test_state_that_nobody_vouches_for_is_not_shown(self) -> None:
+        state = "8JKjTx0r7OQ9n1uVdW3kZp5yH2sLbXcEaMgRfYtB4wI="
+        stored = stored_upstream([{**reasoning_item(0, ""), "encrypted_content": state}])
+        upstreams = [{"api": "responses", "base_url": f"{ORIGIN}/v1", "profile": "vllm"}]
+        app = native_app(Upstream(Answer.json(stored)), expose="none", upstreams=upstreams)
+        received = await fetch(app, "resp_1")
+        assert received.status == 200
+        assert state not in received.data.decode()
 
     async def test_hidden_reasoning_is_removed_from_attributions(self) -> None:
         parts = [{"type": "reasoning_text", "text": THOUGHT}]

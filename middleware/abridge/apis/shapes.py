@@ -144,9 +144,10 @@ json_text = _as_json(_whole_text(JsonBlockFilter))
 
 def json_value(value: Any, drops: DropCount) -> Any:
     """JSON of any type, which stays of that type: what no API describes may be an object or a text.
-    Thinking is taken out of it as out of the text that it is written as."""
+    Thinking is taken out of it as out of the text that it is written as. A text is judged as any
+    other, and need not be JSON in it."""
     if not isinstance(value, dict | list):
-        return json_text(value, drops) if isinstance(value, str) else number(value, drops)
+        return text(value, drops) if isinstance(value, str) else number(value, drops)
     written = dumps(value).decode()
     shown = json_text(written, drops)
     try:

@@ -172,7 +172,9 @@ class Profile:
     """
     parses_text: bool = False
     """Its text holds no reasoning that nothing opens: its servers parse what their models write.
-    Any other may begin inside a block, as with `prefilled`, which only its end tells.
+    Any other may begin inside a block, as with `prefilled`, which only its end tells. Where
+    reasoning is hidden, opening tags count in both: MiniMax writes reasoning between them, and
+    providers that parse leak it so now and then (QwenLM/qwen-code pull 8818).
     """
     summary_is_raw: bool = False  # its "summary" on Responses is the raw reasoning
     summarized_models: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ upstream does not know what its client was shown.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote_plus
@@ -20,9 +21,11 @@ from abridge.apis.openai import is_minted
 from abridge.apis.registry import UPSTREAM_APIS, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.request import SAFE_INCLUDES
+from abridge.apis.shapes import DropCount
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.conversation import Json
+from abridge.core.hidden import HiddenCount
 from abridge.errors import RequestError
 from abridge.http.asgi import decoded_path, json_start, request_paths
 from abridge.memory.registry import MemoryRegistry
@@ -118,7 +121,8 @@ class StoredResponses:
         )
         route = self._routes.get(upstream_response.upstream, owner or self._default_route)
         profile = PROFILES[route.upstream.profile]
-        view = self._view(upstream_response, repository, profile)
+        hidden = Record.get(scope).note_profile(profile.name)
+        view = self._view(upstream_response, repository, profile, hidden)
         await self._ask_upstream(path, view, {**scope, ROUTE: route}, receive, send)
         return True
 
@@ -208,21 +212,25 @@ class StoredResponses:
         record: UpstreamRecord,
         repository: ResponseRepository | None,
         profile: Profile | None = None,
+        hidden: HiddenCount | None = None,
     ) -> UpstreamView:
-        """Return the client's view of a response. If its upstream is unknown, show no more than the
-        settings of every upstream allow."""
+        """Return the client's view of a response, which counts in `hidden` what it leaves out. If
+        its upstream is unknown, show no more than the settings of every upstream allow."""
         route = self._routes.get(record.upstream)
         routes = self._hiding_routes if route is None else [route]
         hides = any(map(hides_raw, routes))
         display = Display(
             show_raw=record.raw and not hides,
             hides_raw=hides,
+            hidden=Counter() if hidden is None else hidden,
+            trusts_state=profile is None or profile.encrypts_state,
             show_summary=all(map(shows_summary, routes)),
         )
         attribution_limit = (
             self._attribution_limit if self._attribution_limit or not display.show_raw else None
         )
-        return UpstreamView(record, repository, display, profile, attribution_limit)
+        drops = DropCount.of(display)
+        return UpstreamView(record, repository, display, profile, attribution_limit, drops)
 
 
 async def _read_local(path: ResponsePath, local: LocalView, scope: Scope) -> Json:

@@ -136,7 +136,7 @@ def response_as_shown(
     response = rename_raw_summary_in_response(response, always=is_raw)
     if profile is not None and display.hides_raw:
         response = ResponsesRebuilder({}, drops).rebuild_response(response)
-        output = hide_thinking(response["output"], profile, is_output=True)
+        output = hide_thinking(response["output"], profile, display.hidden, is_output=True)
         response = {**response, "output": output}
     style = as_object(response.get("reasoning")).get("summary")
     shown = snapshot(response, replace(display, style=style))
@@ -162,7 +162,8 @@ def items_as_shown(
         return None
     if profile is not None and display.hides_raw:
         body = ITEM_LIST(body, drops or DropCount())
-        body = {**body, "data": hide_thinking(body["data"], profile, is_output=False)}
+        data = hide_thinking(body["data"], profile, display.hidden, is_output=False)
+        body = {**body, "data": data}
     is_raw = profile is not None and summary_is_raw(profile, display)
     shown = [_item_as_shown(item, display, is_raw=is_raw) for item in body["data"]]
     return {

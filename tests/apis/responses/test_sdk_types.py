@@ -4,6 +4,7 @@ expects."""
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -112,7 +113,8 @@ def searched(arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"queries": ["a"]}, {}, ["a"], [], '"a"', '{"queries":[]}', 7, 0.5, True, None]
+    "arguments",
+    [{"queries": ["a"]}, {}, ["a"], [], "a", '"a"', '{"queries":[]}', 7, 0.5, True, None],
 )
 def test_what_a_tool_search_looks_for_stays_the_json_that_it_was(arguments: Any) -> None:
     assert (searched(arguments), type(searched(arguments))) == (arguments, type(arguments))
@@ -120,7 +122,8 @@ def test_what_a_tool_search_looks_for_stays_the_json_that_it_was(arguments: Any)
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_but_thinking_in_it_does_not(block: str) -> None:
-    for arguments in ({"queries": [f"{block}weather", 1e300]}, [f"{block}weather"]):
+    listed: list[Any] = [f"{block}weather"]
+    for arguments in ({"queries": [*listed, 1e300]}, listed, f"{block}weather", json.dumps(listed)):
         shown = searched(arguments)
         assert block not in str(shown)
         assert "weather" in str(shown)

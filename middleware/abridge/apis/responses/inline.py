@@ -231,10 +231,13 @@ def _without_place(annotation: Json) -> Json:
     return {**annotation, **dict.fromkeys(places, 0)}
 
 
-def hide_thinking(items: Sequence[Any], profile: Profile, *, is_output: bool) -> list[Any]:
+def hide_thinking(
+    items: Sequence[Any], profile: Profile, hidden: HiddenCount, *, is_output: bool
+) -> list[Any]:
     """Return items of a stored response, or of its input, without the thinking in what the model
-    wrote. An input has items of several responses, and may be listed from its end."""
-    rules = TextRules(profile, hides_raw=True, limit=sys.maxsize)
+    wrote, which is counted. An input has items of several responses, and may be listed from its
+    end."""
+    rules = TextRules(profile, hides_raw=True, limit=sys.maxsize, hidden=hidden)
     follows = _follow_reasoning(items)
     if not is_output:
         listed_first = reversed(_follow_reasoning(items[::-1]))
