@@ -105,8 +105,8 @@ SHRUG = re.compile(
 NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
     r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
-    r"|include|output|only in|evidence|use|add|ask|offer|return(?:s|ed)?|final output"
-    r"|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would"
+    r"|include|output|only in|evidence|use|add|ask|offer|bring down|subtract|return(?:s|ed)?"
+    r"|final output|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would"
     r"|seems to) make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
     r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
     r"|we might be stuck"

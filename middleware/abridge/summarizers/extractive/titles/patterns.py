@@ -83,7 +83,7 @@ _ENGLISH = Grammar(
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of("but because so since while although though if before unless after"),
-    verbs=VERBS,
+    verbs=VERBS | words_of("be get have know see take"),
 )
 
 _FILLERS = (
@@ -143,7 +143,7 @@ _MODIFIED = (
 """A thing and what it belongs to, wherever in a sentence."""
 
 _BARE_TOPIC = (
-    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like)"
+    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like|many|some|most)"
     r"(?:\w{3,} (?:\w{3,} )?\w{3,}|\w{5,}s))(?= (?:also )?(?:is|are|was|were|can|could"
     r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
 )
@@ -161,7 +161,8 @@ _ENGLISH_ACTIONS = (
      "Reading the code", 0.8),
     (r"\d ?[-+*/×÷=] ?\d|\b(?:in total|adds? up|multipl\w+|divided?|equals)\b",
      "Working through the calculation", 0.7),
-    (r"\b(?:answer (?:is|must|should|would)|conclu\w+|therefore|decid\w+|go with)\b", "Settling on the answer", 0.6),
+    (r"\b(?:answer (?:is|must|should|would)|conclu\w+|therefore|decid\w+|go with)\b",
+     "Settling on the answer", 0.6),
     (r"\b(?:suppose|assum\w+|in that case|case \w+|if [a-z]=)\b", "Going through the cases", 0.5),
 )  # fmt: skip
 """What is done, for sentences that name nothing."""
@@ -197,7 +198,7 @@ def _english() -> tuple[Pattern, ...]:
             ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
              r" (?=(?:how|why|what|whether|where|which)\b)"), "Working out {object}", 3.5),
             (r"\bhow (?P<object>[^.,;]+) (?:might|would|could|will|can) (?:affect|impact|change) ",
-             "Considering the effects of {object}", 3.4),
+             "Weighing the effects of {object}", 3.4),
             (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
              "Looking for {object}", 3.5),
             (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|about|concerns) ",
