@@ -53,7 +53,7 @@ _ENGLISH = Grammar(
         " than across against toward towards upon onto around near after before along among behind"
         " beyond via whose despite regarding until like as versus vs and or but so because since if"
         " while although though unless that which who whose where when how why what whether then"
-        " using up out within inside based derived given"
+        " using up out within inside based derived given relative"
     ),
     weak=words_of(
         "the a an each every both all no any some more less most first next one's its my your our"
@@ -144,10 +144,10 @@ _MODIFIED = (
 
 _BARE_TOPIC = (
     rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like|many|some|most)"
-    r"(?:\w{3,} (?:\w{3,} )?\w{3,}|\w{5,}s))(?= (?:also )?(?:is|are|was|were|can|could"
+    r"(?:\w{3,} (?:\w{3,} )?\w{3,}))(?= (?:also )?(?:is|are|was|were|can|could"
     r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
 )
-"""A topic without an article: two or three words, a plural, or what somebody does."""
+"""A topic without an article, of two or three words."""
 
 _QUANTITY = (
     r"(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability|chance"
@@ -215,6 +215,8 @@ def _english() -> tuple[Pattern, ...]:
             (_BARE_TOPIC, "Considering {object}", 1.6),
             *_ENGLISH_ACTIONS,
             (_topic("object", "{0,4}?"), "Considering {object}", 0.4),
+            (rf"{_LEAD}(?P<topic>\w{{5,}}s)(?= (?:are|were|can|will|must|have|had) )",
+             "Considering {object}", 0.4),
         ),
     )  # fmt: skip
 
@@ -280,7 +282,7 @@ SPANISH = _romance(
         "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
         "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
         "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
-        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar",
+        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
         "[a-záéíóúñ]{2,}[aei]r",
     ),
     "el |la |los |las ", "es|son|está|están|tiene|era|puede|debe", "Analizar {object}",
@@ -381,6 +383,9 @@ GERMAN = _patterns(
     (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
      "Wunsch: {object}", 3.3),
     (_GERMAN_TOPIC, "Zum Thema: {object}", 2.0),
+    ((r"\b(?P<object>(?:die|das) (?-i:[A-ZÄÖÜ])[\wäöüß-]+ (?:auf|für|wegen|zwischen|von|der|des)"
+      r" (?:(?:die|das|den|dem|der|des|[\d.]+) )?(?-i:[A-ZÄÖÜ])[\wäöüß-]+)"),
+     "Zum Thema: {object}", 1.9),
 )  # fmt: skip
 
 
@@ -405,6 +410,9 @@ CHINESE = _patterns(
      "{verb}{object}", 2.6),
     ((r"^(?P<object>(?!这|那|因此|所以|如果|特别|尤其|其|题目|现在|接下来)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
      r"|是|为|有|可以|需要|应该)"), "分析{object}", 1.8),
+    (r"原因是", "归纳原因", 0.8),
+    (r"\d ?[-+*/×÷=] ?\d", "核对计算", 0.7),
+    (r"建议|第一.{4,60}第二", "提出建议", 0.6),
 )  # fmt: skip
 
 _JAPANESE_NOUNS = {

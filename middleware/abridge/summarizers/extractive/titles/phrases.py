@@ -88,7 +88,8 @@ class Grammar:
     def is_vague(self, phrase: str) -> bool:
         """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
         words = phrase.split()
-        return words[-1] in self.vague and self.links.isdisjoint(words)
+        named = words[-1] not in self.vague or not self.links.isdisjoint(words)
+        return not named or words[-1].isdigit()
 
     def _is_strong(self, word: str) -> bool:
         return word not in self.links and word not in self.weak and len(word) > 1
@@ -116,7 +117,7 @@ _WIDE_BREAK = re.compile(r"以便|来(?=[^源])|然后|并(?!行)|而(?!且)|时
 
 _WIDE_VAGUE = re.compile(
     r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
-    r"|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
+    r"|^ユーザー|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
     r"|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
 )
 
