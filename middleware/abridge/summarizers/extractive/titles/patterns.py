@@ -44,7 +44,8 @@ def _patterns(grammar: Grammar | None, *rows: tuple[str, str, float]) -> tuple[P
 _FINITE = (
     "is are was were am has have had can could will would should must may might does do did be been"
     " needs takes gives makes means says comes goes seems becomes isn't aren't wasn't don't doesn't"
-    " always being depends didn't can't won't wouldn't couldn't shouldn't hasn't haven't not"
+    " always being came come depends looks provides went didn't can't won't wouldn't couldn't"
+    " shouldn't hasn't haven't not"
 )
 
 _ENGLISH = Grammar(
@@ -143,7 +144,7 @@ _MODIFIED = (
 """A thing and what it belongs to, wherever in a sentence."""
 
 _BARE_TOPIC = (
-    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like|many|some|most)"
+    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like|many|some|most|because|while|when)"
     r"(?:\w{3,} (?:\w{3,} )?\w{3,}))(?= (?:also )?(?:is|are|was|were|can|could"
     r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
 )

@@ -71,8 +71,9 @@ class Grammar:
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
         following = lowered[end] if end < len(lowered) else ""
         cuttable = not following or following in self.links or following in self.ends
-        is_loose = following and lowered[end - 1].endswith("ing") and lowered[end - 2] in self.links
-        return end <= room and cuttable and not is_loose and self._is_strong(lowered[end - 1])
+        before, last = ["", *lowered][end - 1 : end + 1]
+        is_loose = following and last.endswith("ing") and before in self.links
+        return end <= room and cuttable and not is_loose and self._is_strong(last)
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
@@ -88,8 +89,7 @@ class Grammar:
     def is_vague(self, phrase: str) -> bool:
         """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
         words = phrase.split()
-        named = words[-1] not in self.vague or not self.links.isdisjoint(words)
-        return not named or words[-1].isdigit()
+        return words[-1] in self.vague and self.links.isdisjoint(words)
 
     def _is_strong(self, word: str) -> bool:
         return word not in self.links and word not in self.weak and len(word) > 1
