@@ -38,3 +38,7 @@ def test_each_path_on_the_map_exists() -> None:
     bases += (PACKAGE / "apis" / "messages",)
     missing = {path for path in paths if not any((base / path).exists() for base in bases)}
     assert not missing
+
+
+def test_the_map_stays_one_that_people_read() -> None:
+    assert len((ROOT / "docs" / "architecture.md").read_text().split()) <= 1800

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abridge.apis.chat.tools import attribute_message, map_choices
 from abridge.apis.chat.writer import ReasoningFields
 from abridge.apis.display import Display
-from abridge.apis.messages.attribution import attribute_content
-from abridge.apis.responses.attribution import attribute_response
+from abridge.apis.messages.tools import attribute_content
+from abridge.apis.responses.tools import attribute_response
 from abridge.core.conversation import Json
 
 

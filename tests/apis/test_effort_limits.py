@@ -10,6 +10,7 @@ import pytest
 from abridge.apis.effort import NOTHING_LOWERED, EffortLimits, LoweredEffort
 
 LIMITS = EffortLimits("medium", 2000)
+UPDATE = {"type": "configuration_update"}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,11 @@ LIMITS = EffortLimits("medium", 2000)
             ("medium", None),
         ),
         ({"think": "high"}, {"think": "medium"}, ("medium", None)),
+        (
+            {"input": ["x", {**UPDATE, "reasoning": {"effort": "high"}}, {**UPDATE}]},
+            {"input": ["x", {**UPDATE, "reasoning": {"effort": "medium"}}, {**UPDATE}]},
+            ("medium", None),
+        ),
     ],
 )
 def test_what_is_above_is_lowered_in_every_spelling(

@@ -20,6 +20,7 @@ from typing_extensions import is_typeddict
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.registry import APIS, UPSTREAM_APIS
+from abridge.core.model_request import TranslatedRequest
 from abridge.errors import RequestError
 from abridge.providers.catalog import PROFILES
 
@@ -159,14 +160,17 @@ def _requests(api: str) -> Iterator[tuple[str, Json, Json]]:
 
 def _translate(api: str, upstream: str, body: Json) -> tuple[Any, list[str]] | None:
     """Return what goes upstream, and the fields that are reported; None for a refusal."""
-    readers = {each.name: each for each in APIS}
-    options = UpstreamOptions(PROFILES["auto"])
     try:
-        request = readers[api].read_request(body)
-        written = UPSTREAM_APIS[upstream].write_request(request, options)
+        written = _write(api, upstream, body)
     except RequestError:
         return None
     return written.body, [each.param for each in written.unsupported]
+
+
+def _write(api: str, upstream: str, body: Json) -> TranslatedRequest:
+    readers = {each.name: each for each in APIS}
+    request = readers[api].read_request(body)
+    return UPSTREAM_APIS[upstream].write_request(request, UpstreamOptions(PROFILES["auto"]))
 
 
 PAIRS = [(api, upstream) for api in FIELDS for upstream in UPSTREAM_APIS if api != upstream]
@@ -183,6 +187,79 @@ def test_no_field_is_lost_without_a_word(api: str, upstream: str) -> None:
         if not reported and not any(fnmatchcase(path, harmless) for harmless in HARMLESS):
             lost.append(path)
     assert lost == []
+
+
+Fate = Literal["sent", "left out", "refused"]
+
+MINDED: dict[str, tuple[str, Json, dict[str, Fate]]] = {
+    "a speaker's name": (
+        "chat",
+        {"messages": [{**HELLO, "name": "Ada"}]},
+        {"responses": "sent", "messages": "sent", "gemini": "sent"},
+    ),
+    "the model's own name": (
+        "chat",
+        {"messages": [{"role": "assistant", "content": "Hi", "name": "Eve"}, HELLO]},
+        {"responses": "left out", "messages": "left out", "gemini": "left out"},
+    ),
+    "truncation": (  # what is too long is refused by upstream
+        "responses",
+        {"truncation": "auto"},
+        {"chat": "left out", "messages": "left out", "gemini": "left out"},
+    ),
+    "penalties": (
+        "chat",
+        {"presence_penalty": 0.5},
+        {"responses": "sent", "messages": "left out", "gemini": "sent"},
+    ),
+    "verbosity": (
+        "responses",
+        {"text": {"verbosity": "low"}},
+        {"chat": "sent", "messages": "left out", "gemini": "left out"},
+    ),
+    "a predicted output": (  # it makes the same answer come sooner
+        "chat",
+        {"prediction": {"type": "content", "content": "x"}},
+        {"responses": "left out", "messages": "left out", "gemini": "left out"},
+    ),
+    "an extension": (
+        "chat",
+        {"x_of_a_server": 1},
+        {"responses": "sent", "messages": "sent", "gemini": "left out"},
+    ),
+    "an effort for a model whose name upstream may not know": (
+        "chat",
+        {"reasoning_effort": "high"},
+        {"responses": "sent", "messages": "sent", "gemini": "sent"},
+    ),
+    "a change of effort in the input": (
+        "responses",
+        {"input": [HELLO, {"type": "configuration_update", "reasoning": {"effort": "high"}}]},
+        {"chat": "sent", "messages": "sent", "gemini": "sent"},
+    ),
+    "a search beside functions": (
+        "responses",
+        {"tools": [{"type": "function", "name": "f"}, {"type": "web_search"}]},
+        {"chat": "left out", "messages": "left out", "gemini": "left out"},
+    ),
+    "a search beside nothing": (
+        "responses",
+        {"tools": [{"type": "web_search"}]},
+        {"chat": "refused", "messages": "refused", "gemini": "refused"},
+    ),
+}
+"""What people mind most, with the API that it is of, and what becomes of it for each upstream."""
+
+
+@pytest.mark.parametrize("loss", MINDED)
+def test_what_people_mind_is_sent_or_told(loss: str) -> None:
+    api, fields, fates = MINDED[loss]
+    for upstream, fate in fates.items():
+        written = _write(api, upstream, {**BASES[api], **fields})
+        bare = _write(api, upstream, BASES[api])
+        essential = [each.essential for each in written.unsupported]
+        assert essential == {"sent": [], "left out": [False], "refused": [True]}[fate], upstream
+        assert fate != "sent" or written.body != bare.body, upstream
 
 
 def test_each_reason_is_of_a_field_that_there_is() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -20,6 +20,7 @@ from tests.apis.translation import (
     refused_param,
     responses_request,
     to_chat,
+    to_messages,
     to_responses,
     unfit,
 )
@@ -440,3 +441,44 @@ def test_a_client_that_wants_no_thinking_gets_none_where_that_can_be_said(kind: 
     assert to_chat(question, "openai").body["reasoning_effort"] == "none"
     for written in to_responses(question), to_chat(question):
         assert unfit(written) == {"thinking": False}
+
+
+class TestConfigurationUpdates:
+    """Items of the input that change the effort and the format from there on."""
+
+    JSON_FORMAT: ClassVar[Json] = {"type": "json_object"}
+
+    def updated(self, *updates: Json, **fields: Any) -> Json:
+        items = [{"type": "configuration_update", **update} for update in updates]
+        return to_chat(responses_request(HELLO, *items, HELLO, **fields), "openai").body
+
+    def test_the_last_one_outranks_the_request(self) -> None:
+        efforts = [{"reasoning": {"effort": effort}} for effort in ("high", "minimal")]
+        body = self.updated(*efforts, {"text": {"format": self.JSON_FORMAT}})
+        assert (body["reasoning_effort"], body["response_format"]) == ("minimal", self.JSON_FORMAT)
+        assert len(body["messages"]) == 2
+
+    def test_what_none_of_them_changes_stays(self) -> None:
+        fields = {"reasoning": {"effort": "low"}, "text": {"format": self.JSON_FORMAT}}
+        body = self.updated({"reasoning": {"effort": None}}, {}, **fields)
+        assert (body["reasoning_effort"], body["response_format"]) == ("low", self.JSON_FORMAT)
+
+    def test_one_may_return_to_plain_text(self) -> None:
+        update = {"text": {"format": {"type": "text"}}}
+        assert "response_format" not in self.updated(update, text={"format": self.JSON_FORMAT})
+
+    @pytest.mark.parametrize(
+        ("update", "param"),
+        [
+            ({"reasoning": 1}, "input[1].reasoning"),
+            ({"reasoning": {"effort": 1}}, "input[1].reasoning.effort"),
+            ({"text": {"format": {"type": "xml"}}}, "input[1].text.format.type"),
+        ],
+    )
+    def test_errors_name_the_item(self, update: Json, param: str) -> None:
+        assert refused_param(lambda: self.updated(update)) == param
+
+    def test_what_cannot_be_sent_is_named_by_the_item(self) -> None:
+        update = {"type": "configuration_update", "text": {"format": self.JSON_FORMAT}}
+        written = to_messages(responses_request(HELLO, update))
+        assert unfit(written) == {"input[1].text.format": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -10,10 +11,17 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks, find_api
 from abridge.apis.responses.api import RESPONSES
+from abridge.apis.token_counters import TOKEN_COUNTERS
+from abridge.config.tables import SummarizerSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.providers.profile import ApiName
-from abridge.sidecar.check.probe import API_NAMES, REQUEST_BODIES
+from abridge.sidecar import page
+from abridge.sidecar.check.probe import REQUEST_BODIES
 from abridge.summarizers.model.endpoint import MODEL_APIS
+from tests.end_to_end.translation import turn
+from tests.end_to_end.whole_chain import clients, upstreams
+from tests.support.pipeline import TRANSLATING_WRITERS
+from tests.support.translated import TRANSLATING_READERS
 
 
 def test_every_api_is_named_wherever_one_has_to_be() -> None:
@@ -22,8 +30,24 @@ def test_every_api_is_named_wherever_one_has_to_be() -> None:
     choices = get_args(UpstreamSettings.model_fields["api"].annotation)
     assert set(get_args(ApiName)) == of_upstreams
     assert set(choices) == {"same", "auto", *of_upstreams}
-    assert REQUEST_BODIES.keys() == API_NAMES.keys() == of_upstreams
-    assert MODEL_APIS.keys() == of_clients
+    assert REQUEST_BODIES.keys() == of_upstreams
+    assert MODEL_APIS.keys() == set(get_args(SummarizerSettings.model_fields["api"].annotation))
+    assert MODEL_APIS.keys() <= of_clients
+    assert {api.name for api in APIS if api.counts_tokens_at} <= TOKEN_COUNTERS.keys()
+
+
+def test_every_api_is_in_the_tables_of_the_tests() -> None:
+    """They run it over all that holds for every API."""
+    of_clients, of_upstreams = {api.name for api in APIS}, UPSTREAM_APIS.keys()
+    assert set(turn.ALL_UPSTREAMS) == upstreams.UPSTREAMS.keys() == of_upstreams
+    assert TRANSLATING_READERS.keys() == of_upstreams
+    assert turn.PATHS.keys() == clients.CLIENTS.keys() == TRANSLATING_WRITERS.keys() == of_clients
+
+
+def test_the_page_has_the_titles_of_the_clients_apis() -> None:
+    script = (Path(page.__file__).parent / "files" / "exchanges.js").read_text()
+    titles = ", ".join(f'{api.name}: "{api.upstream.title}"' for api in APIS)
+    assert f"const APIS = {{ {titles} }};" in script
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

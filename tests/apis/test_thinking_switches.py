@@ -51,6 +51,12 @@ def test_they_are_dropped_and_counted(switch: Json, profile: str) -> None:
     assert body == {"model": "m", **switch}
 
 
+def test_an_item_of_the_input_does_not_switch_it_off_either() -> None:
+    update = {"type": "configuration_update", "text": {}}
+    off, low = ({**update, "reasoning": {"effort": effort}} for effort in ("none", "low"))
+    assert kept({"input": [off, low, "x"]}, "vllm") == ({"input": [update, low, "x"]}, 1)
+
+
 STOPS: tuple[Json, ...] = (
     *({"stop": stop} for stop in ("ANSWER", "\nANS", "FINAL ", "RESPONSE:", "assistant", "final")),
     {"stop": ["assistantf"]},

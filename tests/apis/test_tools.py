@@ -10,15 +10,18 @@ import pytest
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.apis.responses.tools import write_call
-from abridge.apis.tools import ToolNames
+from abridge.apis.tools import FAILED_NOTE, ToolNames
 from abridge.core.model_request import TranslatedRequest
 from abridge.providers.catalog import PROFILES
 from tests.apis.translation import (
     HELLO,
     Json,
     chat_request,
+    messages_request,
+    refused_param,
     responses_request,
     to_chat,
+    to_messages,
     to_responses,
     unfit,
 )
@@ -375,6 +378,93 @@ class TestLocalShell:
         check("LocalShellToolCall", item)
 
 
+class TestBuiltIn:
+    """`shell` and `apply_patch`, which the client runs."""
+
+    SHELL: ClassVar[list[Json]] = [
+        {
+            "type": "shell_call",
+            "call_id": "c",
+            "action": {"commands": ["ls", "pwd"], "timeout_ms": None, "max_output_length": 9},
+            "environment": {"type": "local"},
+            "status": "completed",
+        },
+        {
+            "type": "shell_call_output",
+            "call_id": "c",
+            "output": [
+                {"stdout": "a\n", "stderr": "b", "outcome": {"type": "exit", "exit_code": 0}},
+                {"stdout": "", "stderr": "", "outcome": {"type": "timeout"}},
+            ],
+        },
+    ]
+    PATCH: ClassVar[list[Json]] = [
+        {
+            "type": "apply_patch_call",
+            "call_id": "c",
+            "operation": {"type": "update_file", "path": "a", "diff": "@@\n-ä\n+b"},
+            "status": "completed",
+        },
+        {
+            "type": "apply_patch_call_output",
+            "call_id": "c",
+            "status": "failed",
+            "output": "No such file.",
+        },
+    ]
+
+    @pytest.mark.parametrize(
+        ("kind", "items", "output"),
+        [
+            ("shell", SHELL, "a\nb\nExit code: 0\nTimed out."),
+            ("apply_patch", PATCH, f"{FAILED_NOTE}\nNo such file."),
+        ],
+    )
+    def test_is_called_as_it_was_before(self, kind: str, items: list[Json], output: str) -> None:
+        written = to_chat(responses_request(*items, tools=[{"type": kind}]))
+        call, answer = written.body["messages"]
+        assert answer["content"] == output
+        called = call["tool_calls"][0]["function"]
+        assert called["name"] == function(written)["name"] == kind
+        item = write_call(written.tools[kind], "c", kind, called["arguments"], "x")
+        assert {**item, "id": None} == {**items[0], "id": None}
+
+    def test_is_a_function_of_messages_too(self) -> None:
+        question = responses_request(
+            HELLO, *self.PATCH, tools=[{"type": "shell"}, {"type": "apply_patch"}]
+        )
+        written = to_messages(question).body
+        assert [tool["name"] for tool in written["tools"]] == ["shell", "apply_patch"]
+        assert all(tool["input_schema"]["required"] for tool in written["tools"])
+        call, result = (message["content"][0] for message in written["messages"][1:])
+        assert (call["name"], call["input"]) == ("apply_patch", self.PATCH[0]["operation"])
+        assert (result["content"], result["is_error"]) == ("No such file.", True)
+
+    def test_a_patch_that_says_nothing_says_whether_it_succeeded(self) -> None:
+        done = {"type": "apply_patch_call_output", "call_id": "c", "status": "completed"}
+        written = to_chat(responses_request(self.PATCH[0], done))
+        assert written.body["messages"][1]["content"] == "completed"
+
+    def test_a_shell_has_the_skills_of_the_client(self) -> None:
+        skill = {"name": "pdf", "description": "Reads PDFs.", "path": "/skills/pdf"}
+        shell = {"type": "shell", "environment": {"type": "local", "skills": [skill]}}
+        described = function(to_chat(responses_request(tools=[shell])))["description"]
+        assert described.endswith("- pdf, in /skills/pdf: Reads PDFs.")
+
+    def test_a_shell_in_a_container_is_openai_s_to_run(self) -> None:
+        shell = {"type": "shell", "environment": {"type": "container_auto"}}
+        assert unfit(to_chat(responses_request(tools=[shell]))) == {"tools[0]": True}
+
+    def test_may_be_chosen(self) -> None:
+        choice = {"type": "apply_patch"}
+        written = to_chat(responses_request(tools=[{"type": "apply_patch"}], tool_choice=choice))
+        assert written.body["tool_choice"]["function"]["name"] == "apply_patch"
+
+    def test_a_call_without_an_operation_is_named(self) -> None:
+        call = {"type": "apply_patch_call", "call_id": "c", "status": "completed"}
+        assert refused_param(lambda: responses_request(call)) == "input[0].operation"
+
+
 class TestSearch:
     """A search for tools that the client runs itself."""
 
@@ -438,12 +528,21 @@ class TestSearch:
 
 
 class TestHosted:
-    @pytest.mark.parametrize("kind", ["web_search", "web_search_preview", "web_search_2025_08_26"])
+    @pytest.mark.parametrize(
+        "kind", ["web_search", "web_search_preview", "web_search_2025_08_26", "tool_search"]
+    )
     def test_a_search_is_left_out_beside_other_tools(self, kind: str) -> None:
         tools = [FLAT, {"type": kind}]
         written = to_chat(responses_request(tools=tools, tool_choice="auto"))
         assert list(written.tools) == ["f"]
         assert unfit(written) == {"tools[1]": False}
+
+    def test_a_search_of_anthropic_s_for_tools_is_left_out_beside_them(self) -> None:
+        deferred = {"name": "f", "input_schema": PARAMETERS, "defer_loading": True}
+        search = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+        written = to_chat(messages_request(tools=[deferred, search]))
+        assert list(written.tools) == ["f"]
+        assert unfit(written) == {"tools.1": False}
 
     def test_a_search_alone_is_refused(self) -> None:
         written = to_chat(responses_request(tools=[SEARCH]))
@@ -466,9 +565,6 @@ class TestHosted:
             "computer_use_preview",
             "mcp",
             "image_generation",
-            "tool_search",
-            "shell",
-            "apply_patch",
             "slug:unheard_of",
         ],
     )

@@ -485,9 +485,19 @@ class TestContent:
         chunks = [{"type": "text", "text": text} for text in "ab"]
         assert items({"role": "assistant", "content": chunks})[0]["content"] == "ab"
 
-    def test_participant_names_are_dropped(self) -> None:
-        written = to_responses(chat_request({**HELLO, "name": "Ada"}))
-        assert unfit(written) == {"messages[0].name": False}
+    def test_a_speaker_s_name_begins_the_text_but_the_model_s_own_is_dropped(self) -> None:
+        written = to_responses(
+            chat_request(
+                {**HELLO, "name": "Ada"}, {"role": "assistant", "content": "b", "name": "c"}
+            )
+        )
+        assert [item["content"] for item in written.body["input"]] == ["Ada: Hello", "b"]
+        assert unfit(written) == {"messages[1].name": False}
+
+    def test_a_speaker_without_a_text_is_named_before_the_image(self) -> None:
+        image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+        content = items({"role": "user", "name": "Ada", "content": [image]})[0]["content"]
+        assert [part.get("text") for part in content] == ["Ada: ", None]
 
     def test_an_empty_message_stays_one(self) -> None:
         assert items({"role": "user", "content": ""})[0]["content"] == ""

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from abridge.config.loading import load_settings
+from abridge.core.styles import STYLES
 from abridge.errors import SettingsError
 from abridge.sidecar.cli.commands import main
 
@@ -19,6 +20,9 @@ UPSTREAM = '[[upstreams]]\nname = "main"\nbase_url = "http://127.0.0.1:9/v1"\n'
 PROFILES = "must be one of anthropic, auto, azure, "
 
 SIZE = 'must be a number of bytes, such as 1048576 or "32MiB"'
+
+*_FIRST, _LAST = map(repr, STYLES)
+STYLE = f"{', '.join(_FIRST)} or {_LAST}"
 
 NO_SUCH = "there is no such setting"
 
@@ -156,15 +160,15 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             '[summary]\ndefault = "atuo"\n',
             (
-                f"{FILE}:2: summary.default: got 'atuo'; must be 'off', 'auto', 'concise', "
-                "'detailed' or 'title'; did you mean 'auto'?"
+                f"{FILE}:2: summary.default: got 'atuo'; must be 'off', {STYLE}; "
+                "did you mean 'auto'?"
             ),
         ),
         (
             "[summary]\nallow = [\n  'concise',\n  'detaild',\n]\n",
             (
-                f"{FILE}:2: summary.allow[1]: got 'detaild'; must be 'auto', 'concise', 'detailed' "
-                "or 'title'; did you mean 'detailed'?"
+                f"{FILE}:2: summary.allow[1]: got 'detaild'; must be {STYLE}; "
+                "did you mean 'detailed'?"
             ),
         ),
         (

@@ -670,6 +670,7 @@ class TestInTurn:
         driver.open()
         for _ in range(3):
             driver.raw(LINE)
+        driver.raw("the end")  # what follows the third part
         assert list(driver.requested) == [1]
         driver.write(1, "**One**\n\nI add.")
         assert list(driver.requested) == [2]
@@ -677,6 +678,7 @@ class TestInTurn:
         assert driver.requested[3].passage.told == ("**One**\n\nI add.", "two")
         driver.write(3, "three")
         driver.close()
+        driver.write(4, "four")
         assert driver.emitted_labels[-1] == "closed"
 
     def test_only_the_last_part_is_called_last(self, driver: SequencerDriver) -> None:

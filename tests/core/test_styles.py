@@ -58,6 +58,18 @@ def test_parts_are_made_live_in_some_styles(style: SummaryStyle) -> None:
     assert bool(cuts) == STYLES[style].live
 
 
+def test_the_documentation_has_a_row_for_every_style() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "summaries.md").read_text()
+    rows = re.findall(
+        r"^\| `(\w+)` \| (yes|no)\b.*? \| (yes|no) \| .* \| (\d+) \|$", page, re.MULTILINE
+    )
+    truth = {True: "yes", False: "no"}
+    assert sorted(rows) == sorted(
+        (style, truth[row.live], truth[row.titled], str(row.max_tokens))
+        for style, row in STYLES.items()
+    )
+
+
 def test_the_page_offers_every_style() -> None:
     page = Page("extractive").html.decode()
     (select,) = re.findall(r'<select id="style">(.*?)</select>', page, re.DOTALL)
@@ -74,7 +86,7 @@ STYLES: Mapping[SummaryStyle, Style] = {
         short_form="a short list",
         example="- I look.",
         size=600,
-        extract=ExtractRules(800, 1, 2, 400, 0.0, 2.5),
+        extract=ExtractRules(800, 1, 2, 400, 0, 0.0, 2.5),
         lists=True,
     ),
 """

@@ -31,7 +31,7 @@ SEE = {
     "upstreams": "[Names, fallbacks and limits](routing.md), [other APIs](bridges.md), "
     "[credentials](access.md)",
     "summary": "[What summaries look like](summaries.md), [what they cost](cost.md)",
-    "summarizer": "[Summarizers](summarizers.md)",
+    "summarizer": "[Summarizers](summarizers.md), [the styles](summaries.md#ask-for-one)",
     "review": "[Summarizers](summarizers.md)",
     "reasoning": "[Hide reasoning](hiding.md)",
     "history": "[Conversations](conversations.md)",

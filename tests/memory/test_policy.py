@@ -378,11 +378,11 @@ TURNS = st.lists(
 
 
 @given(
-    TURNS,
-    st.sampled_from(get_args(KeepPolicy)),
-    st.sampled_from(get_args(RestorePolicy)),
-    st.sampled_from(sorted(PROFILES)),
-    st.booleans(),
+    history=TURNS,
+    keep=st.sampled_from(get_args(KeepPolicy)),
+    restore=st.sampled_from(get_args(RestorePolicy)),
+    name=st.sampled_from(sorted(PROFILES)),
+    known=st.booleans(),
 )
 def test_answers_stay_and_a_second_rewrite_changes_nothing(
     history: list[Any], keep: KeepPolicy, restore: RestorePolicy, name: str, *, known: bool

@@ -130,6 +130,7 @@ class UpstreamApi:
     """An API that an upstream may speak, whatever its clients speak."""
 
     name: ApiName
+    title: str  # what people call it
     path: str
     """End of its endpoint's path. `{model}` stands for the model's name; a query takes the place of
     the client's."""

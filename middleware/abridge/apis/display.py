@@ -69,6 +69,11 @@ class Display:
     not said."""
 
     @property
+    def withholds_state(self) -> bool:
+        """No opaque state of upstream's is shown."""
+        return self.hides_raw and not self.trusts_state
+
+    @property
     def is_plain(self) -> bool:
         """Everything is shown as upstream sends it: no summary is made and nothing is hidden."""
         return self.show_raw and self.show_summary and self.style is None

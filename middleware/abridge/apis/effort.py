@@ -161,7 +161,8 @@ class EffortLimits:
 
     def lower(self, body: Json) -> LoweredEffort:
         """Lower in a request's body what is above the limits."""
-        return LoweredEffort(self._lower_effort(body), self._lower_budget(body))
+        efforts = [self._lower_effort(each) for each in (body, *_iter_updates(body))]
+        return LoweredEffort(next(filter(None, reversed(efforts)), None), self._lower_budget(body))
 
     def allows(self, effort: Effort) -> bool:
         return self.effort is None or EFFORTS.index(effort) <= EFFORTS.index(self.effort)
@@ -184,6 +185,19 @@ class EffortLimits:
                 if type(asked) is int and (asked > (self.budget or 0) or asked == UNLIMITED):
                     holder[path[-1]] = lowered = self.budget
         return lowered
+
+
+CONFIGURATION_UPDATE = "configuration_update"
+"""The type of a Responses item that changes the effort, and the answer's format, from there on
+(openai-openapi, `ConfigurationUpdateItemParam`)."""
+
+
+def _iter_updates(body: Json) -> Iterator[Json]:
+    """Yield the items that change the effort in the course of a conversation."""
+    items = body.get("input")
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict) and item.get("type") == CONFIGURATION_UPDATE:
+            yield item
 
 
 def _find_holder(body: Json, path: tuple[str, ...]) -> Iterator[Json]:

@@ -219,8 +219,16 @@ def opaque(value: Any, drops: DropCount) -> Any:
 def opaque_state(value: Any, drops: DropCount) -> Any:
     """Opaque state, of a provider that vouches for its encryption, in which nothing can be read."""
     is_words = isinstance(value, str) and is_readable(value)
-    is_state = not is_words and drops.trusts_state
+    is_state = not is_words and (drops.trusts_state or not value)
     return _base64(value, drops) if is_state else drops.drop(value, "state")
+
+
+def is_withheld(state: Any, display: Display) -> bool:
+    """Return whether opaque state is kept from clients, where reasoning is hidden. Upstream gets it
+    back: it is recorded as it came."""
+    if not (display.hides_raw and state):
+        return False
+    return rebuild(state, opaque_state, DropCount(trusts_state=display.trusts_state)) is None
 
 
 address = _matching(_ADDRESS)

@@ -50,13 +50,8 @@ class FrameDecoder:
                 return []
             data = bytes(self._buffer)
             self._buffer.clear()
-        elif (
-            self._started
-            and data.find(b"\n\n") == len(data) - 2 >= 0
-            and b"\r" not in data
-            and len(data) <= self._limit
-        ):
-            return [data]  # one frame, as nearly every read is
+        elif self._started and len(data) <= self._limit and _is_frame(data):
+            return [data]
         frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)
@@ -96,6 +91,14 @@ class FrameDecoder:
         if not self._started:
             self._started = True
             frames[0] = frames[0].removeprefix(BOM)
+
+
+def _is_frame(data: bytes) -> bool:
+    """Return whether this is one frame of one or two lines, as nearly every read is."""
+    last, first = len(data) - 2, data.find(b"\n")
+    if first != last and (first < 1 or first + 1 == last or data.find(b"\n", first + 1) != last):
+        return False
+    return data[-1:] == b"\n" and data.find(b"\r") < 0
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

@@ -12,6 +12,7 @@ from collections.abc import Container, Mapping
 from functools import reduce
 from typing import Any
 
+from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import as_object, nested_value
 from abridge.apis.shapes import DropCount
 from abridge.core.conversation import Json
@@ -67,8 +68,19 @@ def drop_thinking_switches(body: Json, profile: Profile, drops: DropCount) -> Js
             body = body if kept == stops else _with(body, kept, *path.split("."))
         elif stops and all(map(_cuts, stops if isinstance(stops, list) else [stops])):
             found.append(path)
+    items = body.get("input")
+    if isinstance(items, list) and (updates := sum(map(_switches_off, items))):
+        drops.count += updates
+        items = [_without(each, "reasoning") if _switches_off(each) else each for each in items]
+        body = {**body, "input": items}
     drops.count += len(found)
     return reduce(lambda kept, path: _without(kept, *path.split(".")), found, body)
+
+
+def _switches_off(item: Any) -> bool:
+    """Return whether an item of the input switches thinking off from there on."""
+    is_update = isinstance(item, dict) and item.get("type") == CONFIGURATION_UPDATE
+    return is_update and nested_value(item, "reasoning.effort") == "none"
 
 
 def _cuts(stop: Any) -> bool:

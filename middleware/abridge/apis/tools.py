@@ -1,6 +1,6 @@
 """The tools that an upstream is offered: which of the client's, under which names, in which form.
 
-For an upstream that knows nothing but functions, custom tools and `local_shell` become functions.
+For an upstream that knows nothing but functions, custom tools become functions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from abridge.apis.json import loads_exact, parse_object
 from abridge.core.conversation import Json
@@ -32,11 +32,12 @@ from abridge.providers.profile import Profile
 MAX_TOOL_NAME = 64
 """The most characters in a tool's name (openai-openapi, `FunctionObject.name`)."""
 
-DISPENSABLE_PREFIX = "web_search"
-"""Prefix of the hosted tools that clients such as Codex always send beside their own (`web_search`,
-`web_search_preview`, either with a date): a model can do without them. `image_generation` is not
-one of these: Codex sends it only if the user's account has it, so that a client that sends it
-relies on it.
+DISPENSABLE_PREFIXES = ("web_search", "tool_search")
+"""Prefixes of the hosted tools that a model can do without beside others: those that clients such
+as Codex always send (`web_search`, `web_search_preview`, either with a date), and the search for
+tools whose loading is deferred, since all of them are offered. `image_generation` is not one of
+these: Codex sends it only if the user's account has it, so that a client that sends it relies on
+it.
 """
 
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
@@ -118,7 +119,7 @@ def choose_tools(
 
 def _is_dispensable(tool: Tool, choice: ToolChoice | None, others: list[Tool]) -> bool:
     choice = choice or ToolChoice("auto")
-    is_helper = tool.name.startswith(DISPENSABLE_PREFIX) and tool.name not in choice.names
+    is_helper = tool.name.startswith(DISPENSABLE_PREFIXES) and tool.name not in choice.names
     return choice.mode == "none" or (is_helper and bool(others))
 
 
@@ -157,33 +158,8 @@ FREE_TEXT_PARAMETERS: Json = {
 }
 """The parameters of a custom tool that is offered as a function."""
 
-SHELL_PARAMETERS: Json = {
-    "type": "object",
-    "properties": {
-        "command": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": 'The program and its arguments, such as ["bash", "-lc", "ls"].',
-        },
-        "workdir": {"type": "string", "description": "The directory to run it in."},
-        "timeout_ms": {"type": "integer", "description": "How long it may run."},
-        "env": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "Environment variables to set.",
-        },
-    },
-    "required": ["command"],
-    "additionalProperties": False,
-}
-"""The parameters of `local_shell`, which has none on Responses: the fields of its action
-(openai-openapi, `LocalShellExecAction`), named as in Codex's own shell function.
-"""
-
 AS_FUNCTION_NOTE = "It is called as a function here: `input` holds the free text, as it is."
 """Appended to a custom tool's description, which may say that it takes no JSON, as Codex's do."""
-
-_SHELL_DESCRIPTION = "Run a command on the user's machine and return what it prints."
 
 
 def as_function(tool: Tool) -> Tool:
@@ -192,8 +168,6 @@ def as_function(tool: Tool) -> Tool:
         return replace(
             tool, description=_describe_custom_tool(tool), parameters=FREE_TEXT_PARAMETERS
         )
-    if tool.kind == "local_shell":
-        return replace(tool, description=_SHELL_DESCRIPTION, parameters=SHELL_PARAMETERS)
     return tool
 
 
@@ -230,39 +204,6 @@ def unwrap_free_text(tool: Tool, arguments: str) -> str:
         return arguments
     given = (_parse_arguments(arguments) or {}).get("input")
     return given if isinstance(given, str) else arguments
-
-
-def read_shell_action(arguments: str) -> Json:
-    """Return the action of a `local_shell` call, as on Responses, from its function's arguments."""
-    given = _parse_arguments(arguments)
-    given = {"command": arguments} if given is None else given
-    command, env = given.get("command"), given.get("env")
-    action = {
-        "type": "exec",
-        "command": _command_words(command),
-        "timeout_ms": given.get("timeout_ms"),
-        "working_directory": given.get("workdir"),
-        "env": env if isinstance(env, dict) else {},
-    }
-    return {key: value for key, value in action.items() if value is not None}
-
-
-def write_shell_arguments(action: Json) -> str:
-    """Return an action as the arguments of the function that `local_shell` is offered as."""
-    names = {"working_directory": "workdir"}
-    given = {
-        names.get(key, key): value
-        for key, value in action.items()
-        if value and names.get(key, key) in SHELL_PARAMETERS["properties"]
-    }
-    return json.dumps({"command": [], **given}, ensure_ascii=False)
-
-
-def _command_words(command: Any) -> list[str]:
-    """Split a command into words; a model may write a command line in place of its words."""
-    if isinstance(command, list):
-        return [word if isinstance(word, str) else json.dumps(word) for word in command]
-    return ["bash", "-lc", command] if isinstance(command, str) else []
 
 
 def _parse_arguments(arguments: str) -> Json | None:

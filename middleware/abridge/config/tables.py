@@ -187,7 +187,7 @@ class SummarizerSettings(Table):
     """The sampling temperature. None, which only code can set: none is sent."""
     max_tokens: Tokens | None = None
     """The most that a part may take, thinking included. Not set: twice the length that its style
-    allows, which is 300 for `auto`, 200 for `concise`, 550 for `detailed` and 40 for `title`."""
+    allows, such as 300 for `auto`; the table of styles says how much that is."""
     timeout: PositiveSeconds = 15.0
     """How long the call for a part may take."""
     max_input_chars: Characters = 12000

@@ -238,6 +238,9 @@ class ProviderState(Event):
     """True if it signs the item's reasoning since the last signature (Anthropic's `signature`);
     False if it stands for reasoning that nobody shows (`encrypted_content`, `redacted_thinking`).
     """
+    withheld: bool = False
+    """No client may see it, since it might be read; upstream gets it back sealed, or out of the
+    store."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,9 @@ Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 
 INSTRUCTION_ROLES: tuple[Role, ...] = ("system", "developer")
 
-ToolKind: TypeAlias = Literal["function", "custom", "local_shell", "tool_search", "hosted"]
+ToolKind: TypeAlias = Literal[
+    "function", "custom", "local_shell", "shell", "apply_patch", "tool_search", "hosted"
+]
 
 SIGNATURE_PREFIX = "sig1."
 """Prefix of a signature in APIs that have one field for signatures and other opaque state."""
@@ -299,6 +301,18 @@ def joined_text(parts: Iterable[MessagePart]) -> list[MessagePart]:
         else:
             joined.append(part)
     return joined
+
+
+def with_name_in_text(message: Message, translated: TranslatedRequest) -> Message:
+    """Return a message that begins with its speaker's name, for an API that has no names. That of
+    the model or a tool is left out: the model would begin its own answers like that."""
+    if not message.name:
+        return message
+    if message.role in ("assistant", "tool"):
+        translated.leave_out(f"{message.param}.name", "This model's API has no names of speakers.")
+        return message
+    opening = joined_text([TextPart(f"{message.name}: "), *message.parts[:1]])
+    return replace(message, parts=[*opening, *message.parts[1:]])
 
 
 def without_marks(message: Message) -> Message:

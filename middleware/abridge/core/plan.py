@@ -34,9 +34,10 @@ class Passage:
         return tuple(title for title in map(title_of, self.told) if title)
 
 
-REST_CHARS = 500
-"""Reasoning that follows each cut but the first if extracts are made: a part of less is
-hardly a paragraph. A model's calls begin at once, so as to be done when the answer comes."""
+REST_SHARE = 3
+"""One in so many parts of a part's reasoning follows each cut but the first if extracts are made:
+a part of less is hardly a paragraph. A model's calls begin at once, to be done when the answer
+comes."""
 
 Fallback = Callable[[Passage], str]
 
@@ -80,7 +81,7 @@ class SummaryPlan:
             max_chars=self.reasoning_limit,
             live=self.live and self.style is not None and STYLES[self.style].live,
             first_share=self.first_share,
-            rest_chars=REST_CHARS if self.in_turn else 0,
+            rest_chars=self.part_chars // REST_SHARE if self.in_turn else 0,
         )
 
     def new_title_splitter(self) -> TitleSplitter | None:

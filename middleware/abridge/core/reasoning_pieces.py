@@ -32,6 +32,7 @@ class ReasoningPieces:
 
     def __init__(self, limit: int) -> None:
         self._room_left = limit
+        self.have_withheld = False  # state that no client is shown
         self._pieces: list[Piece] = []
         self._text = StringIO()
         self._summary: dict[int, StringIO] = {}
@@ -44,6 +45,7 @@ class ReasoningPieces:
                 self._write(self._summary.setdefault(event.index, StringIO()), event.text)
             case ProviderState():
                 self._room_left -= len(event.data)
+                self.have_withheld = self.have_withheld or event.withheld
                 self._end_piece(event.data, signs=event.signs)
             case ReasoningEnded():
                 self._end_piece()

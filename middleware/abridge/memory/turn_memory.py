@@ -12,6 +12,7 @@ from starlette.types import Scope
 from abridge.apis.display import Display, Envelope, damaged_error
 from abridge.apis.history import History
 from abridge.apis.opaque_state import find_states
+from abridge.apis.shapes import is_withheld
 from abridge.config.exposure import reasons_in_summaries
 from abridge.config.settings import Route
 from abridge.core.conversation import Json, PrefixDigest, RecordedTurn
@@ -179,10 +180,9 @@ class TurnMemory:
         parts = any(ended.summaries.get(key, NO_SUMMARY).parts for key in recorded.item_keys)
         is_replaced = (parts or altered) and (self.translated or bool(recorded.raw.strip()))
         is_required = self.requires_reasoning and bool(recorded.turn.calls)
-        withholds_state = display.hides_raw and not display.trusts_state
         return (
             is_replaced
-            or (withholds_state and any(find_states(recorded.original)))
+            or any(is_withheld(state, display) for state in find_states(recorded.original))
             or (is_required and self.route_memory.restores)
             or self.route_memory.always_remembers(recorded.turn)
         )

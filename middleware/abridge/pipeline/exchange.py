@@ -193,17 +193,15 @@ class Exchange:
         self._client.close(complete=False)
 
     def _emit(self, events: list[Event]) -> None:
+        plan = self._plan
         self._recorder.note(events)
-        kinds = set(map(type, events))
-        tracker, attribution = self._plan.summary_tracker, self._plan.attribution
-        if not tracker.followed.isdisjoint(kinds):
-            tracker.note(events)
-        if self._sequencer.done:
+        plan.summary_tracker.note(events)
+        if self._summary_runner.sequencer.done:
             for event in events:
                 if isinstance(event, ResponseEnded):
                     self._start_completing(event)
-        if attribution is not None and attribution.follows(kinds):
-            attribution.take(events)
+        if plan.attribution is not None:
+            plan.attribution.take(events)
         if self._answer is not None:
             self._answer.emit(events)
 

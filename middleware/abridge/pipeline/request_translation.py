@@ -19,9 +19,6 @@ from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.providers.profile import Profile
 
-CONVERSATION_FIELDS = frozenset({"input", "messages"})
-"""Request fields that no answer repeats, and that may be large."""
-
 
 @dataclass(slots=True, frozen=True)
 class Translation:
@@ -48,7 +45,8 @@ def translate_body(
             raise RequestError(
                 unsupported.message, param=unsupported.param, code="unsupported_parameter"
             )
-    repeated = {key: value for key, value in body.items() if key not in CONVERSATION_FIELDS}
+    # No answer repeats the conversation, which may be large.
+    repeated = {key: value for key, value in body.items() if key != api.conversation_field}
     return Translation(
         translated.body,
         RequestEcho(

@@ -32,8 +32,10 @@ class GeminiCapabilities:
     """The capabilities of one model family."""
 
     globs: tuple[str, ...]
-    thinking: Literal["level", "budget", "none"] = "level"
-    """Control over thinking: by a level, by a token budget, or none, since it does not think."""
+    thinking: Literal["level", "budget", "none", "unknown"] = "level"
+    """Control over thinking: by a level, by a token budget, or none, since it does not think. Where
+    it is unknown, by a token budget, if a client asks: all models that think take one
+    (ai.google.dev: gemini-api/docs/gemini-3, "backwards compatibility")."""
     levels: tuple[str, ...] = ("low", "medium", "high")  # supported thinking levels
     least_budget: int = 0  # in tokens; 0 turns thinking off
     needs_signatures: bool = True
@@ -66,12 +68,18 @@ GEMINI_MODELS = (
         ("*gemini-2.5-*",), thinking="budget", needs_signatures=False, media_in_results=False
     ),
     LATEST_GEMINI,
+    GeminiCapabilities(
+        ("*gemini-1*", "*gemini-2.0*", "*gemini-pro*", "*gemma*", "*learnlm*"),
+        thinking="none",
+        needs_signatures=False,
+        media_in_results=False,
+    ),
 )
 
 OTHER_MODELS = GeminiCapabilities(
-    ("*",), thinking="none", needs_signatures=False, media_in_results=False
+    ("*",), thinking="unknown", needs_signatures=False, media_in_results=False
 )
-"""Earlier Gemini models, Gemma and whatever else is served on this API."""
+"""Whatever else is served on this API, such as a tuned model under a name of its owner's."""
 
 
 def find_capabilities(model: str) -> GeminiCapabilities:

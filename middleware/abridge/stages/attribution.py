@@ -193,7 +193,7 @@ class CallAttribution:
         return item if self._joins_stretches else turn.stretches
 
     def _add_state(self, turn: LaneAttributor, event: ProviderState) -> None:
-        if self._shows_state and not event.signs:
+        if self._shows_state and not (event.signs or event.withheld):
             turn.states.append(event.item if self._joins_stretches else object())
 
     def _end_stretch(self, turn: LaneAttributor, _: ReasoningEnded) -> None:
@@ -227,9 +227,3 @@ class CallAttribution:
         ToolCallDelta: _start_call,
         PartStarted: _start_part,
     }
-
-    _FOLLOWED: ClassVar[frozenset[type[Event]]] = frozenset(_NOTES)
-
-    def follows(self, kinds: set[type[Event]]) -> bool:
-        """Return whether events of these types may say anything that it looks at."""
-        return not self._FOLLOWED.isdisjoint(kinds)

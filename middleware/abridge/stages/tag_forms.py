@@ -79,6 +79,7 @@ class Form(NamedTuple):
     is_phrase: bool = False
     ends_last: bool = False
     """What follows the last blank line is the answer, if nothing else closes it."""
+    name: str = ""  # a pattern of it, if its tags are those of XML
 
     @property
     def boundary(self) -> Boundary:
@@ -95,7 +96,8 @@ def _form(opening: str, closing: str, *examples: str, place: Place = "any", lone
 def _element(name: str, *examples: str, place: Place = "start") -> Form:
     """Return the form of a tag of XML. One that closes itself, as those of JSX, is none."""
     opening = rf"<{_PREFIX}{name}(?:\s{{0,8}}|{_ATTRIBUTES})>"
-    return _form(opening, rf"<//?{_PREFIX}{name}\s{{0,60}}>", *examples, place=place)
+    form = _form(opening, rf"<//?{_PREFIX}{name}\s{{0,60}}>", *examples, place=place)
+    return form._replace(name=name)
 
 
 def _pairs(*names: str) -> list[str]:
@@ -179,11 +181,10 @@ TAG_PATTERNS = tuple(
 )
 
 ANY_TAG = _compile(
-    r"</{0,2}(?:[a-z]{1,16}:)?(?:ant|longcat_|internal_|inner_)?"
-    r"(?:think|thought|reflection|scratchpad|reason|chain_of|monologue)"
+    rf"</{{0,2}}{_PREFIX}(?:{'|'.join(form.name for form in FORMS if form.name)})"
     r"|<[|｜]|<channel|<unused|\[/?(?:think|reasoning|unused)|◁"
 )
-"""What every tag begins with."""
+"""What every tag begins with: a text that has none of this needs no other search."""
 
 STARTERS = re.compile(r"<(?=[/|｜\\a-zA-Z]|\Z)|\[(?=[/\\tTrRuU]|\Z)|◁|\\(?=[uU]|\Z)|&(?=[lL]|\Z)")
 """Where a tag may begin."""

@@ -262,6 +262,10 @@ ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
         "custom_tool_call_output": "ctco_",
         "local_shell_call": "lsh_",
         "local_shell_call_output": "lsho_",
+        "shell_call": "sh_",
+        "shell_call_output": "sho_",
+        "apply_patch_call": "apc_",
+        "apply_patch_call_output": "apco_",
         "tool_search_call": "tsc_",
         "tool_search_output": "tso_",
     }

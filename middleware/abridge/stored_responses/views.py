@@ -12,8 +12,7 @@ from typing import Any
 
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, loads_exact, objects, string
-from abridge.apis.responses.attribution import ItemAttributor, attribute_response
-from abridge.apis.responses.hiding import DELETED, ECHOED, ITEM_LIST, ResponseRebuilder
+from abridge.apis.responses.hiding import DELETED, ECHOED, ITEM_LIST, ResponsesRebuilder
 from abridge.apis.responses.inline import hide_thinking
 from abridge.apis.responses.reasoning import (
     as_shown,
@@ -24,6 +23,7 @@ from abridge.apis.responses.reasoning import (
     summary_is_raw,
     without_raw_content,
 )
+from abridge.apis.responses.tools import ItemAttributor, attribute_response
 from abridge.apis.responses.writer import snapshot
 from abridge.apis.shapes import DropCount
 from abridge.core.conversation import Json
@@ -135,7 +135,7 @@ def response_as_shown(
     is_raw = profile is not None and summary_is_raw(profile, display)
     response = rename_raw_summary_in_response(response, always=is_raw)
     if profile is not None and display.hides_raw:
-        response = ResponseRebuilder({}, drops).rebuild_response(response)
+        response = ResponsesRebuilder({}, drops).rebuild_response(response)
         output = hide_thinking(response["output"], profile, is_output=True)
         response = {**response, "output": output}
     style = as_object(response.get("reasoning")).get("summary")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.chat.shapes import CompletionRebuilder
+from abridge.apis.chat.shapes import ChatRebuilder
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from tests.support.canaries import CANARY, planted_everywhere
 from tests.support.pipeline import chat
@@ -108,7 +108,7 @@ TEXTS = frozenset(
 
 
 def rebuilt(body: dict[str, Any]) -> dict[str, Any]:
-    return CompletionRebuilder().rebuild_completion(body)
+    return ChatRebuilder().rebuild_completion(body)
 
 
 @pytest.mark.parametrize("name", ["message", "delta"])

@@ -36,11 +36,12 @@ from abridge.providers.catalog import PROFILES
 from tests.apis.gemini.scripts import function_call, signed, text, thought, whole
 from tests.apis.gemini.spec import GENAI, check_answer, check_request, needs_genai
 
-FLASH, PRO, BUDGET, OLD = (
+FLASH, PRO, BUDGET, OLD, TUNED = (
     "gemini-3-flash-preview",
     "gemini-3-pro-preview",
     "gemini-2.5-flash",
     "gemini-2.0-flash",
+    "our-tuned-model",
 )
 SCHEMA: Json = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 LOOK = Tool("look", description="Looks.", parameters=SCHEMA)
@@ -287,6 +288,9 @@ class TestThinking:
             (OLD, None, None),
             ("gemini-2.5-flash-image", None, None),
             ("gemma-3-27b-it", None, None),
+            (TUNED, None, None),
+            (TUNED, "new", None),
+            (TUNED, "high", {"includeThoughts": True, "thinkingBudget": 24576}),
         ],
     )
     def test_effort(self, model: str, effort: str | None, expected: Json | None) -> None:
@@ -313,6 +317,7 @@ class TestThinking:
             (BUDGET, 1, {"thinkingBudget": 1024}),
             (BUDGET, 100_000, {"thinkingBudget": 24576}),
             (FLASH, 4000, {"thinkingLevel": "low"}),
+            (TUNED, 4000, {"thinkingBudget": 4000}),
         ],
     )
     def test_the_budget_is_the_clients_own_where_a_model_takes_one(
@@ -327,6 +332,7 @@ class TestThinking:
             (BUDGET, {"thinkingBudget": 0}),
             (FLASH, {"includeThoughts": True, "thinkingLevel": "minimal"}),
             (OLD, None),
+            (TUNED, None),
         ],
     )
     def test_a_client_that_declines_thinking_gets_the_least(
@@ -334,8 +340,9 @@ class TestThinking:
     ) -> None:
         assert config(model=model, declines_reasoning=True).get("thinkingConfig") == expected
 
-    def test_effort_for_a_model_that_does_not_think_is_left_out(self) -> None:
-        assert left_out(write(model=OLD, effort="high")) == [("reasoning_effort", False)]
+    @pytest.mark.parametrize(("model", "effort"), [(OLD, "high"), (TUNED, "none")])
+    def test_an_effort_that_a_model_may_not_take_is_left_out(self, model: str, effort: str) -> None:
+        assert left_out(write(model=model, effort=effort)) == [("reasoning_effort", False)]
 
 
 class TestTools:
@@ -427,6 +434,39 @@ class TestParams:
         written = write(extra=extra)
         assert written.body["safetySettings"] == extra["safetySettings"]
         assert left_out(written) == [("min_p", False), ("cachedContent", False)]
+
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ({"thinking_budget": 0}, {"thinkingBudget": 0}),
+            (
+                {"thinking_level": "low", "include_thoughts": False},
+                {"thinkingLevel": "low", "includeThoughts": True},
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("wrap", [lambda own: own, lambda own: {"extra_body": own}])
+    def test_googles_own_words_for_thinking_are_understood(
+        self, wrap: Any, given: Json, expected: Json
+    ) -> None:
+        written = write(extra=wrap({"google": {"thinking_config": given}}))
+        thinking = written.body["generationConfig"]["thinkingConfig"]
+        assert thinking == expected
+        assert not written.unsupported
+
+    @pytest.mark.parametrize(
+        ("google", "effort"),
+        [
+            ({"thinking_config": {"thinking_budget": 1}}, "high"),
+            ({"thinking_config": {"thinking_budget": 1}, "cached_content": "x"}, None),
+            ({"thinking_config": {}}, None),
+        ],
+    )
+    def test_what_else_is_said_there_is_left_out(self, google: Json, effort: str | None) -> None:
+        written = write(extra={"google": google}, effort=effort)
+        thinking = written.body["generationConfig"]["thinkingConfig"]
+        assert "thinkingBudget" not in thinking
+        assert left_out(written) == [("google", False)]
 
 
 def _result(identity: str, name: str, **response: str) -> Json:

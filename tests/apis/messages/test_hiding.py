@@ -19,7 +19,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.messages.shapes import MAX_INDEXES, MessageRebuilder
+from abridge.apis.messages.shapes import MAX_INDEXES, MessagesRebuilder
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import ResponseEnded
 from abridge.providers.catalog import PROFILES
@@ -527,7 +527,7 @@ def test_text_under_the_index_of_another_block_that_has_ended_is_looked_through(
 
 
 def test_no_more_blocks_are_remembered() -> None:
-    rebuilder = MessageRebuilder()
+    rebuilder = MessagesRebuilder()
     for index in range(2 * MAX_INDEXES):
         rebuilder.rebuild({"type": "content_block_start", "index": index, "content_block": MUSING})
     known = [value for value in vars(rebuilder).values() if isinstance(value, dict)]

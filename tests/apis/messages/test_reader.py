@@ -15,6 +15,7 @@ from abridge.apis.errors import CONNECTION_LOST, TURN_PAUSED
 from abridge.core.answer import STRAY_ARGUMENTS
 from abridge.core.events import (
     ErrorReported,
+    ProviderState,
     ResponseStarted,
     ToolCallDelta,
 )
@@ -469,7 +470,9 @@ class TestHidden:
         ]
         body = {"type": "message", "model": "an odd thought", "content": content}
         events = hiding.read_whole(json.dumps(body).encode())
-        assert "odd" not in str(events)
+        states = [event for event in events if isinstance(event, ProviderState)]
+        assert [(state.data, state.withheld) for state in states] == [("an odd thought", True)] * 2
+        assert "odd" not in str([event for event in events if event not in states])
         assert hiding.dropped == 5
         assert [event.name for event in events if isinstance(event, ToolCallDelta)][:1] == [""]
 

@@ -193,10 +193,10 @@ class TestMessages:
         )
         assert written_body["messages"][1]["content"] == [{"type": "text", "text": "No."}]
 
-    def test_names_of_participants_are_left_out(self) -> None:
-        assert unsupported_params(Message("user", [TextPart("Hi")], name="Ann")) == [
-            ("messages", False)
-        ]
+    def test_a_speaker_s_name_begins_the_text(self) -> None:
+        question = Message("user", [TextPart("Hi"), ImagePart("https://a.b/c.png")], name="Ann")
+        text, image = body(question)["messages"][0]["content"]
+        assert (text["text"], image["type"]) == ("Ann: Hi", "image")
 
 
 class TestReasoning:
@@ -412,10 +412,6 @@ class TestTools:
         assert offered["description"].endswith("start: WORD")
         plain = Tool("shell", "custom")
         assert "description" not in body(tools=[plain])["tools"][0]
-
-    def test_a_local_shell_is_a_function_too(self) -> None:
-        (offered,) = body(tools=[Tool("local_shell", "local_shell")])["tools"]
-        assert "command" in offered["input_schema"]["properties"]
 
     def test_hosted_tools_are_unsupported(self) -> None:
         hosted = Tool("file_search", "hosted", param="tools[1]")

@@ -10,7 +10,7 @@ import pytest
 
 from abridge.apis.errors import UPSTREAM_FAILED
 from abridge.apis.responses import hiding
-from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponseRebuilder
+from abridge.apis.responses.hiding import ECHOED, ITEM_LIST, ResponsesRebuilder
 from abridge.apis.shapes import DropCount
 from tests.support.shared import OPENAPI, needs_openapi
 from tests.support.streams import message_item
@@ -105,7 +105,7 @@ ONLY_WHOLE = {
 @pytest.mark.parametrize("schema", event_schemas())
 def test_every_event_that_is_described_passes_but_pieces_of_hosted_tools(schema: str) -> None:
     for event in examples({"$ref": f"#/components/schemas/{schema}"}):
-        rebuilt = ResponseRebuilder(echo(event)).rebuild(event)
+        rebuilt = ResponsesRebuilder(echo(event)).rebuild(event)
         shown = {**expected(event), "sequence_number": 0}  # the writer numbers events anew
         assert rebuilt == (None if event["type"] in ONLY_WHOLE else shown)
 
@@ -113,14 +113,14 @@ def test_every_event_that_is_described_passes_but_pieces_of_hosted_tools(schema:
 @needs_openapi
 def test_every_response_that_is_described_passes() -> None:
     for response in examples({"$ref": "#/components/schemas/Response"}):
-        rebuilt = ResponseRebuilder(echo(response)).rebuild_response(response)
+        rebuilt = ResponsesRebuilder(echo(response)).rebuild_response(response)
         assert rebuilt == expected(response)
 
 
 def test_what_a_response_repeats_is_the_requests_own() -> None:
     sent = {"tools": [{"type": "function", "name": "f"}], "text": {"verbosity": "low"}}
     odd = {"tools": [{"type": "musing"}], "text": {"why": "x"}, "metadata": {"a": "b"}, "id": "r"}
-    assert ResponseRebuilder(sent).rebuild_response(odd) == {
+    assert ResponsesRebuilder(sent).rebuild_response(odd) == {
         "tools": sent["tools"],
         "text": {"format": {"type": "text"}, "verbosity": "low"},
         "metadata": {},
@@ -142,7 +142,7 @@ class TestEventsOfAnItemOfUnknownType:
     KNOWN: ClassVar[Json] = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
 
     def rebuilt(self, *events: Json) -> list[bool]:
-        rebuilder = ResponseRebuilder({})
+        rebuilder = ResponsesRebuilder({})
         return [rebuilder.rebuild(event) is not None for event in events]
 
     def added(self, item: Json, **address: Any) -> Json:
@@ -202,7 +202,7 @@ class TestEventsOfAnItemOfUnknownType:
 
 @pytest.mark.parametrize("part", [{"type": "musing"}, {"type": "reasoning_text", "text": ""}])
 def test_text_of_a_part_that_is_no_text_is_left_out(part: Json) -> None:
-    rebuilder = ResponseRebuilder({})
+    rebuilder = ResponsesRebuilder({})
     place = {"item_id": "msg_0", "output_index": 0}
     rebuilder.rebuild(
         {"type": "response.content_part.added", **place, "content_index": 0} | {"part": part}
@@ -215,5 +215,5 @@ def test_text_of_a_part_that_is_no_text_is_left_out(part: Json) -> None:
 @pytest.mark.parametrize("phase", [None, "commentary", "final_answer", "analysis"])
 def test_a_message_of_an_unknown_phase_is_left_out(phase: str | None) -> None:
     message = {**message_item(0, "So."), "phase": phase}
-    rebuilt = ResponseRebuilder({}).rebuild_response({"output": [message]})
+    rebuilt = ResponsesRebuilder({}).rebuild_response({"output": [message]})
     assert rebuilt["output"] == ([] if phase == "analysis" else [message])

@@ -12,7 +12,7 @@ import pytest
 from openai.types.responses import Response, ResponseOutputItem, ResponseStreamEvent
 from pydantic import BaseModel
 
-from abridge.apis.responses.hiding import ECHOED, ITEMS, ResponseRebuilder
+from abridge.apis.responses.hiding import ECHOED, ITEMS, ResponsesRebuilder
 from abridge.apis.shapes import DropCount
 from tests.apis.responses.test_hiding import ONLY_WHOLE, echo, expected
 from tests.support.canaries import BLOCKS
@@ -93,7 +93,7 @@ def test_every_item_is_shown_whole(item: Json) -> None:
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event["type"])
 def test_every_event_is_shown_whole(event: Json) -> None:
-    shown = ResponseRebuilder({}).rebuild(event)
+    shown = ResponsesRebuilder({}).rebuild(event)
     sent = {**expected(event), "sequence_number": 0}  # the writer numbers events anew
     assert [*differences(sent, shown, event["type"])] == []
 
@@ -101,14 +101,14 @@ def test_every_event_is_shown_whole(event: Json) -> None:
 def test_every_response_is_shown_whole() -> None:
     for response in examples(Response):
         sent = {**response, "output": []}
-        shown = ResponseRebuilder(echo(sent)).rebuild_response(sent)
+        shown = ResponsesRebuilder(echo(sent)).rebuild_response(sent)
         sent |= {key: value for key, value in shown.items() if key in ECHOED}
         assert [*differences(expected(sent), shown, "response")] == []
 
 
 def searched(arguments: Any) -> Any:
     item = {"id": "tsc_1", "type": "tool_search_call", "arguments": arguments}
-    return ResponseRebuilder({}).rebuild_response({"output": [item]})["output"][0].get("arguments")
+    return ResponsesRebuilder({}).rebuild_response({"output": [item]})["output"][0].get("arguments")
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_a_source_of_a_search_is_a_page_or_has_a_name(source: Json) -> None:
     """As in answers about the weather, the markets and sports."""
     action = {"type": "search", "query": "weather", "sources": [source]}
     item = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": action}
-    assert ResponseRebuilder({}).rebuild_response({"output": [item]}) == {"output": [item]}
+    assert ResponsesRebuilder({}).rebuild_response({"output": [item]}) == {"output": [item]}
 
 
 def test_the_diff_of_a_patch_is_told_whole() -> None:
     event = {"type": "response.apply_patch_call_operation_diff.done", "diff": "@@\n-a\n+b"}
-    assert ResponseRebuilder({}).rebuild(event) == event
+    assert ResponsesRebuilder({}).rebuild(event) == event
     piece = {"type": "response.apply_patch_call_operation_diff.delta", "delta": "@@"}
-    assert ResponseRebuilder({}).rebuild(piece) is None
+    assert ResponsesRebuilder({}).rebuild(piece) is None

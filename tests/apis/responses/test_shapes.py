@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.responses.hiding import ECHOED, MAX_ADDRESSES, ResponseRebuilder
+from abridge.apis.responses.hiding import ECHOED, MAX_ADDRESSES, ResponsesRebuilder
 from abridge.providers.catalog import PROFILES
 from tests.apis.responses.test_hiding import event_schemas, examples, merged
 from tests.support.canaries import BLOCKS, CANARY, planted_everywhere
@@ -53,13 +53,13 @@ def test_no_value_of_an_event_can_be_a_sentence(schema: str) -> None:
     described = merged({"$ref": f"#/components/schemas/{schema}"})["properties"]
     whole = {"response", "item"} & described.keys()  # they have tests of their own
     for event in () if whole else planted_in(schema):
-        assert CANARY not in as_shown(ResponseRebuilder({}).rebuild(event))
+        assert CANARY not in as_shown(ResponsesRebuilder({}).rebuild(event))
 
 
 @needs_openapi
 def test_no_value_of_a_response_can_be_a_sentence() -> None:
     for planted in planted_in("Response", output=[]):
-        assert CANARY not in as_shown(ResponseRebuilder({}).rebuild_response(planted))
+        assert CANARY not in as_shown(ResponsesRebuilder({}).rebuild_response(planted))
 
 
 @needs_openapi
@@ -74,13 +74,13 @@ def test_no_value_of_an_item_can_be_a_sentence() -> None:
 def test_the_variables_of_a_shell_stay(variables: Json | None) -> None:
     action = {"type": "exec", "command": ["ls"], "env": variables}
     output = [{"id": "lsh_1", "type": "local_shell_call", "action": action}]
-    assert ResponseRebuilder({}).rebuild_response({"output": output}) == {"output": output}
+    assert ResponsesRebuilder({}).rebuild_response({"output": output}) == {"output": output}
 
 
 @pytest.mark.parametrize("variables", [5, "A", [["A"]]])
 def test_variables_that_are_no_object_are_left_out(variables: Any) -> None:
     item = {"id": "lsh_1", "type": "local_shell_call", "action": {"env": variables}}
-    (rebuilt,) = (ResponseRebuilder({}).rebuild_response({"output": [item]}))["output"]
+    (rebuilt,) = (ResponsesRebuilder({}).rebuild_response({"output": [item]}))["output"]
     assert rebuilt["action"] == {}
 
 
@@ -100,25 +100,25 @@ SAID = {"type": "response.output_text.delta", **PLACE, "delta": CANARY}
     ids=lambda event: event["type"],
 )
 def test_an_event_without_what_it_brings_is_left_out(event: Json) -> None:
-    assert ResponseRebuilder({}).rebuild({**PLACE, **event}) is None
+    assert ResponsesRebuilder({}).rebuild({**PLACE, **event}) is None
 
 
 @pytest.mark.parametrize("kind", ["response.output_text.done", "response.refusal.delta"])
 def test_every_text_of_a_closed_part_is_left_out(kind: str) -> None:
-    rebuilder = ResponseRebuilder({})
+    rebuilder = ResponsesRebuilder({})
     rebuilder.rebuild({**PART, "part": {"type": "musing"}})
     assert rebuilder.rebuild({**SAID, "type": kind, "text": CANARY}) is None
 
 
 def test_a_part_may_be_opened_again() -> None:
-    rebuilder = ResponseRebuilder({})
+    rebuilder = ResponsesRebuilder({})
     rebuilder.rebuild({**PART, "part": {"type": "musing"}})
     rebuilder.rebuild({**PART, "part": {"type": "output_text", "text": ""}})
     assert rebuilder.rebuild(SAID) == SAID
 
 
 def test_of_items_beyond_those_that_are_remembered_no_texts_are_shown() -> None:
-    rebuilder = ResponseRebuilder({})
+    rebuilder = ResponsesRebuilder({})
     for number in range(MAX_ADDRESSES + 1):
         musing = {"type": "musing", "id": f"mu_{number}"}
         rebuilder.rebuild({"type": "response.output_item.added", "item": musing})
@@ -129,7 +129,7 @@ def test_of_items_beyond_those_that_are_remembered_no_texts_are_shown() -> None:
 
 
 def test_of_parts_beyond_those_that_are_remembered_no_texts_are_shown() -> None:
-    rebuilder = ResponseRebuilder({})
+    rebuilder = ResponsesRebuilder({})
     for number in range(MAX_ADDRESSES + 1):
         rebuilder.rebuild({**PART, "content_index": number, "part": {"type": "musing"}})
     assert rebuilder.rebuild({**SAID, "content_index": MAX_ADDRESSES}) is None

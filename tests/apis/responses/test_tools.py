@@ -7,19 +7,15 @@ from typing import Any
 
 import pytest
 
+from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS
 from abridge.apis.responses.tools import write_call
-from abridge.apis.tools import (
-    AS_FUNCTION_NOTE,
-    as_function,
-    read_shell_action,
-    wrap_free_text,
-    write_shell_arguments,
-)
+from abridge.apis.tools import AS_FUNCTION_NOTE, as_function, wrap_free_text
 from abridge.core.model_request import Tool
 from tests.support.openapi import check
 
 PATCH = as_function(Tool("apply_patch", "custom", client_name="apply_patch"))
-SHELL = as_function(Tool("local_shell", "local_shell", client_name="local_shell"))
+SHELL = Tool("local_shell", "local_shell", client_name="local_shell")
+LOCAL_SHELL = BUILT_IN_TOOLS["local_shell"]
 
 
 class TestSpellCall:
@@ -95,7 +91,45 @@ class TestSpellCall:
         ],
     )
     def test_of_a_local_shell_with_a_command_line(self, arguments: str, command: Any) -> None:
-        assert read_shell_action(arguments)["command"] == command
+        assert LOCAL_SHELL.read(arguments)["command"] == command
+
+    @pytest.mark.parametrize(
+        ("arguments", "commands"),
+        [
+            ('{"commands": ["ls", "pwd"]}', ["ls", "pwd"]),
+            ('{"commands": "ls | wc"}', ["ls | wc"]),
+            ("ls | wc", ["ls | wc"]),
+            ('{"commands": [1]}', ["1"]),
+            ('{"commands": 1}', []),
+            ("", []),
+        ],
+    )
+    def test_of_a_shell(self, arguments: str, commands: Any) -> None:
+        tool = Tool("shell", "shell", client_name="shell")
+        item = write_call(tool, "c1", "shell", arguments, "sh_1", status="incomplete")
+        assert item["action"]["commands"] == commands
+        assert item["status"] == "incomplete"
+        check("FunctionShellCall", item)
+
+    @pytest.mark.parametrize(
+        ("arguments", "operation"),
+        [
+            (
+                '{"type": "create_file", "path": "a", "diff": "+x"}',
+                {"type": "create_file", "path": "a", "diff": "+x"},
+            ),
+            ('{"type": "delete_file", "path": "a"}', {"type": "delete_file", "path": "a"}),
+            ('{"path": "a"}', {"type": "update_file", "path": "a", "diff": ""}),
+            ("+x", {"type": "update_file", "path": "", "diff": "+x"}),
+            ("", {"type": "update_file", "path": "", "diff": ""}),
+        ],
+    )
+    def test_of_a_patch(self, arguments: str, operation: Any) -> None:
+        tool = Tool("apply_patch", "apply_patch", client_name="apply_patch")
+        item = write_call(tool, "c1", "apply_patch", arguments, "apc_1", status="incomplete")
+        assert item["operation"] == operation
+        assert item["status"] == "in_progress"
+        check("ApplyPatchToolCall", item)
 
 
 def test_a_shell_action_comes_back_as_it_was() -> None:
@@ -106,7 +140,7 @@ def test_a_shell_action_comes_back_as_it_was() -> None:
         "working_directory": "/src",
         "env": {"A": "b"},
     }
-    assert read_shell_action(write_shell_arguments(action)) == action
+    assert LOCAL_SHELL.read(LOCAL_SHELL.read_item(action)) == action
 
 
 def test_the_grammar_of_a_custom_tool_is_in_the_description() -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from openai.types.responses import Response
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
@@ -345,11 +346,33 @@ class TestCalls:
         assert seen.response["output"][0]["input"] == "*** Begin"
 
     def test_a_local_shell_call_has_no_deltas(self) -> None:
-        echo = self.offered(as_function(self.SHELL))
+        echo = self.offered(self.SHELL)
         seen = write(called(0, '{"command": ["ls"]}', name="local_shell"), echo=echo)
         assert not any("delta" in kind for kind in seen.kinds)
         (item,) = seen.response["output"]
         assert (item["type"], item["action"]["command"]) == ("local_shell_call", ["ls"])
+
+    @pytest.mark.parametrize(
+        ("kind", "given", "field"),
+        [
+            ("shell", {"commands": ["ls"], "timeout_ms": 5, "max_output_length": None}, "action"),
+            ("apply_patch", {"type": "create_file", "path": "a", "diff": "+ä"}, "operation"),
+        ],
+    )
+    @needs_openapi
+    def test_a_built_in_tool_s_call_is_an_item_of_its_own_type(
+        self, kind: Any, given: Any, field: str
+    ) -> None:
+        arguments = json.dumps(given)
+        seen = write(
+            called(0, arguments[:9], name=kind),
+            called(0, arguments[9:]),
+            echo=self.offered(Tool(kind, kind, client_name=kind)),
+        )
+        (item,) = seen.response["output"]
+        assert (item["type"], item[field]) == (f"{kind}_call", given)
+        assert not any(event_faults(event) for event in seen.events)
+        Response.model_validate(seen.response, strict=True)
 
     def test_a_tool_of_a_group_is_called_by_the_clients_name_for_it(self) -> None:
         seen = write(called(0, "{}", name="mail_send"), echo=self.offered(self.GROUPED))
@@ -358,10 +381,7 @@ class TestCalls:
 
     @needs_openapi
     def test_they_are_what_openai_describes(self) -> None:
-        tools = {
-            tool.name: tool
-            for tool in (as_function(self.SHELL), as_function(self.PATCH), self.GROUPED)
-        }
+        tools = {tool.name: tool for tool in (self.SHELL, as_function(self.PATCH), self.GROUPED)}
         seen = write(
             called(0, '{"input": "x"}', name="apply_patch"),
             called(1, '{"command": ["ls"]}', name="local_shell"),

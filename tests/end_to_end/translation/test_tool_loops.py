@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp
 
+from tests.apis.messages import scripts as messages
 from tests.end_to_end.translation.test_translation import BOTH, EACH, KEY, SUMMARY, TOOLS, bridge
 from tests.end_to_end.translation.tool_loops import (
     FOR_CHAT,
@@ -23,7 +24,9 @@ from tests.end_to_end.translation.tool_loops import (
 )
 from tests.end_to_end.translation.turn import BRIDGES, PATHS
 from tests.support.asgi import call
-from tests.support.upstream import Upstream
+from tests.support.streams import call as tool_call
+from tests.support.streams import chat_stream, completion
+from tests.support.upstream import Answer, Upstream
 
 Json = dict[str, Any]
 OTHER = {"authorization": "Bearer sk-bert-5678"}
@@ -183,3 +186,54 @@ async def test_shown_and_hidden_reasoning_return_together(
     assert list(map(comparable, received_items(upstream, sent))) == list(
         map(comparable, sent_items(upstream, shape))
     )
+
+
+BUILT_IN: dict[str, tuple[Json, Any]] = {
+    "shell": (
+        {"commands": ["ls"]},
+        [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+    ),
+    "apply_patch": ({"type": "create_file", "path": "a", "diff": "+ä"}, "Done."),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("upstream", ["chat", "messages"])
+@pytest.mark.parametrize("kind", BUILT_IN)
+async def test_a_built_in_tool_is_called_and_keeps_its_reasoning(
+    kind: str, upstream: str, *, stream: bool
+) -> None:
+    arguments, output = BUILT_IN[kind]
+    played = Upstream(*(_calling(upstream, kind, arguments, stream=stream) for _ in range(2)))
+    app, history = bridge(played, upstream), [{"role": "user", "content": "Where is it?"}]
+    for _ in range(2):
+        body = {"model": RAW, "stream": stream, "tools": [{"type": kind}], "input": history}
+        reply = await call(app, PATHS["responses"], body, KEY)
+        *others, called = client_items("responses", reply, stream=stream)
+        assert called["type"] == f"{kind}_call"
+        answered = {"type": f"{kind}_call_output", "call_id": called["call_id"], "output": output}
+        history += [*others, called, {**answered, "status": "completed"}]
+    thought, *_, sent = _pieces(upstream, played.requests[-1].json)
+    assert (thought, sent) == ("I look.", arguments)
+
+
+def _calling(upstream: str, name: str, arguments: Json, *, stream: bool) -> Answer:
+    """Return an answer that calls a tool after a thought."""
+    if upstream == "messages":
+        blocks = [messages.thinking("I look.", "sig=="), messages.tool_use(1, name, **arguments)]
+        whole = messages.message(blocks, "tool_use")
+        return Answer(messages.stream(blocks, "tool_use")) if stream else Answer.json(whole)
+    called = tool_call(name, json.dumps(arguments))
+    if stream:
+        return Answer(chat_stream("I look.", "", calls=[called], finish="tool_calls"))
+    return Answer.json(completion({"reasoning_content": "I look.", "tool_calls": [called]}))
+
+
+def _pieces(upstream: str, sent: Json) -> list[Any]:
+    """Return the thought and the arguments of the call that upstream gets back."""
+    answer = next(each for each in sent["messages"] if each["role"] == "assistant")
+    if upstream == "messages":
+        thought, called = answer["content"]
+        return [thought["thinking"], called["input"]]
+    (called,) = answer["tool_calls"]
+    return [answer["reasoning_content"], json.loads(called["function"]["arguments"])]

@@ -41,6 +41,7 @@ CHAT = Api(
     carries_images=True,
     upstream=UpstreamApi(
         name="chat",
+        title="Chat Completions",
         path="/chat/completions",
         translating_reader=partial(ChatReader, translates=True),
         history=ChatHistory,

@@ -451,9 +451,11 @@ class ChatEnvelopeBuilder:
         self._answer.add({key: delta[key] for key in ANSWER_FIELDS if key in delta})
 
     def build(self) -> Envelope | None:
-        """Build the envelope; None if there was no raw reasoning, or too much to keep."""
+        """Build the envelope; None if the client was shown all that there was, or that was too much
+        to keep."""
         pieces, turn = self._reasoning.build(), read_turn(self._answer.as_dict())
-        if pieces is None or not (have_text(pieces) and self._answer.is_complete):
+        is_needed = self._reasoning.have_withheld or have_text(pieces)
+        if pieces is None or not (is_needed and self._answer.is_complete):
             return None
         entries = (entry for piece in pieces for entry in _write_piece(piece))
         details = [{**entry, "index": index} for index, entry in enumerate(entries)]

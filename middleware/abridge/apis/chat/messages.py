@@ -166,7 +166,7 @@ def _read_part(chunk: Json, param: str) -> MessagePart:
 # Write
 
 
-class MessageWriter:
+class ChatConversationBuilder:
     """Write the messages of one request, and report what they cannot hold."""
 
     def __init__(self, profile: Profile, unsupported: list[Unsupported]) -> None:

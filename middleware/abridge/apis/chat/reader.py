@@ -64,7 +64,7 @@ from abridge.apis.chat.reasoning import (
     trusts_summaries,
     without_thinking_chunks,
 )
-from abridge.apis.chat.shapes import CompletionRebuilder
+from abridge.apis.chat.shapes import ChatRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
 from abridge.apis.chat.tools import ToolCallFragments
 from abridge.apis.delta_patterns import DeltaPatterns
@@ -81,8 +81,9 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.opaque_state import find_states
 from abridge.apis.openai import error_in, mint_id
-from abridge.apis.shapes import DropCount
+from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import CHAT_USAGE, as_count
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -161,7 +162,7 @@ class ChatReader:
         self._announced_count = 0
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
-        self._rebuilder = CompletionRebuilder(DropCount.of(display)) if display.hides_raw else None
+        self._rebuilder = ChatRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self._last_chunk: Json = {}  # the last that had choices
         self._listed: list[CitationDelta] = []  # sources that no choice names
@@ -485,8 +486,9 @@ class ChatReader:
         if message is None:
             return []
         turn = self._record_message(reader.lane, message)
-        if not turn.raw.strip():  # opaque state needs no envelope
-            return []
+        states = find_states(turn.original)
+        if not (turn.raw.strip() or any(is_withheld(state, self._display) for state in states)):
+            return []  # opaque state that is shown needs no envelope
         return [ChunkPiece(TurnRecorded(reader.lane, None, turn))]
 
     def _record_message(self, lane: int, message: Json) -> RecordedTurn:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.chat.messages import MessageWriter, read_messages
+from abridge.apis.chat.messages import ChatConversationBuilder, read_messages
 from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
 from abridge.apis.json import as_object
 from abridge.apis.openai import nested, read_output_format, write_output_format
@@ -144,7 +144,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     """Write a body. A stream always asks for usage, even if the client did not."""
     profile = options.profile
     translated = TranslatedRequest(model_body(request), unknown_parts(request.messages))
-    messages = MessageWriter(profile, translated.unsupported)
+    messages = ChatConversationBuilder(profile, translated.unsupported)
     messages.write(request.messages)
     translated.body["messages"] = messages.messages
     as_functions = "custom_tools" not in profile.supports

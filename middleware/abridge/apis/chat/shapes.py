@@ -303,7 +303,7 @@ COMPLETION = shapes.fields(
 # An answer of what is known
 
 
-class CompletionRebuilder:
+class ChatRebuilder:
     """Rebuild one answer, streamed or whole."""
 
     def __init__(self, drops: shapes.DropCount | None = None) -> None:

@@ -250,9 +250,6 @@ class ChatCallAttribution(CallAttribution):
         self._calls: dict[int, ToolCallFragments] = {}
         self._signatures: Counter[int] = Counter()  # so many in each choice
 
-    def follows(self, kinds: set[type[Event]]) -> bool:  # noqa: ARG002 -- calls are in any frame
-        return True
-
     def note(self, event: Event) -> None:
         frame, lane = event.frame, event.lane
         if frame is None or lane is None:

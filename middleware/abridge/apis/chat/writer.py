@@ -541,7 +541,7 @@ class ChoiceWriter:
         return [self._wrap({**delta, **self._blocks.add_summary(event.index, event.text)})]
 
     def _write_state(self, event: ProviderState) -> list[Json]:
-        return [self._wrap(self._blocks.add_state(event))]
+        return [] if event.withheld else [self._wrap(self._blocks.add_state(event))]
 
     def _start_stretch(self, event: ReasoningStarted) -> list[Json]:
         self.reasoning.choose(event.field)

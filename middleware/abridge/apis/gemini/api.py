@@ -25,6 +25,7 @@ def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader
 
 GEMINI = UpstreamApi(
     name="gemini",
+    title="Gemini",
     path="/models/{model}:generateContent?alt=json",
     stream_path="/models/{model}:streamGenerateContent?alt=sse",
     translating_reader=_make_reader,

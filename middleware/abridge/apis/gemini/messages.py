@@ -31,6 +31,7 @@ from abridge.core.model_request import (
     TranslatedRequest,
     normalized,
     unsupported_part,
+    with_name_in_text,
 )
 from abridge.providers.gemini import GeminiCapabilities
 
@@ -46,7 +47,7 @@ FILES_HOST = "generativelanguage.googleapis.com"
 """The host of uploaded files, which belong to the account whose key is sent."""
 
 
-class ContentsBuilder:
+class GeminiConversationBuilder:
     """Take a request's messages in order. Instructions become the system instruction, wherever in
     the conversation they stand."""
 
@@ -60,7 +61,7 @@ class ContentsBuilder:
         self._instructions: list[str] = []
         self._names: dict[str, str] = {}  # of the functions called, by call id
         for message in normalized(map(_with_text_state_first, request.messages)):
-            self._add(message)
+            self._add(with_name_in_text(message, translated))
         if not self.contents and self._instructions:  # Gemini requires a content
             self._append("user", [{"text": "\n\n".join(self._instructions)}])
             self._instructions = []

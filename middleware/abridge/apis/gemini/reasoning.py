@@ -33,6 +33,8 @@ THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for 
 
 NO_THINKING = "This model does not think."
 
+UNKNOWN_THINKING = "Whether this model can be kept from thinking is not known."
+
 _STATE = re.compile(rf"{re.escape(STATE_PREFIX)}(\d{{1,6}}|{OF_TEXT})\.(.+)", re.DOTALL)
 
 
@@ -48,15 +50,18 @@ def write_thinking(
         return {}
     if effort == "none" or request.declines_reasoning:
         return _turn_off(capabilities, param, translated)
-    if request.budget is not None and capabilities.thinking == "budget":
+    if request.budget is not None and capabilities.thinking != "level":
         return {"includeThoughts": True, "thinkingBudget": _known_budget(request.budget)}
     level = _known_level(effort)
     if level is None:
-        return {"includeThoughts": True}
+        return {} if capabilities.thinking == "unknown" else {"includeThoughts": True}
     return {"includeThoughts": True, **_write_level(level, capabilities)}
 
 
 def _turn_off(capabilities: GeminiCapabilities, param: str, translated: TranslatedRequest) -> Json:
+    if capabilities.thinking == "unknown":
+        translated.leave_out(param, UNKNOWN_THINKING)
+        return {}
     if capabilities.thinking == "budget" and capabilities.least_budget == 0:
         return {"thinkingBudget": 0}
     translated.leave_out(param, THINKING_ALWAYS_ON)
@@ -83,7 +88,7 @@ def _known_level(effort: str | None) -> str | None:
 def _write_level(level: str, capabilities: GeminiCapabilities) -> Json:
     """Write the highest level that the model supports and that is not above this one, or else its
     least."""
-    if capabilities.thinking == "budget":
+    if capabilities.thinking != "level":
         return {"thinkingBudget": BUDGETS[level]}
     below = [one for one in capabilities.levels if LEVELS.index(one) <= LEVELS.index(level)]
     return {"thinkingLevel": (below or capabilities.levels)[-1 if below else 0]}

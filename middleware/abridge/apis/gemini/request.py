@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.gemini.messages import ContentsBuilder
+from abridge.apis.gemini.messages import GeminiConversationBuilder
 from abridge.apis.gemini.reasoning import write_thinking
 from abridge.apis.gemini.tools import write_tools
+from abridge.apis.json import as_object
 from abridge.apis.params import write_params
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -35,6 +36,12 @@ EXTRA_FIELDS = ("safetySettings", "labels")
 """Gemini's own fields that a client may send: it refuses any field that it does not know. Not
 `cachedContent`, which names an object of the account's."""
 
+COMPATIBLE_FIELDS = ("google", "extra_body")
+"""Where clients of Google's endpoint for OpenAI's clients say what they want of Gemini alone
+(ai.google.dev: gemini-api/docs/openai)."""
+
+THINKING_FIELDS = {"thinking_budget": "thinkingBudget", "thinking_level": "thinkingLevel"}
+
 UNKNOWN_FIELD = "Not supported by this upstream."
 
 MODEL_REQUIRED = "Missing required parameter: 'model'."
@@ -47,9 +54,10 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
         raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
     translated = TranslatedRequest({}, unknown_parts(request.messages))
     capabilities = find_capabilities(request.model)
-    builder = ContentsBuilder(request, capabilities, translated)
+    builder = GeminiConversationBuilder(request, capabilities, translated)
     tools, choice = write_tools(request, translated)
-    thinking = write_thinking(request, capabilities, translated)
+    own = {} if request.effort else _own_thinking(request.extra)
+    thinking = own or write_thinking(request, capabilities, translated)
     config: Json = _write_format(request.output_format)
     write_params(request, PARAM_FIELDS, config, translated)
     if isinstance(stop := config.get("stopSequences"), str):
@@ -65,9 +73,20 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
     }
     translated.body = {key: value for key, value in body.items() if value or key == "contents"}
     for key in request.extra:
-        if key not in EXTRA_FIELDS:
+        if key not in EXTRA_FIELDS and not (own and key in COMPATIBLE_FIELDS):
             translated.leave_out(key, UNKNOWN_FIELD)
     return translated
+
+
+def _own_thinking(extra: Json) -> Json:
+    """Return the config of thinking that a client sent in Google's own words, and nothing else in
+    them; what is shown of the thoughts is decided elsewhere."""
+    body = as_object(extra.get("extra_body"))
+    google = as_object((body if body.keys() == {"google"} else extra).get("google"))
+    given = as_object(google.get("thinking_config")) if len(google) == 1 else {}
+    written = {key: given[name] for name, key in THINKING_FIELDS.items() if name in given}
+    thinks = bool(written) and written.get("thinkingBudget") != 0
+    return {**({"includeThoughts": True} if thinks else {}), **written}
 
 
 def _write_format(requested: OutputFormat | None) -> Json:

@@ -10,12 +10,12 @@ from functools import partial
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
-from abridge.apis.messages.attribution import follow_calls
 from abridge.apis.messages.errors import encode_error_body, error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
 from abridge.apis.messages.reasoning import ask_to_think, read_wish
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
+from abridge.apis.messages.tools import follow_calls
 from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
 from abridge.apis.staged import StagedReader
 from abridge.providers.profile import Profile
@@ -69,6 +69,7 @@ MESSAGES = Api(
     echoed_fields=(),
     upstream=UpstreamApi(
         name="messages",
+        title="Messages",
         path="/messages",
         translating_reader=_make_translating_reader,
         history=partial(MessagesHistory, is_translated=True),

@@ -8,7 +8,7 @@ whole message starts with all its content and yields the same events.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from abridge.apis.display import Display
@@ -16,7 +16,7 @@ from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.messages.shapes import show_reasoning
-from abridge.apis.shapes import DropCount, opaque_state, rebuild
+from abridge.apis.shapes import DropCount, is_withheld
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
@@ -77,10 +77,7 @@ class MessageState:
     call_count: int = 0
     text_length: int = 0  # characters of the texts that have ended
     untranslated: int = 0  # blocks that no other API has
-    drops: DropCount = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.drops = DropCount.of(self.display)
+    withheld: int = 0  # opaque states that no client is shown
 
     @property
     def is_complete(self) -> bool:
@@ -92,9 +89,14 @@ class MessageState:
         if text and self.room_left >= 0:
             pieces.append(text)
 
-    def read_opaque(self, value: Any) -> str:
-        """Return opaque state; "" if reasoning is hidden and it could be read."""
-        return string(rebuild(value, opaque_state, self.drops) if self.display.hides_raw else value)
+    def make_state(self, block: Block, value: Any, *, signs: bool) -> ProviderState:
+        """Return the event of a block's opaque state, which is kept."""
+        data, withheld = string(value), is_withheld(value, self.display)
+        self.keep([], data)
+        if withheld:
+            self.withheld += 1
+            self.display.hidden["state"] += 1
+        return ProviderState(LANE, None, block.number, data, signs, withheld, part=block)
 
 
 class Block(Part):
@@ -128,7 +130,7 @@ class Block(Part):
     def add(self, event: Json, frame: bytes | None) -> list[Event]:
         """Take a delta. The event that is all it says carries its frame."""
         events = self._read(event["delta"])
-        if frame is None:
+        if frame is None or any(map(_is_withheld, events)):
             return events
         if not events:
             return [] if self._hides(event) else [Passthrough(LANE, frame, part=self)]
@@ -196,8 +198,9 @@ class Block(Part):
 
     def _start_frame(self, frame: bytes | None) -> bytes:
         given, display = self.content_block, self._state.display
-        shown = complete_call(show_reasoning(given, display) if display.hides_raw else given)
-        empty = {**shown, **EMPTY_CONTENT.get(self.type, {})}
+        empty = {**complete_call(given), **EMPTY_CONTENT.get(self.type, {})}
+        if display.hides_raw:
+            empty = show_reasoning(empty, DropCount.of(display))
         if frame is not None and empty == given:
             return frame
         self.index = self.index if isinstance(self.index, int) else 0
@@ -207,6 +210,10 @@ class Block(Part):
         """Return the event of what a frame says beside its text."""
         rest = beside_text(event, frame)
         return [] if rest is None else [Passthrough(LANE, rest, part=self)]
+
+
+def _is_withheld(event: Event) -> bool:
+    return isinstance(event, ProviderState) and event.withheld
 
 
 _TEXTS = frozenset({*TEXT_FIELDS.values(), "signature"})
@@ -296,13 +303,12 @@ class ThinkingBlock(ReasoningBlock):
             self._state.keep(self.texts, text)
             begun = self._ensure_begun()
             events = [*begun, ReasoningDelta(LANE, None, self.number, text, part=self)]
-        signature = self._state.read_opaque(delta.get("signature"))
+        signature = delta.get("signature")
         if signature or (carries_frames and kind == "signature_delta"):
-            self._state.keep([], signature)
-            self._signature = signature
-            begun = [] if events else self._ensure_begun()
-            state = ProviderState(LANE, None, self.number, signature, signs=True, part=self)
-            events += [*begun, state]
+            events += self._ensure_begun()
+            state = self._state.make_state(self, signature, signs=True)
+            self._signature = state.data
+            events.append(state)
         return events
 
 
@@ -310,12 +316,11 @@ class RedactedThinkingBlock(ReasoningBlock):
     """Redacted thinking, for a client of another API. It arrives whole in its start event."""
 
     def start(self, _frame: bytes | None) -> list[Event]:
-        data = self._state.read_opaque(self.content_block.get("data"))
-        self._state.keep([], data)
+        data = string(self.content_block.get("data"))
         if not data:
             return []
         begun = self._begin()
-        return [begun, ProviderState(LANE, None, self.number, data, signs=False, part=self)]
+        return [begun, self._state.make_state(self, data, signs=False)]
 
 
 class OpaqueThinkingBlock(Block):

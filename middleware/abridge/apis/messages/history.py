@@ -338,7 +338,7 @@ def _is_ours(block: Json) -> bool:
     """Return whether a block is known to be Abridge's: it is signed as a summary, whatever became
     of its text, or says nothing, as one does where nothing is shown."""
     says_nothing = not any(block.get(key) for key in ("thinking", "signature", "data"))
-    return says_nothing or block.get("signature") == UNSEALED
+    return says_nothing or UNSEALED in (block.get("signature"), block.get("data"))
 
 
 def _read_call(block: Json) -> ToolCall:

@@ -46,6 +46,7 @@ from abridge.core.model_request import (
     UnknownPart,
     Unsupported,
     joined_text,
+    with_name_in_text,
 )
 from abridge.providers.claude import ModelCapabilities
 
@@ -53,8 +54,6 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": "user", "assistant": "assistant", "system": "system", "ctx": "user", "msg": "user"}
 )
 """The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
-
-NO_PARTICIPANT_NAMES = "Participants have no names with this upstream."
 
 NO_MESSAGES = "There is nothing in it that this upstream could answer."
 
@@ -101,7 +100,7 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
 # Write
 
 
-class MessagesBuilder:
+class MessagesConversationBuilder:
     """Take a request's messages in order; consecutive ones of one side become one message.
 
     Instructions at the start become the `system` prompt. Later ones stay in their place, after the
@@ -125,7 +124,7 @@ class MessagesBuilder:
         self._system_texts: list[TextPart] = []
         self._late_instructions: list[TextPart] = []
         for message in request.messages:
-            self._add(message)
+            self._add(with_name_in_text(message, translated))
         self._end_turn("end")
         if not self.messages and self._system_texts:  # Anthropic requires a message
             self._append("user", [{"type": "text", "text": self._system_text}])
@@ -145,9 +144,6 @@ class MessagesBuilder:
         return "\n\n".join(part.text for part in self._system_texts)
 
     def _add(self, message: Message) -> None:
-        if message.name:
-            param = f"{message.param}.name" if message.param else self._param
-            self._translated.leave_out(param, NO_PARTICIPANT_NAMES)
         if message.role in INSTRUCTION_ROLES:
             self._add_instructions(message)
             return

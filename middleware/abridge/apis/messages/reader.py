@@ -48,7 +48,7 @@ from abridge.apis.messages.blocks import (
 )
 from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import record_joined_turn, record_turns
-from abridge.apis.messages.shapes import MessageRebuilder
+from abridge.apis.messages.shapes import MessagesRebuilder
 from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
 from abridge.apis.shapes import DropCount
@@ -215,7 +215,7 @@ class MessagesReader:
         self._hides_raw = display.hides_raw
         self._state = MessageState(display, carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
-        self._rebuilder = MessageRebuilder(DropCount.of(display)) if display.hides_raw else None
+        self._rebuilder = MessagesRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self._usage: Json = {}
         self._failure: ErrorDetail | None = None
@@ -232,7 +232,7 @@ class MessagesReader:
     @property
     def dropped(self) -> int:
         rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
-        return self._state.untranslated + self._state.drops.count + rebuilt
+        return self._state.untranslated + self._state.withheld + rebuilt
 
     def read(self, frame: bytes) -> list[Event]:
         events = self._patterns.read(frame)

@@ -10,7 +10,7 @@ from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.json import as_object, string
-from abridge.apis.messages.messages import MessagesBuilder, read_messages
+from abridge.apis.messages.messages import MessagesConversationBuilder, read_messages
 from abridge.apis.messages.reasoning import (
     ThinkingParams,
     leave_out_foreign_thinking,
@@ -237,7 +237,9 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     params, translated = request.params, TranslatedRequest({})
     capabilities = find_capabilities(request.model, options.profile.structured_outputs)
     allow_unsigned = options.profile.takes_unsigned(request.model)
-    builder = MessagesBuilder(request, capabilities, translated, allow_unsigned=allow_unsigned)
+    builder = MessagesConversationBuilder(
+        request, capabilities, translated, allow_unsigned=allow_unsigned
+    )
     _, chosen = choose_tools(request, translated, "one", as_functions=True)
     tools = [write_tool(tool, capabilities, translated) for tool in translated.tools.values()]
     choice = write_tool_choice(chosen, request, capabilities, translated) if tools else None

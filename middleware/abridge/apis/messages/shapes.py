@@ -1,4 +1,4 @@
-"""What is known of Messages, where raw reasoning is hidden. `MessageRebuilder` drops the rest.
+"""What is known of Messages, where raw reasoning is hidden. `MessagesRebuilder` drops the rest.
 
 That is the Anthropic API reference's `Message`, its content blocks and the events of a stream, with
 those of the beta API (anthropic-sdk-python: `types/`, `types/beta/`). Upstream's error messages and
@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from abridge.apis import errors
-from abridge.apis.display import Display
 from abridge.apis.json import as_object, string
 from abridge.apis.markers import is_marked, unless_marked
 from abridge.apis.shapes import (
@@ -171,13 +170,13 @@ _SHOWN = {
 }
 
 
-def show_reasoning(block: Json, display: Display) -> Json:
+def show_reasoning(block: Json, drops: DropCount) -> Json:
     """Return a block as clients are shown it: one of reasoning, which is kept whole for upstream,
     rebuilt from known keys."""
     shape = _SHOWN.get(string(block.get("type")))
     if shape is None:
         return block
-    shown: Json = rebuild(block, shape, DropCount.of(display))
+    shown: Json = rebuild(block, shape, drops)
     return shown
 
 
@@ -224,7 +223,7 @@ DELTAS = by_type(
     {
         "text_delta": unless_marked(_typed({"text": streamed_text})),
         "thinking_delta": _typed({"thinking": streamed_text, "estimated_tokens": number}),
-        "signature_delta": _typed({"signature": opaque_state}),
+        "signature_delta": _typed({"signature": unknown("reasoning items")}),
         "input_json_delta": _typed({"partial_json": streamed_text}),
         "citations_delta": _typed({"citation": CITATION}),
     }
@@ -252,7 +251,7 @@ MAX_INDEXES = 8192
 its blocks."""
 
 
-class MessageRebuilder:
+class MessagesRebuilder:
     """Rebuild the events of one answer, or a whole one.
 
     Of a block of unknown type nothing is left: neither its beginning and end nor its deltas, even

@@ -1,14 +1,17 @@
 """Read the tools of a request and its tool choice, and write those of one for upstream; the ids and
-arguments of its calls in both forms."""
+arguments of its calls in both forms, and what led to a call."""
 
 from __future__ import annotations
 
 import re
+import sys
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from abridge.apis.attribution_fields import attribute_call
+from abridge.apis.display import Display
 from abridge.apis.json import string
 from abridge.apis.params import (
     invalid_value_error,
@@ -21,6 +24,7 @@ from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Tool, ToolChoice, TranslatedRequest
 from abridge.providers.claude import ModelCapabilities
+from abridge.stages.attribution import RAW, Attributor, CallAttribution
 
 EMPTY_SCHEMA: Json = {"type": "object", "properties": {}}
 
@@ -310,3 +314,39 @@ def upstream_call_id(call_id: str) -> str:
     except ValueError:
         return call_id
     return decoded if client_call_id(decoded) == call_id else call_id
+
+
+# What led to a call
+
+
+TOOL_USE_SUFFIX = "tool_use"
+
+
+def follow_calls(display: Display, limit: int) -> CallAttribution:
+    """Return the stage that attributes the calls of an answer, each stretch of whose reasoning has
+    a block of its own."""
+    return CallAttribution(
+        0 if display.drops_reasoning else limit,
+        shows_raw=display.show_raw,
+        shows_summary=display.show_summary,
+        native=display.native,
+        shows_state=display.seal is None,
+    )
+
+
+def attribute_content(content: list[Any]) -> list[Any]:
+    """Return the content blocks with their calls attributed. Each thinking block is one part."""
+    attributor = Attributor(sys.maxsize)
+    return [_attribute(block, number, attributor) for number, block in enumerate(content)]
+
+
+def _attribute(block: Any, number: int, attributor: Attributor) -> Any:
+    """Take the next block; return a call with its attribution, anything else unchanged."""
+    kind = string(block.get("type")) if isinstance(block, dict) else ""
+    if kind == "thinking":
+        attributor.add_reasoning(RAW, string(block.get("thinking")), stretch=number)
+    elif kind == "redacted_thinking":
+        attributor.add_redacted(stretch=number)
+    elif kind.endswith(TOOL_USE_SUFFIX):
+        return attribute_call(block, attributor.attribute_call(), string(block.get("id")))
+    return block

@@ -26,7 +26,7 @@ from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
 from abridge.apis.messages.blocks import LANE, Block, beside_text, complete_call
 from abridge.apis.messages.errors import error_body
-from abridge.apis.messages.history import MARK
+from abridge.apis.messages.history import MARK, STATE_KEYS
 from abridge.apis.messages.reader import complete_start
 from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.messages.tools import (
@@ -38,6 +38,7 @@ from abridge.apis.messages.tools import (
 from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.places import place_after_call
+from abridge.apis.shapes import DropCount
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
 from abridge.core.answer import Attribution, Part
@@ -339,9 +340,34 @@ class MessageContent:
         is_text = event.part is not None and event.part.kind == "text"
         self._text = (ContentDelta, 0) if is_text else None
         if event.frame is not None:
-            self._blocks.start_in(attribute_frame(event.frame, event), event)
+            frame = self._show_redacted(event.frame, event.part)
+            self._blocks.start_in(attribute_frame(frame, event), event)
         elif is_text:
             self._blocks.start({"type": "text", "text": ""})
+
+    def _show_redacted(self, frame: bytes, part: Part | None) -> bytes:
+        """Return the frame that starts a block; of redacted thinking, with what may be shown."""
+        if not (self._display.hides_raw and isinstance(part, Block) and part.kind == "redacted"):
+            return frame
+        block = self.show(part.content_block)
+        return change_frame(frame, lambda start: {**start, "content_block": block}) or frame
+
+    def show(self, block: Json) -> Json:
+        """Return a block of upstream's as the client is shown it: its state is sealed, if that is
+        withheld."""
+        shown, key = self.show_known(block), STATE_KEYS.get(string(block.get("type")))
+        if key is None or key in shown or key not in block:
+            return shown
+        state = self.sealer.seal([block])
+        is_raw = state == UNSEALED and self._display.show_raw and bool(block.get("thinking"))
+        return {**shown, key: UNSEALED_RAW if is_raw else state}
+
+    def show_known(self, block: Json) -> Json:
+        """Return what is understood of a block, without state that is withheld."""
+        display = self._display
+        if not display.hides_raw:
+            return block
+        return show_reasoning(block, DropCount(display.echoed, trusts_state=display.trusts_state))
 
     def _write_text(self, event: ContentDelta, text: str) -> None:
         """Write a piece of text. Each of upstream's messages, and a refusal, has its own block.
@@ -506,7 +532,8 @@ class ThinkingContent:
         self._sealer = sealer
         self._is_given = is_given
         self._pieces: ReasoningPieces | None = None
-        if sealer.is_sealing and not (is_given and display.show_raw):
+        passes = is_given and display.show_raw and not display.withholds_state
+        if sealer.is_sealing and not passes:
             self._pieces = ReasoningPieces(MAX_SEALED_CHARS if is_given else limit)
         self._kind: Literal["raw", "summary"] | None = None  # of the text in the last block
         self._last_part: int | None = None
@@ -599,6 +626,8 @@ class ThinkingContent:
     def _add_state(self, event: ProviderState) -> None:
         if self._is_given:
             self._take_signature(event)
+        elif event.withheld:
+            return  # nothing but the envelope has it
         elif not event.signs:
             self._states.append(event.data)
         elif self._display.show_raw and self._kind != "summary" and self._blocks.is_open:
@@ -609,7 +638,9 @@ class ThinkingContent:
     def _take_signature(self, event: ProviderState) -> None:
         """Take the signature of a given block. It fits only the text that it signs."""
         self._given = event
-        if self._display.show_raw:
+        if event.withheld:
+            self._is_signed = False
+        elif self._display.show_raw:
             self._pass_signature(event)
 
     def _pass_signature(self, event: ProviderState) -> None:
@@ -627,9 +658,11 @@ class ThinkingContent:
 
     def _sign(self) -> None:
         """Sign the open block; unless that is done, opaque state goes into the envelope, too."""
-        is_unchanged = self._is_given and not self._has_text and self._kind is None
-        if is_unchanged and self._given is not None and not self._display.show_raw:
-            self._pass_signature(self._given)
+        given = self._given
+        is_withheld = given is not None and given.withheld
+        is_unchanged = self._is_given and not (self._has_text or self._kind or is_withheld)
+        if is_unchanged and given is not None and not self._display.show_raw:
+            self._pass_signature(given)
         elif not (is_unchanged or self._is_signed):
             signature = self._seal()
             self._states = self._states if signature in {"", UNSEALED, UNSEALED_RAW} else []
@@ -834,22 +867,21 @@ class MessagesWriter:
             summary = end.summaries.get((LANE, part.number), NO_SUMMARY)
             yield from self._show_thinking(block, summary)
         else:
-            yield self._visible(block)
+            yield self._content.show(block)
 
     def _show_thinking(self, block: Json, summary: ItemSummary) -> Iterator[Json]:
-        text, shown = PART_SEPARATOR.join(summary.parts), self._visible(block)
-        marks, sealer = error_field(summary.error), self._content.sealer
+        text, content = PART_SEPARATOR.join(summary.parts), self._content
+        marks, sealer = error_field(summary.error), content.sealer
         if self._display.show_raw:
+            shown = content.show(block)
             yield shown if text else {**shown, **marks}
             if text:
                 yield {**THINKING, "thinking": text, "signature": sealer.seal([]), **marks}
         elif text or block.get("thinking"):
+            shown = content.show_known(block)
             yield {**shown, "thinking": text, "signature": sealer.seal([block]), **marks}
         else:
-            yield {**shown, **marks}
-
-    def _visible(self, block: Json) -> Json:
-        return show_reasoning(block, self._display) if self._display.hides_raw else block
+            yield {**content.show(block), **marks}
 
 
 def _is_changed(part: Part) -> bool:

@@ -68,6 +68,7 @@ RESPONSES = Api(
     carries_images=True,
     upstream=UpstreamApi(
         name="responses",
+        title="Responses",
         path="/responses",
         translating_reader=_make_translating_reader,
         history=partial(ResponsesHistory, is_translated=True),

@@ -267,6 +267,7 @@ INPUT_ITEMS: Mapping[str, Shape] = {
     "custom_tool_call_output": _CLIENTS_OUTPUT,
     "item_reference": _item(),
     "compaction_trigger": _item(),
+    "configuration_update": _item(reasoning=fields({"effort": name})),
 }
 
 ITEM_LIST = fields(
@@ -444,7 +445,7 @@ TEXT_EVENTS = ("response.output_text.", "response.refusal.")
 _ITEM_BOUNDS = (ITEM_ADDED, ITEM_DONE)
 
 
-class ResponseRebuilder:
+class ResponsesRebuilder:
     """Rebuild the events of one stream.
 
     Of an item of unknown type nothing is left: neither its beginning and end nor the events that

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import dumps, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import PartWriters, write_content
@@ -17,9 +18,10 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
+from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS, output_text
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
-from abridge.apis.tools import ToolNames, split_output, stated_output, write_shell_arguments
+from abridge.apis.tools import ToolNames, split_output, stated_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     SIGNATURE_PREFIX,
@@ -39,6 +41,7 @@ from abridge.core.model_request import (
     joined_text,
     normalized,
     unsupported_part,
+    with_name_in_text,
     without_marks,
 )
 from abridge.providers.profile import TAGS, Profile
@@ -141,7 +144,7 @@ def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
         return
     current: Message | None = None
     for item, param in iter_objects(require_list(items, "input"), "input"):
-        if item.get("type") == ADDITIONAL_TOOLS:
+        if item.get("type") in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
             continue
         message = _read_item(item, param, names)
         if current is not None and current.role == message.role:
@@ -238,9 +241,20 @@ def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
     return ImagePart(write_data_url(media_type, string(item.get("result"))), param=param)
 
 
-def _read_shell_call(item: Json, param: str, names: ToolNames) -> MessagePart:
-    shell_command = write_shell_arguments(require_object(item.get("action"), f"{param}.action"))
-    return ToolCallPart(_call_id(item), names.assign("local_shell"), shell_command)
+def _read_built_in_call(item: Json, param: str, names: ToolNames) -> MessagePart:
+    tool = BUILT_IN_TOOLS[string(item.get("type")).removesuffix("_call")]
+    asked = require_object(item.get(tool.place), f"{param}.{tool.place}")
+    return ToolCallPart(_call_id(item), names.assign(tool.kind), tool.read_item(asked))
+
+
+def _read_shell_output(item: Json, param: str, _: ToolNames) -> MessagePart:
+    texts = [output_text(chunk) for chunk, _ in iter_objects(item.get("output"), f"{param}.output")]
+    return ToolOutputPart(_call_id(item), (TextPart("\n".join(texts)),))
+
+
+def _read_patch_output(item: Json, _param: str, _: ToolNames) -> MessagePart:
+    text = string(item.get("output")) or string(item.get("status"))
+    return ToolOutputPart(_call_id(item), (TextPart(text),), failed=item.get("status") == "failed")
 
 
 def _read_search_call(item: Json, param: str, names: ToolNames) -> MessagePart:
@@ -280,18 +294,20 @@ _ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] 
         "reasoning": ("assistant", _read_reasoning),
         "function_call": ("assistant", _read_function_call),
         "custom_tool_call": ("assistant", _read_custom_call),
-        "local_shell_call": ("assistant", _read_shell_call),
+        **{tool.call_type: ("assistant", _read_built_in_call) for tool in BUILT_IN_TOOLS.values()},
         "tool_search_call": ("assistant", _read_search_call),
         IMAGE_CALL: ("assistant", _read_image),
         "function_call_output": ("tool", _read_tool_output),
         "custom_tool_call_output": ("tool", _read_tool_output),
         "local_shell_call_output": ("tool", _read_tool_output),
+        "shell_call_output": ("tool", _read_shell_output),
+        "apply_patch_call_output": ("tool", _read_patch_output),
         FOUND_TOOLS: ("tool", _read_search_output),
     }
 )
 
 
-class InputWriter:
+class ResponsesConversationBuilder:
     """Write the input items of one request, and report what they cannot express."""
 
     def __init__(self, profile: Profile, translated: TranslatedRequest) -> None:
@@ -301,10 +317,8 @@ class InputWriter:
         self.items: list[Json] = []
 
     def write(self, messages: Iterable[Message]) -> None:
-        for client_message in map(without_marks, normalized(messages)):
-            if client_message.name:
-                error = "This model's API has no names for those who speak."
-                self._translated.leave_out(f"{client_message.param}.name", error)
+        for message in map(without_marks, normalized(messages)):
+            client_message = with_name_in_text(message, self._translated)
             if client_message.role in ("assistant", "tool"):
                 for part in client_message.parts:
                     self.items += self._write_part(part)

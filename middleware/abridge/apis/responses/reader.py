@@ -56,7 +56,7 @@ from abridge.apis.json import (
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
-from abridge.apis.responses.hiding import ResponseRebuilder
+from abridge.apis.responses.hiding import ResponsesRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
 from abridge.apis.responses.inline import ResponsesInlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
@@ -95,9 +95,8 @@ from abridge.apis.responses.reasoning import (
     rename_raw_summary_in_response,
     summary_is_raw,
     summary_text,
-    without_reasoning,
 )
-from abridge.apis.shapes import DropCount
+from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
@@ -156,9 +155,9 @@ class ResponsesReader:
         # What is hidden keeps its type, by which it can be given back to upstream as it was sent.
         self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
         self._display = display
-        self._rebuilder: ResponseRebuilder | None = None
+        self._rebuilder: ResponsesRebuilder | None = None
         if display.hides_raw:
-            self._rebuilder = ResponseRebuilder(display.echoed, DropCount.of(display))
+            self._rebuilder = ResponsesRebuilder(display.echoed, DropCount.of(display))
         self._output = OutputItems(limit, make_frame)
         self._items = ItemReader(self._output, make_frame, limit, display)
         self._inline: ResponsesInlineThinking | None = None
@@ -733,8 +732,7 @@ class ItemReader:
         item.is_open = False
         events = [*item.contents.finish(done), *item.native.finish(done)]
         if self._told is not None:
-            shown = without_reasoning(done, self._display) if self._hides_raw else done
-            events += _state_events(item, shown)
+            events += _state_events(item, done, self._display)
         return [*events, ReasoningEnded(LANE, frame, item.output_index, part=item.part)]
 
     def _release_held(self, item: OutputItem) -> list[Event]:
@@ -844,12 +842,13 @@ def _other_event(event: Json, frame: bytes | None, part: Part | None) -> Event:
     return ContentDelta(LANE, frame, text, part=part)
 
 
-def _state_events(item: OutputItem, done: Json) -> list[Event]:
+def _state_events(item: OutputItem, done: Json, display: Display) -> list[Event]:
     """Return the item's opaque state, unless it only repeats the reasoning."""
     state = string(done.get("encrypted_content"))
     if not (state and is_opaque(done)):
         return []
-    return [ProviderState(LANE, None, item.output_index, state, part=item.part)]
+    withheld = is_withheld(state, display)
+    return [ProviderState(LANE, None, item.output_index, state, withheld=withheld, part=item.part)]
 
 
 def is_empty_delta(event: Event) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import Any
 
 from abridge.apis.api import UpstreamOptions
+from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.openai import flat, read_output_format, write_output_format
 from abridge.apis.params import (
     CANNOT_DECLINE,
+    iter_objects,
     model_body,
     read_extra,
     read_flag,
@@ -22,7 +25,7 @@ from abridge.apis.params import (
     write_extra,
     write_params,
 )
-from abridge.apis.responses.messages import InputWriter, read_messages
+from abridge.apis.responses.messages import ResponsesConversationBuilder, read_messages
 from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, only
 from abridge.apis.summary_request import OWN_KEYS, native_style
@@ -144,6 +147,7 @@ def read_request(body: Json) -> ModelRequest:
     request.param_names.update(format="text.format", effort="reasoning.effort", messages="input")
     read_params(body, PARAM_FIELDS, request)
     _read_include(body, request)
+    _read_updates(body.get("input"), request)
     if unknown := read_extra(reasoning, ("effort", "context", "mode", *OWN_KEYS)):
         request.extra["reasoning"] = unknown
     if unknown := read_extra(_object_field(body, "text"), ("format", "verbosity")):
@@ -171,8 +175,24 @@ def _read_include(body: Json, request: ModelRequest) -> None:
         request.param_names["include"] = "include"
 
 
-def _object_field(body: Json, key: str) -> Json:
-    return {} if body.get(key) is None else require_object(body[key], key)
+def _read_updates(items: Any, request: ModelRequest) -> None:
+    """Read what items of the input change: each holds until a later one, and outranks the request's
+    own fields, which clients leave as they were, so that a cached prefix stays the same."""
+    updates = iter_objects(items if isinstance(items, list) else None, "input")
+    for item, param in updates:
+        if item.get("type") != CONFIGURATION_UPDATE:
+            continue
+        reasoning, text = (_object_field(item, key, f"{param}.") for key in ("reasoning", "text"))
+        if effort := read_string(reasoning, "effort", f"{param}.reasoning."):
+            request.effort = effort
+            request.param_names["effort"] = f"{param}.reasoning.effort"
+        if (format_ := text.get("format")) is not None:
+            name = request.param_names["format"] = f"{param}.text.format"
+            request.output_format = read_output_format(format_, name, flat)
+
+
+def _object_field(body: Json, key: str, prefix: str = "") -> Json:
+    return {} if body.get(key) is None else require_object(body[key], f"{prefix}{key}")
 
 
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
@@ -184,7 +204,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     profile = options.profile
     body = model_body(request)
     translated = TranslatedRequest(body, unknown_parts(request.messages))
-    writer = InputWriter(profile, translated)
+    writer = ResponsesConversationBuilder(profile, translated)
     writer.write(request.messages)
     body["input"] = writer.items
     write_tools(request, profile, translated, write_tool, write_tool_choice)

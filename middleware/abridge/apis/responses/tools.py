@@ -1,12 +1,14 @@
-"""Read and write the tools, tool choices and calls of the Responses API."""
+"""Read and write the tools, tool choices and calls of the Responses API; attribute its calls."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from abridge.apis import openai
+from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.json import parse_object, string
 from abridge.apis.openai import flat, write_custom_tool
 from abridge.apis.params import (
@@ -15,9 +17,12 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.tools import ToolNames, read_shell_action, unwrap_free_text
+from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS, describe, find_built_in
+from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
+from abridge.apis.tools import ToolNames, unwrap_free_text
 from abridge.core.conversation import Json
-from abridge.core.model_request import Tool, ToolChoice, ToolKind
+from abridge.core.model_request import SIGNATURE_PREFIX, Tool, ToolChoice
+from abridge.stages.attribution import RAW, SUMMARY, Attributor
 
 ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
 """Types of input items that bring tools: additional ones, and those that a search found.
@@ -90,9 +95,18 @@ def _read_tool(tool: Json, param: str) -> Iterator[Tool]:
             source=tool,
             param=param,
         )
+    elif built_in := find_built_in(tool):
+        yield Tool(
+            kind,
+            built_in.kind,
+            describe(built_in, tool),
+            built_in.parameters,
+            client_name=kind,
+            source=tool,
+            param=param,
+        )
     else:
-        tool_kind: ToolKind = "local_shell" if kind == "local_shell" else "hosted"
-        yield Tool(kind, tool_kind, client_name=kind, source=tool, param=param)
+        yield Tool(kind, "hosted", client_name=kind, source=tool, param=param)
 
 
 def _read_function(tool: Json, param: str) -> Tool:
@@ -199,8 +213,8 @@ def write_call(
     head: Json = {"id": item_id, "status": status, "call_id": call_id}
     if tool is None:
         return {"type": "function_call", **head, "name": name, "arguments": arguments}
-    if tool.kind == "local_shell":
-        return {"type": "local_shell_call", **head, "action": read_shell_action(arguments or "{}")}
+    if tool.kind in BUILT_IN_TOOLS:
+        return BUILT_IN_TOOLS[tool.kind].write_item(head, arguments)
     if tool.kind == "tool_search":
         search_arguments = parse_object(arguments.encode(errors="surrogatepass")) or {}
         return {
@@ -214,3 +228,43 @@ def write_call(
     if tool.kind == "custom":
         return {"type": "custom_tool_call", **head, "input": unwrap_free_text(tool, arguments)}
     return {"type": "function_call", **head, "arguments": arguments}
+
+
+# What led to a call
+
+
+class ItemAttributor:
+    """Attribute the calls of one response, taking its items in order."""
+
+    def __init__(self, limit: int) -> None:
+        self._attributor: Attributor = Attributor(limit)
+        self._stretch = 0
+
+    def attribute(self, item: Any) -> Any:
+        """Take the next item; return a call with its attribution, anything else unchanged."""
+        if is_reasoning(item):
+            self._add_reasoning(item)
+        elif is_tool_call(item):
+            call_id = string(item.get("call_id")) or string(item.get("id"))
+            return attribute_call(item, self._attributor.attribute_call(), call_id)
+        return item
+
+    def _add_reasoning(self, item: Json) -> None:
+        """Record reasoning. Opaque state stands in where none is shown; a signature does not."""
+        raw, summary = part_texts(item.get("content")), part_texts(item.get("summary"))
+        self._stretch += 1
+        for kind, texts in ((RAW, raw), (SUMMARY, summary)):
+            for index, text in enumerate(texts):
+                self._attributor.add_reasoning(kind, text, part=index, stretch=self._stretch)
+        state = string(item.get("encrypted_content"))
+        if state and not state.startswith(SIGNATURE_PREFIX) and not any([*raw, *summary]):
+            self._attributor.add_redacted(stretch=self._stretch)
+
+
+def attribute_response(response: Json, limit: int = sys.maxsize) -> Json:
+    """Return the response with its calls attributed."""
+    output = response.get("output")
+    if not isinstance(output, list):
+        return response
+    items = ItemAttributor(limit)
+    return {**response, "output": [items.attribute(item) for item in output]}

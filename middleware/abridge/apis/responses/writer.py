@@ -30,7 +30,7 @@ from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_obje
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.places import place_after_call
-from abridge.apis.responses.attribution import ItemAttributor, attribute_response
+from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
@@ -58,7 +58,8 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
     without_reasoning,
 )
-from abridge.apis.responses.tools import write_call
+from abridge.apis.responses.tools import ItemAttributor, attribute_response, write_call
+from abridge.apis.shapes import is_withheld
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import ItemKey, Json
@@ -415,8 +416,8 @@ class ResponsesWriter(TranslatedAnswer):
         return self._blobs.get(output_index, "")
 
     def _needs_seal(self, item: Json) -> bool:
-        withholds_state = not self._display.trusts_state and bool(item.get("encrypted_content"))
-        return bool(raw_text(item).strip()) or (self._display.hides_raw and withholds_state)
+        state = item.get("encrypted_content")
+        return bool(raw_text(item).strip()) or is_withheld(state, self._display)
 
     # A composed response
 
@@ -819,9 +820,11 @@ class WrittenMessage(WrittenItem):
         return {**head, "content": content}
 
 
-CALL_ID_PREFIXES = {"custom": "ctc_", "local_shell": "lsh_", "tool_search": "tsc_"}
+CALL_ID_PREFIXES = {"custom": "ctc_", "tool_search": "tsc_"} | {
+    kind: tool.id_prefix for kind, tool in BUILT_IN_TOOLS.items()
+}
 
-LATE_KINDS = ("local_shell", "tool_search")
+LATE_KINDS = ("tool_search", *BUILT_IN_TOOLS)
 """Kinds of tools whose calls have no events for their arguments."""
 
 
@@ -966,6 +969,8 @@ class WrittenReasoning(WrittenItem):
         return []
 
     def _add_state(self, event: ProviderState) -> None:
+        if event.withheld:
+            return  # nothing but the envelope has it
         state = _write_state(event.data, signs=event.signs)
         if self._state is None:
             self._state = state
@@ -1033,12 +1038,15 @@ class WrittenReasoning(WrittenItem):
         return item
 
     def _seal_envelope(self) -> str:
-        pieces = None if self._pieces is None else self._pieces.build()
-        if not pieces or self._display.seal is None or not have_text(pieces):
+        collected, seal = self._pieces, self._display.seal
+        pieces = None if collected is None else collected.build()
+        if not pieces or collected is None or seal is None:
+            return ""
+        if not (have_text(pieces) or collected.have_withheld):
             return ""
         first, *others = map(_write_piece, pieces)
         items = [{"id": self.id, **first}, *others]
-        return self._display.seal(Envelope(items, self.id, self._place))
+        return seal(Envelope(items, self.id, self._place))
 
 
 def _write_state(state: str, *, signs: bool) -> str:

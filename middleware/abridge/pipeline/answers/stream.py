@@ -61,7 +61,9 @@ class StreamAnswer(Answer):
         if self._ended:
             return
         try:
-            frames = self._await_model(self._decoder.feed(self._inflate(data)))
+            frames = self._decoder.feed(self._inflate(data))
+            if self._plan.plan_for is not None:
+                frames = self._await_model(frames)
         except (ValueError, EventTooLarge) as error:
             _log.warning("what upstream sent could not be read: %s", str(error))
             self._end(
@@ -70,6 +72,10 @@ class StreamAnswer(Answer):
             return
         if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
+        elif len(frames) == 1 and len(data) <= LARGE_FRAME and not data.startswith(b":"):
+            events = self._read_frame(frames[0])
+            self._wrote_nothing = self._wrote_nothing or not events
+            self._runner.feed(events)
         elif max(map(len, frames), default=0) > LARGE_FRAME:
             self._runner.read_in_turns(self._read_in_turns(frames))
         else:

@@ -58,13 +58,6 @@ OWN_ITEMS = "reasoning in items of its own"
 
 UNTOLD = "no reasoning seen: where it would be cannot be told, so choose a profile"
 
-API_NAMES: Mapping[str, str] = {
-    "chat": "Chat Completions",
-    "responses": "Responses",
-    "messages": "Messages",
-    "gemini": "Gemini",
-}
-
 
 @dataclass(slots=True)
 class _ProbeResult:
@@ -133,7 +126,7 @@ class Probe:
         return ProbeReport(api.name, finding, shows_reasoning, result.is_inline, result.is_missing)
 
     async def _send(self, api: UpstreamApi, body: Json, result: _ProbeResult) -> Finding:
-        subject = f"{self.subject}, {API_NAMES[api.name]}"
+        subject = f"{self.subject}, {api.title}"
         reader = api.translating_reader(self.profile, Display(), MAX_TOKENS * 64)
         path = api.endpoint(self.model, stream=True)
         try:
@@ -180,7 +173,7 @@ def describe_discovery(
     by_api = {report.api: report for report in reports}
     served = {name for name, report in by_api.items() if report.finding.grade == "ok"}
     missing = [
-        API_NAMES[row.name]
+        row.upstream.title
         for row in APIS
         if row.name in by_api and by_api[row.name].is_missing and served & {*row.fallbacks}
     ]

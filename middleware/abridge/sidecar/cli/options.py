@@ -13,6 +13,7 @@ from typing import IO, Any, get_args
 import click
 from pydantic import BaseModel
 
+from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.tables import LogSettings, ReasoningSettings, SummarySettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.styles import STYLES
@@ -70,7 +71,7 @@ SETTING_OPTIONS = (
         "--api",
         metavar="NAME",
         shell_complete=choices(UpstreamSettings, "api"),
-        help="Its API: auto, same (as the client's), chat, responses, messages or gemini.  [auto]",
+        help=f"Its API: auto, same (as the client's), {', '.join(UPSTREAM_APIS)}.  [auto]",
     ),
     click.option(
         "--config",

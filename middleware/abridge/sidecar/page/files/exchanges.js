@@ -5,7 +5,7 @@ import { NAMES, figuresOf } from "./figures.js";
 import { Timeline, axis, isDrawn, legend, scaleOf } from "./timeline.js";
 
 const EVERY = 2000; // milliseconds
-const APIS = { responses: "Responses", chat: "Chat Completions" };
+const APIS = { chat: "Chat Completions", responses: "Responses", messages: "Messages" };
 const OUTCOMES = {
   ok: "answered",
   failed: "failed",
