@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, title_key
 from abridge.summarizers.extractive.titles.languages import LANGUAGES, language_of
 from abridge.summarizers.extractive.titles.make import make_title
-from abridge.summarizers.extractive.titles.phrases import MAX_WORDS
+from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS, MAX_WORDS
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of
 
 
@@ -421,3 +421,54 @@ def test_a_gerund_is_spelt_right(verb: str, gerund: str) -> None:
 
 def test_each_verb_is_known_by_its_gerund() -> None:
     assert {GERUNDS[gerund_of(verb)] for verb in VERBS} == VERBS
+
+
+# What a stretch is about, named fully.
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        (
+            "People forget the average temperature in the valley at night.",
+            "Considering the average temperature in the valley",
+        ),
+        ("The old pump's inlet valve is stuck.", "Considering the old pump's inlet valve"),
+        (
+            "I wonder how a new predator would affect the deer and the grass.",
+            "Weighing the effects of a new predator",
+        ),
+        ("I've got this riddle: what gets wet while drying?", "Working on the riddle"),
+        (
+            'I need to understand the relationship between "tree" and "forest."',
+            "Understanding the relationship between tree and forest",
+        ),
+        ("I should examine the word list and look at each entry.", "Examining the word list"),
+        (
+            "I need to find four consecutive numbers whose product is 3024 and more.",
+            "Finding four consecutive numbers",
+        ),
+        ("Die Zinsen auf die Kaution stehen ihr zu.", "Zum Thema: die Zinsen auf die Kaution"),
+    ],
+)
+def test_a_thing_is_named_with_what_it_belongs_to(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("That gives 12 + 30 = 42, as before.", "Working through the calculation"),
+        ("This is consistent with what we had.", "Checking the result"),
+        ("Therefore it must be so.", "Settling on the answer"),
+        ("很明显，真正的原因是它太慢了。", "归纳原因"),
+    ],
+)
+def test_what_is_done_is_the_title_where_nothing_is_named(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
+
+
+def test_no_title_ends_within_a_word() -> None:
+    end = "the question is about folding in ha"
+    filler = ("it is so, " * 20)[: MAX_READ_CHARS - len(end) - 1]
+    assert title(f"{filler} {end}lf each time, I think.") == "Looking into folding"

@@ -13,14 +13,14 @@ OPENING_CHARS = 80
 
 THINKING_ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
-    r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking)|not sure|nah|sometimes|should i"
-    r"|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))|(?:double[- ])?checking"
-    r"|re-?reading|confirming|verifying|looking (?:back|at|through|for)|i (?:guess|wonder|feel"
-    r"|can also|remember something|get it)|that makes sense|stop\b|done\b|one more (?:look|check)"
-    r"|another (?:angle|idea|thought|approach|way)|check\b|mal sehen|vielleicht|warte|moment"
-    r"|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être|espera|a ver|quizás"
-    r"|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我|我再"
-    r"|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
+    r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking|getting|still|a bit)|not sure|nah"
+    r"|sometimes|should i|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))"
+    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)"
+    r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
+    r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen"
+    r"|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être"
+    r"|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等"
+    r"|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -98,15 +98,16 @@ SHRUG = re.compile(
     r"|that['’]s (?:a|the) \w+(?: \w+)? insight|that seems (?:high|low|right|correct|plausible|off)"
     r"|(?:that|this|it) (?:makes sense|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite "
     r"|fairly )?(?:confident|sure|done)\b.{0,30}|duplicates again|(?:still )?(?:not (?:good|great"
-    r"|enough)|too (?:high|low|big|small)))\W*"
+    r"|enough)|too (?:high|low|big|small))|(?:can['’]t|could|might(?: not)?) be (?:it|the \w+ \w+)"
+    r"(?: too| either)?|another (?:angle|option|possibility))\W*"
 )
 """Sentences that only nod."""
 
 NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
     r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
-    r"|include|output|only in|evidence|use|add|ask|offer|return(?:s|ed)?|final output"
-    r"|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would"
+    r"|include|output|only in|evidence|use|add|ask|offer|bring down|subtract|return(?:s|ed)?"
+    r"|final output|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would"
     r"|seems to) make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
     r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
     r"|we might be stuck"

@@ -74,7 +74,7 @@ def _best_draft(
             score = pattern.score - min(POSITION_SCORE * position, 2.0)
             if score <= best.score:
                 break
-            read = sentence[:MAX_READ_CHARS]
+            read = _clip_at_word(sentence)
             title = _form(pattern, found, read) if (found := pattern.found.search(read)) else ""
             if not title or title_key(title) in known or not _may_be_shown(title, private):
                 continue
@@ -115,6 +115,10 @@ def _uncapitalized(text: str) -> str:
 def _clip(texts: Iterable[str]) -> list[str]:
     clipped = (text[:MAX_SENTENCE_CHARS].strip() for text in texts)
     return [_MAIL.sub("\0", text) if "@" in text else text for text in clipped]
+
+
+def _clip_at_word(text: str) -> str:
+    return text if len(text) <= MAX_READ_CHARS else text[:MAX_READ_CHARS].rpartition(" ")[0]
 
 
 def _may_be_shown(title: str, private: frozenset[str]) -> bool:

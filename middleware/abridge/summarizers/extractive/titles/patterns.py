@@ -44,7 +44,8 @@ def _patterns(grammar: Grammar | None, *rows: tuple[str, str, float]) -> tuple[P
 _FINITE = (
     "is are was were am has have had can could will would should must may might does do did be been"
     " needs takes gives makes means says comes goes seems becomes isn't aren't wasn't don't doesn't"
-    " always being depends didn't can't won't wouldn't couldn't shouldn't hasn't haven't not"
+    " always being came come depends looks provides went didn't can't won't wouldn't couldn't"
+    " shouldn't hasn't haven't not"
 )
 
 _ENGLISH = Grammar(
@@ -53,7 +54,7 @@ _ENGLISH = Grammar(
         " than across against toward towards upon onto around near after before along among behind"
         " beyond via whose despite regarding until like as versus vs and or but so because since if"
         " while although though unless that which who whose where when how why what whether then"
-        " using up out within inside based derived given"
+        " using up out within inside based derived given relative"
     ),
     weak=words_of(
         "the a an each every both all no any some more less most first next one's its my your our"
@@ -83,7 +84,7 @@ _ENGLISH = Grammar(
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of("but because so since while although though if before unless after"),
-    verbs=VERBS,
+    verbs=VERBS | words_of("be get have know see take"),
 )
 
 _FILLERS = (
@@ -143,11 +144,11 @@ _MODIFIED = (
 """A thing and what it belongs to, wherever in a sentence."""
 
 _BARE_TOPIC = (
-    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like)"
-    r"(?:\w{3,} (?:\w{3,} )?\w{3,}|\w{5,}s))(?= (?:also )?(?:is|are|was|were|can|could"
+    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like|many|some|most|because|while|when)"
+    r"(?:\w{3,} (?:\w{3,} )?\w{3,}))(?= (?:also )?(?:is|are|was|were|can|could"
     r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
 )
-"""A topic without an article: two or three words, a plural, or what somebody does."""
+"""A topic without an article, of two or three words."""
 
 _QUANTITY = (
     r"(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability|chance"
@@ -198,7 +199,7 @@ def _english() -> tuple[Pattern, ...]:
             ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
              r" (?=(?:how|why|what|whether|where|which)\b)"), "Working out {object}", 3.5),
             (r"\bhow (?P<object>[^.,;]+) (?:might|would|could|will|can) (?:affect|impact|change) ",
-             "Considering the effects of {object}", 3.4),
+             "Weighing the effects of {object}", 3.4),
             (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
              "Looking for {object}", 3.5),
             (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|about|concerns) ",
@@ -215,6 +216,8 @@ def _english() -> tuple[Pattern, ...]:
             (_BARE_TOPIC, "Considering {object}", 1.6),
             *_ENGLISH_ACTIONS,
             (_topic("object", "{0,4}?"), "Considering {object}", 0.4),
+            (rf"{_LEAD}(?P<topic>\w{{5,}}s)(?= (?:are|were|can|will|must|have|had) )",
+             "Considering {object}", 0.4),
         ),
     )  # fmt: skip
 
@@ -280,7 +283,7 @@ SPANISH = _romance(
         "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
         "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
         "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
-        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar",
+        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
         "[a-záéíóúñ]{2,}[aei]r",
     ),
     "el |la |los |las ", "es|son|está|están|tiene|era|puede|debe", "Analizar {object}",
@@ -381,6 +384,9 @@ GERMAN = _patterns(
     (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
      "Wunsch: {object}", 3.3),
     (_GERMAN_TOPIC, "Zum Thema: {object}", 2.0),
+    ((r"\b(?P<object>(?:die|das) (?-i:[A-ZÄÖÜ])[\wäöüß-]+ (?:auf|für|wegen|zwischen|von|der|des)"
+      r" (?:(?:die|das|den|dem|der|des|[\d.]+) )?(?-i:[A-ZÄÖÜ])[\wäöüß-]+)"),
+     "Zum Thema: {object}", 1.9),
 )  # fmt: skip
 
 
@@ -405,6 +411,9 @@ CHINESE = _patterns(
      "{verb}{object}", 2.6),
     ((r"^(?P<object>(?!这|那|因此|所以|如果|特别|尤其|其|题目|现在|接下来)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
      r"|是|为|有|可以|需要|应该)"), "分析{object}", 1.8),
+    (r"原因是", "归纳原因", 0.8),
+    (r"\d ?[-+*/×÷=] ?\d", "核对计算", 0.7),
+    (r"建议|第一.{4,60}第二", "提出建议", 0.6),
 )  # fmt: skip
 
 _JAPANESE_NOUNS = {

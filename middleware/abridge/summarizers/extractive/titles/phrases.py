@@ -71,8 +71,9 @@ class Grammar:
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
         following = lowered[end] if end < len(lowered) else ""
         cuttable = not following or following in self.links or following in self.ends
-        is_loose = following and lowered[end - 1].endswith("ing") and lowered[end - 2] in self.links
-        return end <= room and cuttable and not is_loose and self._is_strong(lowered[end - 1])
+        before, last = ["", *lowered][end - 1 : end + 1]
+        is_loose = following and last.endswith("ing") and before in self.links
+        return end <= room and cuttable and not is_loose and self._is_strong(last)
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
@@ -116,7 +117,7 @@ _WIDE_BREAK = re.compile(r"以便|来(?=[^源])|然后|并(?!行)|而(?!且)|时
 
 _WIDE_VAGUE = re.compile(
     r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
-    r"|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
+    r"|^ユーザー|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
     r"|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
 )
 

@@ -39,7 +39,7 @@ VERBS = words_of(
     " stabilize standardize start state step stick stop store stream strengthen strip structure"
     " study submit substitute subtract suggest sum summarise summarize support surface swap switch"
     " tackle talk teach tell test think throttle tie tighten time toggle trace track transform"
-    " translate transport traverse treat trim try tune turn uncover understand undo unify untangle"
+    " translate transport traverse treat trim tune turn uncover understand undo unify untangle"
     " update upgrade use validate verify view visit visualize walk warn watch weigh wire work wrap"
     " write zoom"
 )
