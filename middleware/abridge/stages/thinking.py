@@ -21,6 +21,7 @@ from abridge.core.events import (
     ContentDelta,
     ErrorReported,
     Event,
+    Finished,
     PartEnded,
     ReasoningDelta,
     ReasoningEnded,
@@ -110,11 +111,16 @@ class Thinking:
     def _take_other(self, event: Event) -> None:
         if isinstance(event, ReasoningStarted):
             self._has_reasoned = True
-        elif isinstance(event, ErrorReported | ResponseEnded):
-            is_cut = not (isinstance(event, ResponseEnded) and event.ok)
-            for text in [*self._texts.values()]:
-                self._end_text(text, is_cut=is_cut)
+        elif isinstance(event, Finished | ErrorReported | ResponseEnded):
+            self._end_texts(event)
         self._out.append(event)
+
+    def _end_texts(self, event: Finished | ErrorReported | ResponseEnded) -> None:
+        """End what is still open, as a text is of which more came after its end."""
+        has_failed = isinstance(event, ResponseEnded) and not event.ok
+        for text in list(self._texts.values()):
+            if event.lane in (None, text.lane):
+                self._end_text(text, is_cut=has_failed or isinstance(event, ErrorReported))
 
     # Texts
 

@@ -406,6 +406,14 @@ def test_whole_and_streamed_agree(content: list[Block]) -> None:
     ]
 
 
+def test_text_that_comes_after_its_end_is_told_before_the_finish() -> None:
+    frames = stream([text("<")])
+    deltas = [each for each in frames if b"content_block_delta" in each]
+    others = [each for each in frames if each not in deltas]
+    seen = check_events(read_frames([*others[:-2], *deltas, *others[-2:]]))
+    assert seen.text == "<"
+
+
 @given(BLOCKS, st.data())
 def test_events_are_legal_in_whatever_order_blocks_come(
     content: list[Block], data: st.DataObject
