@@ -198,8 +198,8 @@ def _english() -> tuple[Pattern, ...]:
             _ENGLISH,
             ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
              r" (?=(?:how|why|what|whether|where|which)\b)"), "Working out {object}", 3.5),
-            (r"\bhow (?P<object>[^.,;]+) (?:might|would|could|will|can) (?:affect|impact|change) ",
-             "Weighing the effects of {object}", 3.4),
+            ((r"\bhow (?P<object>[^.,;\n]{2,60}) (?:might|would|could|will|can)"
+              r" (?:affect|impact|change) "), "Weighing the effects of {object}", 3.4),
             (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
              "Looking for {object}", 3.5),
             (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|about|concerns) ",
