@@ -52,6 +52,7 @@ BOUNDED = {
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
     f"{_EXTRACTIVE}.titles.drafts._SECRET": _TITLES,
     f"{_EXTRACTIVE}.titles.drafts.hides_secret": _TITLES,
+    f"{_EXTRACTIVE}.titles.languages.LANGUAGES": _TITLES,
     **{
         f"{_EXTRACTIVE}.titles.languages.{each}": _TITLES
         for each in vars(title_patterns)
