@@ -10,6 +10,7 @@ from time import monotonic
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import choose_encoder
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
@@ -99,10 +100,14 @@ class AdminEndpoints(Router):
         self._encode, content_type = choose_encoder(request.headers.get("accept", ""))
         # in a thread: it can take long enough to delay streams
         exposition = await asyncio.to_thread(self._encode, self._registry)
+        scraped = BackgroundTask(self._note_scrape, exposition)
+        return Response(exposition, media_type=content_type, background=scraped)
+
+    async def _note_scrape(self, exposition: bytes) -> None:
+        """Note what was scraped once it was sent: a shutdown may end all else then."""
         self._last_counters = _parse_counters(exposition)
         self._scraped_at.append(self._clock())
         self._scraped.set()
-        return Response(exposition, media_type=content_type)
 
 
 def scrape_due_at(times: Sequence[float]) -> float:
