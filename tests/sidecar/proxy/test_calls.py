@@ -120,11 +120,17 @@ WHOLE = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"
 
 @pytest.fixture
 def server_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """What the server logs, however another test's uvicorn has set its loggers up."""
     logger = logging.getLogger("uvicorn.error")
+    propagated, was_disabled = logger.propagate, logger.disabled
+    logger.propagate = logger.disabled = False
     logger.addFilter(log_in_one_line)
-    with caplog.at_level(logging.WARNING):
+    logger.addHandler(caplog.handler)
+    with caplog.at_level(logging.WARNING, "uvicorn.error"):
         yield caplog
+    logger.removeHandler(caplog.handler)
     logger.removeFilter(log_in_one_line)
+    logger.propagate, logger.disabled = propagated, was_disabled
 
 
 @pytest.mark.parametrize("upstream_answer", [CHUNKED, WHOLE])
