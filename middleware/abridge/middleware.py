@@ -183,9 +183,8 @@ class AbridgeMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             record = Record.start(scope)
-            own = {RECORD: record, TRACE: None, FAILS_OVER: False, CLIENT_KEY: None}
-            own[EARLY_HEAD] = None
-            scope = {**scope, **own}  # no outer Abridge's
+            own = {RECORD: record, TRACE: None, FAILS_OVER: False}
+            scope = {**scope, **own, CLIENT_KEY: None, EARLY_HEAD: None}  # no outer Abridge's
             if self._hides_raw:  # paths are closed, so a request may have no other one
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
             if self._tracing is None or SUMMARY_CALL in scope:

@@ -112,6 +112,10 @@ def test_a_cut_waits_for_the_rest_that_is_to_follow_it_but_the_first_does_not() 
     assert [len(cut) for cut in cuts(long, rest_chars=20)] == [48, 48, 30]
 
 
+def test_a_cut_does_not_wait_while_blanks_alone_follow_it() -> None:
+    assert len(segmenter(rest_chars=20).feed("A sentence. " * 8 + " " * 40)) == 2
+
+
 def test_a_short_text_is_still_one_part() -> None:
     assert cuts("tail") == ["tail"]
 

@@ -128,6 +128,8 @@ async def test_keep_alives_go_on_until_upstream_answers(monkeypatch: pytest.Monk
     await asked.until(KEEP_ALIVE, times=3)
     reached.set()
     await asked.finish()
+    assert asked.data.startswith(3 * KEEP_ALIVE)
+    check_chat(without_keep_alives(asked))
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["unsummarized", "whole"])

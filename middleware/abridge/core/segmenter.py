@@ -117,7 +117,7 @@ class Segmenter:
         return cuts
 
     def _too_little_follows(self, text: str, position: int) -> bool:
-        return self._rest_size > 0 and text_size(text[position:].strip()) < self._rest_size
+        return self._rest_size > 0 and text_size(text[position:]) < self._rest_size
 
     def end_stretch(self) -> Cut | None:
         """End the stretch and return its rest as a cut, or None if the rest is too short.

@@ -198,14 +198,14 @@ class SummaryTracker:
     ) -> None:
         self._summaries = summaries
         self._owner = owner
-        self.followed = _FOLLOWED[copied, native, translated]
+        self._followed = _FOLLOWED[copied, native, translated]
         self._items: defaultdict[ItemKey, _ShownItem] = defaultdict(_ShownItem)
         self._lanes: defaultdict[int, _ShownLane] = defaultdict(_ShownLane)
 
     def note(self, events: Iterable[Event]) -> None:
         """Take events on their way to the client."""
         for event in events:
-            if type(event) in self.followed:
+            if type(event) in self._followed:
                 self._follow(event)
 
     def _follow(self, event: Event) -> None:

@@ -19,6 +19,7 @@ from abridge.http.asgi import EVENT_STREAM, find_write_at_once, get_header, medi
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.answers.stream import KEEP_ALIVE
 from abridge.pipeline.client import Client
+from abridge.pipeline.exchange import error_of
 
 EARLY_HEAD = "abridge.early_head"
 """Scope key of a request's `EarlyHead`; None where there is none."""
@@ -51,7 +52,8 @@ class EarlyHead:
     ) -> None:
         was_waiting = await self._stop_waiting()
         if was_waiting and self._is_sent and isinstance(error, Exception):
-            await self._tell(*self._errors.write("The application failed.", 502))
+            told = error_of(error)
+            await self._tell(*self._errors.write(told.message, 502, code=told.code))
 
     def wait(self, seconds: float) -> None:
         """Send the head after so many seconds, unless an answer has begun by then."""

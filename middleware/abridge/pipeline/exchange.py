@@ -80,7 +80,7 @@ class Exchange:
                 sending = tasks.create_task(self._client.run())
                 try:
                     failure = await self._call_app(app, scope)
-                    await self._finish(_error_for(failure))
+                    await self._finish(None if failure is None else error_of(failure))
                     await asyncio.wait([sending])
                 except asyncio.CancelledError as error:
                     await self._abort(cancellation_cause(error))
@@ -293,9 +293,8 @@ class _RequestTasks(asyncio.TaskGroup):
             raise error
 
 
-def _error_for(failure: Exception | None) -> ErrorDetail | None:
-    if failure is None:
-        return None
+def error_of(failure: Exception) -> ErrorDetail:
+    """Return what a client is told of an application's exception."""
     if isinstance(failure, UpstreamBroken):
         return ErrorDetail(failure.code, str(failure))
     return APPLICATION_FAILED

@@ -41,9 +41,9 @@ def choice(delta: dict[str, Any], index: int = 0, finish: str | None = None) -> 
     return {"index": index, "delta": delta, "finish_reason": finish}
 
 
-def begin_call(path: str, stream: bytes, **tables: Any) -> Call:
+def begin_call(path: str, *reads: bytes, **tables: Any) -> Call:
     app = AbridgeMiddleware(
-        Upstream(Answer([stream])),
+        Upstream(Answer(reads)),
         settings_for(upstreams=[{"api": "chat"}], **tables),
         summarizer=Scripted("Said."),
         registry=CollectorRegistry(),
@@ -51,10 +51,10 @@ def begin_call(path: str, stream: bytes, **tables: Any) -> Call:
     return begin(app, path, BODY)
 
 
-async def longest_turn(path: str, stream: bytes, **tables: Any) -> int:
+async def longest_turn(path: str, *reads: bytes, **tables: Any) -> int:
     """Return the calls in the longest turn of the event loop while a stream is read."""
     with counting_calls() as turns:
-        received = await begin_call(path, stream, **tables).finish()
+        received = await begin_call(path, *reads, **tables).finish()
     assert received.status == 200
     return max(turns)
 
@@ -69,6 +69,20 @@ async def test_no_turn_of_the_event_loop_is_long_for_a_frame_of_many_blocks(
     content = chunk(choice({"role": "assistant", "content": text * MANY_BLOCKS + REST}))
     stream = content + chunk(choice({}, finish="stop")) + DONE
     assert await longest_turn(path, stream, **tables) < MANY_CALLS
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+async def test_nor_for_such_a_frame_of_which_the_end_comes_alone(path: str) -> None:
+    text = "<think>x</think>y" * MANY_BLOCKS + REST
+    content = chunk(choice({"role": "assistant", "content": text}))
+    reads = chunk(choice({})), content[:-9], content[-9:], chunk(choice({}, finish="stop")) + DONE
+    assert await longest_turn(path, *reads, **HIDDEN) < MANY_CALLS
+
+
+async def test_a_comment_of_which_the_end_comes_alone_passes() -> None:
+    end = chunk(choice({"content": "Hi"}, finish="stop")) + DONE
+    received = await begin_call(CHAT, chunk(choice({})), b": not y", b"et\n\n", end).finish()
+    assert b": not yet\n\n" in received.data
 
 
 async def test_no_turn_of_the_event_loop_is_long_for_many_choices() -> None:

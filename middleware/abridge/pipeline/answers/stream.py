@@ -72,10 +72,8 @@ class StreamAnswer(Answer):
             return
         if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
-        elif len(frames) == 1 and len(data) <= LARGE_FRAME and not data.startswith(b":"):
-            events = self._read_frame(frames[0])
-            self._wrote_nothing = self._wrote_nothing or not events
-            self._runner.feed(events)
+        elif len(frames) == 1 and len(frames[0]) <= LARGE_FRAME and frames[0][:1] != b":":
+            self._feed(self._read_frame(frames[0]))
         elif max(map(len, frames), default=0) > LARGE_FRAME:
             self._runner.read_in_turns(self._read_in_turns(frames))
         else:
@@ -162,10 +160,7 @@ class StreamAnswer(Answer):
         return frames
 
     def _read_frames(self, frames: list[bytes]) -> None:
-        """Read the frames that came together, and have their events sequenced.
-
-        If nothing of what upstream sends reaches the client, a keep-alive is due in its place.
-        """
+        """Read the frames that came together, and have their events sequenced."""
         events: list[Event] = []
         for frame in frames:
             if self._ended:
@@ -174,6 +169,11 @@ class StreamAnswer(Answer):
                 events = self._pass_comment(frame, events)
             else:
                 events += self._read_frame(frame)
+        self._feed(events)
+
+    def _feed(self, events: list[Event]) -> None:
+        """Have events sequenced. If nothing of what upstream sends reaches the client, a keep-alive
+        is due in its place."""
         self._wrote_nothing = self._wrote_nothing or not events
         self._runner.feed(events)
 
