@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from abridge.apis.shapes import DropCount
-from abridge.apis.thinking_switches import drop_thinking_switches
+from abridge.apis.thinking_switches import ENDINGS, drop_thinking_switches
 from abridge.providers.catalog import PROFILES
+from abridge.stages.tag_forms import PHRASES
 
 Json = dict[str, Any]
 
@@ -115,3 +116,11 @@ def test_what_stands_beside_one_stays() -> None:
     }
     left = {"chat_template_kwargs": {"enable_thinking": False}, "text": {"verbosity": "low"}}
     assert kept(body, "vllm") == (left, 2)
+
+
+def test_the_endings_are_those_of_the_phrases_after_which_something_is_shown() -> None:
+    """Of a phrase whose last paragraph is shown, and of harmony, which its end alone tells."""
+    closings = [phrase.closing for phrase in PHRASES if phrase.ends_last]
+    closings += [phrase.closing for phrase in PHRASES if "analysis" in phrase.examples]
+    assert all(any(closing.fullmatch(each) for each in ENDINGS) for closing in closings)
+    assert all(any(closing.fullmatch(each) for closing in closings) for each in ENDINGS)
