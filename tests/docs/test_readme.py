@@ -33,7 +33,9 @@ async def summary() -> list[str]:
     app = AbridgeMiddleware(scripted_model(0), Settings())
     asked = {"model": MODEL_NAME, "input": QUESTION, "reasoning": {"summary": "auto"}}
     answered = await call(app, "/v1/responses", {**asked, "stream": True})
-    parts = check_responses(answered.data).terminal["response"]["output"][0]["summary"]
+    terminal = check_responses(answered.data).terminal
+    assert terminal is not None
+    parts = terminal["response"]["output"][0]["summary"]
     return [paragraph for part in parts for paragraph in unwrapped(part["text"])]
 
 

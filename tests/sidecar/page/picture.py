@@ -26,7 +26,7 @@ PAUSE = 0.008  # seconds after each word of the model's
 WIDTH, MARGIN = 1000, 24
 
 
-async def take(file: Path, browser: str) -> None:
+async def take(browser: str) -> bytes:
     async with serve(scripted_model(PAUSE)) as model:
         upstreams = [{"base_url": f"{model}/v1"}]
         settings = settings_for(upstreams=upstreams, server={"page": True})
@@ -42,14 +42,14 @@ async def take(file: Path, browser: str) -> None:
             await tab.get("new Promise((done) => setTimeout(done, 500))")
             answer = "document.querySelector('#answer-box').getBoundingClientRect()"
             height = round(await tab.get(f"{answer}.bottom + scrollY")) + MARGIN
-            file.write_bytes(await tab.picture(WIDTH, height))
+            return await tab.picture(WIDTH, height)
 
 
 def main() -> None:
     with TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True) as folder:
         browser = Chromium(folder)
         try:
-            asyncio.run(take(Path(sys.argv[1]), browser.address()))
+            Path(sys.argv[1]).write_bytes(asyncio.run(take(browser.address())))
         finally:
             browser.end()
 

@@ -13,7 +13,7 @@ from tests.sidecar.page.asking import OVER, RECORDED, Model, Open, ask_question,
 from tests.sidecar.page.chromium import Tab
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer
+from tests.support.upstream import Answer, Step
 
 LONG = "\n\n".join(f"Line {number} of a long answer." for number in range(60))
 TITLE = "**Adding up**\n\nThe numbers are odd, so I add them."
@@ -57,7 +57,7 @@ class TestSummary:
 
     async def test_a_row_of_the_list_is_one_line_and_opens_to_its_figures(self, page: Open) -> None:
         quick = responses_stream([reasoning_item(0, THOUGHT * 8), message_item(1, "Hello.")])
-        slow = [*quick[:-4], 0.3, *quick[-4:]]
+        slow: list[Step] = [*quick[:-4], 0.3, *quick[-4:]]
         async with page(Model(Answer(slow)), Scripted(TITLE)) as tab:
             await tab.size(1440, 900)
             await ask_question(tab)
@@ -196,7 +196,7 @@ class TestFigures:
 
     async def test_all_rows_of_the_list_have_one_scale(self, page: Open) -> None:
         quick = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
-        slow = [*quick[:6], 0.6, *quick[6:]]
+        slow: list[Step] = [*quick[:6], 0.6, *quick[6:]]
         async with page(Model(Answer(quick), Answer(slow))) as tab:
             for number in (1, 2):
                 await ask_question(tab)
