@@ -432,7 +432,7 @@ class ChatReader:
             if self._rebuilder is not None:
                 said, finish = message, choice.get("finish_reason")
                 message = choice["message"] = reader.texts.split_message(said, finish)
-                if message != said and choice.get("logprobs"):
+                if message is not said and choice.get("logprobs"):
                     choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
