@@ -322,7 +322,7 @@ def _summary(text: str, answer: ModelAnswer) -> Summary:
 
 def _failure(reason: str) -> RequestError:
     message = f"No compaction could be made: {reason}"
-    return RequestError(message, status=502, kind="server_error", code="compaction_failed")
+    return RequestError(message, status=502, kind="server_error", code="upstream_error")
 
 
 def _echo(resolved: RequestDraft, answer: CompactedAnswer) -> RequestEcho:
