@@ -25,7 +25,9 @@ KEY = {"authorization": "Bearer sk-one"}
 OTHER = {"authorization": "Bearer sk-two"}
 RESPONSES, COMPACT, MESSAGES = "/v1/responses", "/v1/responses/compact", "/v1/messages"
 SUMMARY = "Goals: the user wants the tests of `src/parser.py` green."
-TOOLS = [{"type": "function", "name": name, "parameters": {}} for name in ("read", "write")]
+TOOLS: list[Json] = [
+    {"type": "function", "name": name, "parameters": {}} for name in ("read", "write")
+]
 TASK = {"role": "user", "content": "Make the tests of src/parser.py green, touch nothing else."}
 SECRET = "I wonder whether the user knows what a parser is."
 
