@@ -61,8 +61,12 @@ from abridge.pipeline.request_translation import as_items, translate_body
 from abridge.pipeline.steps import RequestDraft
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.compactions import Compactions
-from abridge.stored_responses.references import read_input_items
-from abridge.stored_responses.storage import StoreLocally
+from abridge.stored_responses.references import (
+    CONVERSATION,
+    PREVIOUS_RESPONSE_ID,
+    read_input_items,
+)
+from abridge.stored_responses.storage import NoteUpstream
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import ModelEndpoint
 from abridge.summarizers.model.summarizer import ModelSummarizer
@@ -71,6 +75,8 @@ MAX_SUMMARY_CHARS = 200_000
 """Characters of a summary. A longer one replaces nothing."""
 
 NOTHING_TO_COMPACT = "There is nothing in the conversation that could be compacted."
+
+UPSTREAMS = "A conversation that upstream stores cannot be compacted here."
 
 NOTHING_CODE = "compaction_nothing_to_summarize"
 
@@ -174,7 +180,7 @@ class Compactor:
             raise _failure(f"the model stopped ({answer.reason}).")
         whole = asking.form.write_whole(answer, _echo(resolved, answer))
         storage = resolved.references.storage
-        if isinstance(storage, StoreLocally) and not request.compacts:
+        if _is_stored_here(resolved) and storage is not None and not request.compacts:
             ended = ResponseEnded(None, None, ok=True)
             await storage.save(whole, ended, Display(), request.work)
         await _send(asking, whole, streams=streams)
@@ -209,7 +215,10 @@ class Compactor:
         return _with_body(request, body, read), replace(endpoints, send=shown)
 
     def _is_long(self, body: Json, threshold: int) -> bool:
-        """Return whether a conversation is to be compacted, and would become shorter."""
+        """Return whether a conversation is to be compacted, and would become shorter: not so if
+        upstream has its beginning."""
+        if body.get(PREVIOUS_RESPONSE_ID) or body.get(CONVERSATION):
+            return False
         items = objects(read_input_items(body))
         stays = len(kept_items(items, self._settings.keep_tokens)) + len(retained_items(items))
         return estimate_tokens(body) >= threshold and stays < len(items)
@@ -225,8 +234,10 @@ class Compactor:
         AnsweredOtherwise and SummarizerError."""
         request, form, max_tokens = asking.request, asking.form, self._settings.max_tokens
         items = await request.work.run(as_items, body, request.api)
-        if not items:
+        if not (items or body.get(PREVIOUS_RESPONSE_ID)):
             raise RequestError(NOTHING_TO_COMPACT, param=form.param, code=NOTHING_CODE)
+        if body.get(CONVERSATION):
+            raise RequestError(UPSTREAMS, param=CONVERSATION, code="unsupported_value")
         unanswered = [string(items[index].get("name")) for index in open_calls(items)]
         prompt = write_prompt(max_tokens, unanswered, instructions)
         asked = await request.work.run(form.write_request, body, prompt, max_tokens)
@@ -329,8 +340,13 @@ def _echo(resolved: RequestDraft, answer: CompactedAnswer) -> RequestEcho:
     """Return what the response with a compaction repeats of its request."""
     repeated = {name: value for name, value in resolved.body.items() if name != "input"}
     echo = RequestEcho({**repeated, "model": answer.model}, now=time)
-    is_stored = isinstance(resolved.references.storage, StoreLocally)
-    return replace(resolved.references.update_echo(echo), stored=is_stored)
+    return replace(resolved.references.update_echo(echo), stored=_is_stored_here(resolved))
+
+
+def _is_stored_here(resolved: RequestDraft) -> bool:
+    """Return whether the answer is stored: upstream, which does not make it, cannot do so."""
+    storage = resolved.references.storage
+    return storage is not None and not isinstance(storage, NoteUpstream)
 
 
 async def _send(asking: Asking, whole: Json, *, streams: bool) -> None:

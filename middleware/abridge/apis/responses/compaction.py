@@ -39,7 +39,7 @@ the summary only."""
 
 LEFT_OUT = frozenset(
     {
-        *("previous_response_id", CONTEXT_MANAGEMENT, "truncation", "background", "store", "image"),
+        *(CONTEXT_MANAGEMENT, "truncation", "background", "store", "image"),
         *("include", "text", "top_logprobs", "max_tool_calls", "stream_options", "stream"),
     }
 )

@@ -28,7 +28,7 @@ from abridge.core.conversation import Json
 from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.http.asgi import CLOSING
 from abridge.pipeline.body import MemoryBudget
-from abridge.pipeline.request import admit_values
+from abridge.pipeline.request import admit_values, conversation_too_large
 from abridge.sidecar.websocket.call import Call, http_scope
 from abridge.sidecar.websocket.conversations import (
     REMEMBERED_BYTES,
@@ -292,11 +292,7 @@ class Session:
 
     def _check_size(self, body: bytes) -> None:
         if len(body) > self._limits.body:
-            raise RequestError(
-                f"The conversation is larger than {int(self._limits.body)} bytes.",
-                status=413,
-                code="request_too_large",
-            )
+            raise conversation_too_large(self._limits.body)
 
     async def _warm_up(self, create: Create, conversation: Conversation) -> None:
         """Answer a request that wants no output: its conversation is remembered, no model asked."""
