@@ -14,7 +14,7 @@ from functools import partial
 from time import time
 from typing import TypeAlias
 
-from starlette.types import Message, Scope
+from starlette.types import Message, Receive, Scope, Send
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.compaction import CompactedAnswer, Compaction, CompactionForm, write_prompt
@@ -66,6 +66,7 @@ from abridge.stored_responses.references import (
     PREVIOUS_RESPONSE_ID,
     read_input_items,
 )
+from abridge.stored_responses.rewriting import RewritingApp
 from abridge.stored_responses.storage import NoteUpstream
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import ModelEndpoint
@@ -106,6 +107,16 @@ class AnsweredOtherwise(Exception):
 
 
 @dataclass(slots=True, frozen=True)
+class Content:
+    """A conversation as items of Responses, and what of them is not left to the summary."""
+
+    items: list[Json]
+    open_calls: list[str]  # names of the tools
+    kept: list[Json]
+    retained: list[Json]
+
+
+@dataclass(slots=True, frozen=True)
 class Asking:
     """A request for which a summary is asked."""
 
@@ -135,14 +146,19 @@ class Compactor:
         self._writer = writer if self._settings.kind == "model" else None
         self._ask = ask
 
-    def is_asked(self, request: ApiRequest, upstream: UpstreamApi) -> bool:
-        """Return whether a request wants nothing but a compaction, and upstream does not make it.
-        Raises RequestError."""
+    async def take(self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints) -> bool:
+        """Answer a request that asks for a compaction, unless upstream makes it. Return False for
+        any other. Raises RequestError."""
         form = request.api.compaction
         if form is None or self._leaves_to_upstream(request, upstream):
             return False
-        is_inner = request.drops_state == "compacted"
-        return not is_inner and (request.compacts or form.is_asked(request.body))
+        if request.compacts or form.is_asked(request.body):
+            await self.answer(request, upstream, endpoints)
+            return True
+        threshold = read_threshold(request.body) if request.api is RESPONSES else None
+        if threshold is not None:
+            await self._answer_shortened(request, upstream, endpoints, threshold)
+        return threshold is not None
 
     def _leaves_to_upstream(self, request: ApiRequest, upstream: UpstreamApi) -> bool:
         """Return whether upstream compacts conversations itself. What its answer says of one may
@@ -177,7 +193,7 @@ class Compactor:
         except SummarizerError as error:
             raise _failure(str(error)) from None
         if not answer.blob and asking.form.needs_blob:
-            raise _failure(f"the model stopped ({answer.reason}).")
+            raise _failure(f"the model stopped ({answer.reason or 'it wrote nothing'}).")
         whole = asking.form.write_whole(answer, _echo(resolved, answer))
         storage = resolved.references.storage
         if _is_stored_here(resolved) and storage is not None and not request.compacts:
@@ -185,34 +201,43 @@ class Compactor:
             await storage.save(whole, ended, Display(), request.work)
         await _send(asking, whole, streams=streams)
 
-    async def compact_long(
-        self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
-    ) -> tuple[ApiRequest, Endpoints]:
-        """Compact a conversation that is longer than the request says it may be. Return the request
-        with the compaction at the end of its input, and the endpoints that show it first in the
-        answer. Where none can be made, the request goes on as it is. Raises RequestError."""
-        if request.api is not RESPONSES or self._leaves_to_upstream(request, upstream):
-            return request, endpoints
-        threshold = read_threshold(request.body)
-        if threshold is None:
-            return request, endpoints
-        asking, answer = self._begin(request, upstream, endpoints), None
+    async def _answer_shortened(
+        self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints, threshold: int
+    ) -> None:
+        """Answer a request with its conversation compacted if that has so many tokens. The
+        compaction comes last in the input, and first in the answer. Where none can be made, the
+        conversation stays as it is."""
+        asking = self._begin(request, upstream, endpoints)
         asking.compactions.check(CONTEXT_MANAGEMENT)
         body = without_compaction(request.take_body())
         resolved = await self._preparation.resolve(await request.reread(), upstream)
+        answer = None
         if await request.work.run(self._is_long, resolved.body, threshold):
             try:
                 answer = await self._compact(asking, resolved.body)
             except (AnsweredOtherwise, SummarizerError) as failure:
                 _log.warning("a conversation was not compacted: %s", type(failure).__name__)
         if answer is None or not answer.blob:
-            return _with_body(request, body, request.scope), endpoints
+            await self._ask(_with_body(request, body, request.scope), upstream, endpoints)
+            return
         item = compaction_item(answer.blob)
         body["input"] = [*read_input_items(body), item]
+
+        async def ask(scope: Scope, receive: Receive, send: Send) -> None:
+            shorter = _with_body(request, body, scope)
+            await self._ask(shorter, upstream, Endpoints(endpoints.app, receive, send))
+
         merged, limit = request.usage_mode() == "merged", self._event_limit
-        shown = ShownCompaction(endpoints.send, item, answer.tokens, limit, merged=merged)
-        read = scope_of_read_answer(request.scope)
-        return _with_body(request, body, read), replace(endpoints, send=shown)
+        shown = ShownCompaction(item, answer.tokens, merged=merged)
+        app = RewritingApp(
+            ask,
+            shown.show_whole,
+            limit,
+            hide_unread=False,
+            hides_raw=False,
+            rewrite_frame=shown.show_frame,
+        )
+        await app(request.scope, endpoints.receive, endpoints.send)
 
     def _is_long(self, body: Json, threshold: int) -> bool:
         """Return whether a conversation is to be compacted, and would become shorter: not so if
@@ -233,21 +258,20 @@ class Compactor:
         """Compact the conversation of a body, which is whole. Raises RequestError,
         AnsweredOtherwise and SummarizerError."""
         request, form, max_tokens = asking.request, asking.form, self._settings.max_tokens
-        items = await request.work.run(as_items, body, request.api)
-        if not (items or body.get(PREVIOUS_RESPONSE_ID)):
-            raise RequestError(NOTHING_TO_COMPACT, param=form.param, code=NOTHING_CODE)
         if body.get(CONVERSATION):
             raise RequestError(UPSTREAMS, param=CONVERSATION, code="unsupported_value")
-        unanswered = [string(items[index].get("name")) for index in open_calls(items)]
-        prompt = write_prompt(max_tokens, unanswered, instructions)
+        content = await request.work.run(self._read, body, request)
+        if not (content.items or body.get(PREVIOUS_RESPONSE_ID)):
+            raise RequestError(NOTHING_TO_COMPACT, param=form.param, code=NOTHING_CODE)
+        prompt = write_prompt(max_tokens, content.open_calls, instructions)
         asked = await request.work.run(form.write_request, body, prompt, max_tokens)
         made = CompactionRecord("upstream" if self._writer is None else "model")
         Record.get(request.scope).compaction = made
         ask = self._ask_model if self._writer is None else partial(self._ask_writer, self._writer)
         summary = await ask(asking, asked)
         made.tokens = summary.usage.tokens or NO_TOKENS
-        compaction = Compaction(summary.text, kept_items(items, self._settings.keep_tokens))
         is_whole = bool(summary.text) and not summary.reason
+        compaction = Compaction(summary.text, content.kept)
         blob = await asking.compactions.keep(compaction) if is_whole else ""
         made.outcome = "ok" if blob else "empty"
         return CompactedAnswer(
@@ -256,7 +280,16 @@ class Compactor:
             summary.usage.model or request.model,
             summary.usage.tokens,
             summary.reason,
-            [items[index] for index in retained_items(items)] if request.compacts else None,
+            content.retained if request.compacts else None,
+        )
+
+    def _read(self, body: Json, request: ApiRequest) -> Content:
+        items = as_items(body, request.api)
+        return Content(
+            items,
+            [string(items[index].get("name")) for index in open_calls(items)],
+            kept_items(items, self._settings.keep_tokens),
+            [items[index] for index in retained_items(items)],
         )
 
     async def _ask_model(self, asking: Asking, body: Json) -> Summary:

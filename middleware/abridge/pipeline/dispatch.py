@@ -182,15 +182,13 @@ class Dispatcher:
     async def _attempt(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
-        """Prepare the request for one of upstream's APIs and answer it; itself, where it wants
-        nothing but a compaction that upstream does not make."""
-        if self._compactor.is_asked(request, upstream):
-            await self._compactor.answer(request, upstream, endpoints)
+        """Prepare the request for one of upstream's APIs and answer it, its conversation compacted
+        if it asks for that."""
+        if await self._compactor.take(request, upstream, endpoints):
             return
         if request.compacts:
             await self._have_compacted(request, upstream, endpoints)
             return
-        request, endpoints = await self._compactor.compact_long(request, upstream, endpoints)
         style = request.summary_style()
         if request.background:
             _check_background(request)
