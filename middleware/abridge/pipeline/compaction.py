@@ -186,7 +186,8 @@ class Compactor:
         try:
             answer = await self._compact(asking, resolved.body, instructions)
         except AnsweredOtherwise as otherwise:
-            Record.get(request.scope).status = otherwise.messages[0]["status"]
+            record = Record.get(request.scope)
+            record.status, record.outcome = otherwise.messages[0]["status"], "error"
             for message in otherwise.messages:
                 await endpoints.send(message)
             return
