@@ -320,7 +320,7 @@ class TestHiding:
         [
             ("GET", "resp_1/other"),
             ("POST", "resp_1"),
-            ("POST", "compact"),
+            ("POST", "compact/x"),
             ("PUT", "resp_1"),
             ("HEAD", "resp_1"),
             ("GET", "resp_1/../resp_2"),

@@ -34,6 +34,7 @@ with _without_collecting():
     from abridge.config.tables import (
         AttributionSettings,
         ChatSettings,
+        CompactionSettings,
         HistorySettings,
         LimitSettings,
         LogSettings,
@@ -60,6 +61,7 @@ __all__ = [
     "AbridgeMiddleware",
     "AttributionSettings",
     "ChatSettings",
+    "CompactionSettings",
     "HistorySettings",
     "LimitSettings",
     "LogSettings",

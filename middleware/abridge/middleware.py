@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import Api
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import OVERRIDING_HEADERS, model_in_path
-from abridge.apis.registry import counts_tokens, find_api
+from abridge.apis.registry import compacts, counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.client_shares import client_of
@@ -463,7 +463,10 @@ class AbridgeMiddleware:
     async def _must_parse(self, api: Api, scope: Scope, body: bytes, work: Work) -> bool:
         if self._must_know_body(api, scope) or get_header(scope["headers"], SUMMARY_HEADER):
             return True
-        if api.counts_tokens_at and counts_tokens(*request_paths(scope)):
+        paths = request_paths(scope)
+        if (api.counts_tokens_at and counts_tokens(*paths)) or (
+            api.compacts_at and compacts(*paths)
+        ):
             return True
         if not work.is_heavy:
             return self._may_concern(api, body, self._memory.holds_anything)
@@ -476,6 +479,7 @@ class AbridgeMiddleware:
             self._memory.may_need_rewrite(body, holds_anything)  # first: often known at once
             or may_request_summary(body)
             or bool(api.wish_needle and api.wish_needle in body)
+            or (api.compaction is not None and api.compaction.needle in body)
             or self._memory.may_need_memory(body)
             or self._memory.may_seal(body)
         )

@@ -12,6 +12,7 @@ from abridge.config.review import ReviewSettings
 from abridge.config.tables import (
     AttributionSettings,
     ChatSettings,
+    CompactionSettings,
     HistorySettings,
     LimitSettings,
     LogSettings,
@@ -117,6 +118,14 @@ class SummarizerSettingsDict(TypedDict, total=False):
     breaker_seconds: float
 
 
+class CompactionSettingsDict(TypedDict, total=False):
+    """See `CompactionSettings`."""
+
+    kind: Literal["auto", "upstream", "model"]
+    max_tokens: int
+    keep_tokens: int
+
+
 class ReviewSettingsDict(TypedDict, total=False):
     """See `ReviewSettings`."""
 
@@ -214,6 +223,7 @@ class SettingsDict(TypedDict, total=False):
     upstreams: Sequence[UpstreamSettings | UpstreamSettingsDict]
     summary: SummarySettings | SummarySettingsDict
     summarizer: SummarizerSettings | SummarizerSettingsDict
+    compaction: CompactionSettings | CompactionSettingsDict
     review: ReviewSettings | ReviewSettingsDict
     reasoning: ReasoningSettings | ReasoningSettingsDict
     chat: ChatSettings | ChatSettingsDict

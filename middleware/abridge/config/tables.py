@@ -23,6 +23,7 @@ from abridge.apis.display import Exposure, FieldChoice
 from abridge.config.setting_types import (
     BYTES_PER_SECOND,
     CHARACTERS,
+    TOKENS,
     BaseUrl,
     Characters,
     PathGlob,
@@ -209,6 +210,22 @@ class SummarizerSettings(Table):
             missing, flag = ("model", "model") if self.base_url else ("base_url", "url")
             raise ValueError(f"kind = 'model' needs {missing} (--summarizer-{flag})")
         return self
+
+
+class CompactionSettings(Table):
+    """Compactions: the summaries that clients ask for in the place of a long conversation."""
+
+    kind: Literal["auto", "upstream", "model"] = "auto"
+    """What makes them. `auto`: an upstream that speaks the client's API and has compactions of its
+    own, as its profile says, else the model that the request names; `upstream`: that model,
+    whatever its upstream has; `model`: the model of `summarizer.kind = "model"`, which then
+    receives the whole conversation."""
+    max_tokens: Tokens = 8192
+    """The most that a summary may take on Responses, thinking included; on Messages the request
+    says it."""
+    keep_tokens: Annotated[NonNegativeInt, TOKENS] = 4000
+    """How much of the end of a conversation stays word for word beside the summary, and up to which
+    size the user's last message does. Calls without a result always stay."""
 
 
 class ReasoningSettings(Table):

@@ -68,6 +68,15 @@ class ShownPart:
 
 
 @dataclass(slots=True)
+class CompactionRecord:
+    """A compaction of a request's conversation."""
+
+    summarizer: str  # who wrote it: `upstream` or `model`
+    outcome: str = "failed"  # as in the metrics
+    tokens: Tokens = NO_TOKENS
+
+
+@dataclass(slots=True)
 class Record:
     """One request. The fields from `first_summary` on are set only if it was `engaged`."""
 
@@ -98,6 +107,7 @@ class Record:
     overhead: float = 0.0  # seconds that Abridge itself took before upstream was called
     history_changes: list[HistoryChanges] = field(default_factory=list)
     dropped_request_fields: int = 0  # fields dropped from the request
+    compaction: CompactionRecord | None = None
     first_summary: float | None = None
     thinking: tuple[float, float] | None = None  # first and last reasoning delta
     answer: tuple[float, float] | None = None  # first and last content delta sent

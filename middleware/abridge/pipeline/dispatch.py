@@ -28,6 +28,7 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, Room
+from abridge.pipeline.compaction import Compactor
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.early_head import send_head_early
 from abridge.pipeline.engage import Endpoints, Engagement
@@ -66,6 +67,9 @@ class Dispatcher:
             settings, memory, engagement.answer_memory.learned, metrics_sink
         )
         self._token_counting = TokenCounting(app, self._preparation, self._discovery)
+        self._compactor = Compactor(
+            settings, memory, self._preparation, engagement.summarizer_model, self._attempt
+        )
 
     async def aclose(self) -> None:
         await self._engagement.aclose()
@@ -178,7 +182,13 @@ class Dispatcher:
     async def _attempt(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
-        """Prepare the request for one of upstream's APIs and answer it."""
+        """Prepare the request for one of upstream's APIs and answer it, its conversation compacted
+        if it asks for that."""
+        if await self._compactor.take(request, upstream, endpoints):
+            return
+        if request.compacts:
+            await self._have_compacted(request, upstream, endpoints)
+            return
         style = request.summary_style()
         if request.background:
             _check_background(request)
@@ -202,6 +212,18 @@ class Dispatcher:
             await self._engagement.engage(prepared, style, endpoints)
         else:
             await pass_on(endpoints.app, prepared.scope, prepared.buffered, endpoints.send)
+
+    async def _have_compacted(
+        self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
+    ) -> None:
+        """Have upstream's own endpoint compact a conversation, if it has one."""
+        prepared = await self._preparation.prepare(request, upstream, engaged=False)
+        app = EndpointTrial(self._with_answer_changes(prepared, endpoints).app, prepared.model)
+        try:
+            await pass_on(app, prepared.scope, prepared.buffered, endpoints.send)
+        except EndpointMissing:
+            again = await request.reread()
+            await self._compactor.answer(again, upstream, endpoints)
 
     def _with_answer_changes(self, prepared: PreparedRequest, endpoints: Endpoints) -> Endpoints:
         """Return the endpoints through which models are renamed in the answer, and its headers say

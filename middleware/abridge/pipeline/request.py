@@ -22,7 +22,7 @@ from abridge.apis.json import (
 from abridge.apis.model_names import MAX_NAME_CHARS
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.opaque_state import STATE_OR_ENVELOPE
-from abridge.apis.registry import counts_tokens
+from abridge.apis.registry import compacts, counts_tokens
 from abridge.apis.summary_request import (
     STYLE_NAMES,
     check_language,
@@ -82,9 +82,10 @@ class ApiRequest:
     work: Work  # on the body
     _may_have_state: bool | None = None  # None until it is asked
     counts_tokens: bool = False  # it asks for the number of its input tokens alone
-    drops_state: Literal["", "foreign_state", "refused_state"] = ""
-    """Why opaque reasoning state is left out for upstream: another provider made it, or upstream
-    refused it. Empty if it is not."""
+    compacts: bool = False  # it asks for a compaction by its path
+    drops_state: Literal["", "foreign_state", "refused_state", "compacted"] = ""
+    """Why opaque reasoning state is left out for upstream: another provider made it, upstream
+    refused it, or the conversation is summed up. Empty if it is not."""
 
     @classmethod
     async def read(
@@ -124,6 +125,7 @@ class ApiRequest:
             wish=api.read_wish(body),
             work=work,
             counts_tokens=bool(api.counts_tokens_at) and counts_tokens(*request_paths(scope)),
+            compacts=bool(api.compacts_at) and compacts(*request_paths(scope)),
         )
 
     def fails_over(self) -> ApiRequest:

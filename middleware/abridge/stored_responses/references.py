@@ -142,9 +142,15 @@ class ResolvedReferences:
         body = {**echo.body, **continued}
         return replace(echo, body=body, stored=self.storage is not None)
 
+    def moved(self, sources: Sequence[int]) -> ResolvedReferences:
+        """Return these for an input each item of which comes from that with this index."""
+        own = [source - self.items_before for source in sources if source >= self.items_before]
+        indexes = tuple(self.indexes[index] for index in own) if self.substituted else tuple(own)
+        return replace(self, items_before=len(sources) - len(own), indexes=indexes)
+
     def renumber_error(self, error: RequestError) -> RequestError:
         """Return the error with indexes into `input` as the client counts them."""
-        if not (self.items_before and error.param):
+        if not ((self.items_before or self.indexes) and error.param):
             return error
         message, param = (
             _INPUT_INDEX.sub(self._renumber, text) for text in (str(error), error.param)
@@ -292,6 +298,7 @@ ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
         "": "msg_",
         "message": "msg_",
         "reasoning": "rs_",
+        "compaction": "cmp_",
         "function_call": "fc_",
         "function_call_output": "fco_",
         "custom_tool_call": "ctc_",

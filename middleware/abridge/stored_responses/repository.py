@@ -23,7 +23,7 @@ from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
 from abridge.work import in_turns
 
-RecordKind: TypeAlias = Literal["response", "conversation", "item", "made", "owner"]
+RecordKind: TypeAlias = Literal["response", "conversation", "item", "made", "owner", "compaction"]
 
 _RecordName: TypeAlias = tuple[RecordKind, str]
 
@@ -163,6 +163,16 @@ class ResponseRepository:
             for name, before in shown_before
         }
         await self._put({**values, ("response", response_id): _packed(response)})
+
+    async def save_compaction(self, name: str, content: bytes) -> None:
+        await self._put({("compaction", name): content})
+
+    async def find_compaction(self, name: str) -> bytes | None:
+        """Return a compaction, and restart its lifetime, as its conversation continues."""
+        (content,) = await self._get("compaction", [name])
+        if content is not None:
+            await self.save_compaction(name, content)
+        return content
 
     async def find_conversation(self, conversation_id: str) -> ConversationRecord | None:
         (value,) = await self._get("conversation", [conversation_id])
