@@ -33,6 +33,7 @@ with _without_collecting():
     from abridge.config.settings import Settings
     from abridge.config.tables import (
         AttributionSettings,
+        BackgroundSettings,
         ChatSettings,
         HistorySettings,
         LimitSettings,
@@ -59,6 +60,7 @@ __all__ = [
     "AbridgeError",
     "AbridgeMiddleware",
     "AttributionSettings",
+    "BackgroundSettings",
     "ChatSettings",
     "HistorySettings",
     "LimitSettings",

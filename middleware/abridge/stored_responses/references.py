@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.json import loads_exact, objects, packed, string
@@ -23,6 +23,7 @@ from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.stored_responses.repeats import StoredConversation
 from abridge.stored_responses.repository import (
+    UNFINISHED,
     InputItems,
     LocalRecord,
     ResponseRepository,
@@ -36,6 +37,10 @@ PREVIOUS_RESPONSE_ID = "previous_response_id"
 AdmitItems: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
 """Admits the JSON of items to a request. Raises RequestError if they are too much."""
 
+BackgroundStage: TypeAlias = Literal["", "begins", "runs"]
+"""What a request is to a background response. The one that `begins` it only has it stored here; the
+one that `runs` it makes the answer, which whoever runs it stores. Any other is neither."""
+
 _INPUT_INDEX = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
 
 
@@ -47,6 +52,7 @@ class ReferenceResolver:
     upstream: str  # its name in the settings
     resolves_all: bool  # upstream stores no responses
     shares_key: bool = False  # upstream takes all clients for one
+    background: BackgroundStage = ""
 
     async def resolve(self, body: Json, admit: AdmitItems, work: Work) -> ResolvedReferences:
         """Replace the references in a request's body by the items they stand for.
@@ -60,6 +66,7 @@ class ReferenceResolver:
         references = await work.run(
             _References,
             body,
+            "" if self.resolves_all else self.upstream,
             resolve_all=self.resolves_all,
             include_returned=self.resolves_all and store_wanted,
         )
@@ -103,8 +110,10 @@ class ReferenceResolver:
     def _storage_action(self, references: _References) -> StorageAction | None:
         if self.repository is None:
             return None
-        if not self.resolves_all:
+        if not (self.resolves_all or self.background == "begins"):
             return NoteUpstream(self.repository, self.upstream, self.shares_key)
+        if self.background == "runs":
+            return None
         input_items = references.add_to_input_items(self.repository.create_input_items())
         return StoreLocally(self.repository, self.upstream, input_items)
 
@@ -149,13 +158,17 @@ class _References:
     """References of one request: all if `resolve_all`, else only those to Abridge's own ids.
 
     With `include_returned`, Abridge's stored items that the client sends back in full are looked
-    up, too.
+    up, too. `upstream` is the name of one that knows what its own responses continue.
     """
 
-    def __init__(self, body: Json, *, resolve_all: bool, include_returned: bool) -> None:
+    def __init__(
+        self, body: Json, upstream: str, *, resolve_all: bool, include_returned: bool
+    ) -> None:
         previous, items = string(body.get(PREVIOUS_RESPONSE_ID)), read_input_items(body)
         self.previous_id = previous if resolve_all or is_minted(previous) else ""
         self._body = body
+        self._upstream = upstream
+        self._upstreams_previous = ""  # what the previous response itself continues there
         self._input = [(referenced_id(item), item) for item in items]
         if not resolve_all:
             self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
@@ -182,6 +195,10 @@ class _References:
             (record,) = await repository.find(self.previous_id)
             if not isinstance(record, LocalRecord):
                 raise previous_not_found(self.previous_id)
+            if record.response.get("status") in UNFINISHED:
+                raise _previous_unfinished(self.previous_id)
+            if record.upstream == self._upstream:
+                self._upstreams_previous = record.continues_upstream
             self._history_ids = [*record.basis, *record.output]
         ids = list(dict.fromkeys([*self._history_ids, *self._requested_ids]))
         found = zip(ids, await repository.get_items(ids), strict=True)
@@ -246,7 +263,9 @@ class _References:
             loads_exact(self._stored_items[name]) if name else item for name, item in self._input
         ]
         self._body["input"] = [*map(loads_exact, history), *items]
-        if self.previous_id:
+        if self._upstreams_previous:
+            self._body[PREVIOUS_RESPONSE_ID] = self._upstreams_previous
+        elif self.previous_id:
             del self._body[PREVIOUS_RESPONSE_ID]
         return len(history)
 
@@ -340,12 +359,13 @@ def refuse_unstored(body: Json, *, resolves_all: bool, has_store: bool) -> None:
     that has none, where nothing is stored for the client: the error names the setting."""
     previous = string(body.get(PREVIOUS_RESPONSE_ID))
     if previous and (resolves_all or is_minted(previous)):
-        reason = (
-            "nothing is stored for clients without a credential (history.anonymous)"
-            if has_store
-            else 'history.store is "none", so that no response is stored'
-        )
-        raise previous_not_found(previous, f": {reason}")
+        raise previous_not_found(previous, f": {why_nothing_is_stored(has_store=has_store)}")
+
+
+def why_nothing_is_stored(*, has_store: bool) -> str:
+    if has_store:
+        return "nothing is stored for clients without a credential (history.anonymous)"
+    return 'history.store is "none", so that no response is stored'
 
 
 def previous_not_found(response_id: str, reason: str = "") -> RequestError:
@@ -353,6 +373,14 @@ def previous_not_found(response_id: str, reason: str = "") -> RequestError:
         f"Previous response with id '{response_id}' not found{reason}.",
         param="previous_response_id",
         code="previous_response_not_found",
+    )
+
+
+def _previous_unfinished(response_id: str) -> RequestError:
+    return RequestError(
+        f"Previous response with id '{response_id}' has not finished yet.",
+        param="previous_response_id",
+        code="previous_response_unfinished",
     )
 
 
