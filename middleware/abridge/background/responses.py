@@ -42,7 +42,7 @@ from abridge.pipeline.prepare import PreparedRequest
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses
 from abridge.stored_responses.event_log import EventSource
 from abridge.stored_responses.leases import CANCELLED, DELETED, SERVER_STOPPING, Stop
-from abridge.stored_responses.references import why_nothing_is_stored
+from abridge.stored_responses.references import read_conversation_id, why_unstored
 from abridge.stored_responses.repository import UNFINISHED, LocalRecord, ResponseRepository
 from abridge.stored_responses.storage import StoreLocally
 from abridge.work import Work
@@ -92,8 +92,8 @@ class BackgroundResponses:
             raise _refused("Background responses are not available here.")
         if not isinstance(storage, StoreLocally):
             has_store = prepared.turn_memory.route_memory.store is not None
-            reason = why_nothing_is_stored(has_store=has_store)
-            raise _refused(f"A background response must be stored, and {reason}.")
+            reason = why_unstored(has_store=has_store)
+            raise _refused(f"A background response must be stored{reason}.")
         context = RunContext(
             storage,
             self._settings,
@@ -208,6 +208,8 @@ def _begun_response(request_body: bytes, style: SummaryStyle | None) -> Json:
     """Return the response as its client is told of it at once."""
     body = parse_object(request_body, loads_exact) or {}
     effort = as_object(body.get("reasoning")).get("effort")
+    if conversation := read_conversation_id(body):
+        body["conversation"] = {"id": conversation}
     return {
         **new_response(body, int(time()), mint_id("resp_")),
         "reasoning": {"effort": effort, "summary": style},

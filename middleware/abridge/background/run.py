@@ -36,7 +36,7 @@ LOOK_SECONDS = 2.0
 LEAVE_SECONDS = 5.0
 """Seconds in which the application must end an answer that nobody wants any more."""
 
-GIVEN = ("id", "created_at", "background", "store", "previous_response_id")
+GIVEN = ("id", "created_at", "background", "store", "previous_response_id", "conversation")
 """Fields of the response that its client knows already, whatever they are in the answer."""
 
 ENDS = ("response.completed", "response.incomplete", "response.failed")
@@ -75,7 +75,7 @@ class Run(InnerCall):
         self._seconds = context.seconds
         self._settings = context.settings
         self._response = response
-        self._given = {key: response[key] for key in GIVEN}
+        self._given = {key: response[key] for key in GIVEN if key in response}
         self._items: list[Json] = []  # of the output that are done
         self._end: Json | None = None  # the response at its end
         self._stop: Stop | None = None  # why it ends before

@@ -475,7 +475,8 @@ class ResponsesWriter(TranslatedAnswer):
 
 def new_response(body: Json, created: int, response_id: str) -> Json:
     """Return the response to a request as it begins. It repeats the request as it is."""
-    requested = {key: body[key] for key in PARAM_DEFAULTS if body.get(key) is not None}
+    repeated = (*PARAM_DEFAULTS, "conversation")
+    requested = {key: body[key] for key in repeated if body.get(key) is not None}
     return {
         "id": response_id,
         "object": "response",
