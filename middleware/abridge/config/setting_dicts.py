@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 from abridge.config.review import ReviewSettings
 from abridge.config.tables import (
     AttributionSettings,
+    BackgroundSettings,
     ChatSettings,
     CompactionSettings,
     HistorySettings,
@@ -170,6 +171,16 @@ class HistorySettingsDict(TypedDict, total=False):
     anonymous: bool | Literal["loopback"]
 
 
+class BackgroundSettingsDict(TypedDict, total=False):
+    """See `BackgroundSettings`."""
+
+    responses: int
+    per_tenant: int
+    seconds: float
+    bytes: int | str
+    lease: float
+
+
 class UsageSettingsDict(TypedDict, total=False):
     """See `UsageSettings`."""
 
@@ -228,6 +239,7 @@ class SettingsDict(TypedDict, total=False):
     reasoning: ReasoningSettings | ReasoningSettingsDict
     chat: ChatSettings | ChatSettingsDict
     history: HistorySettings | HistorySettingsDict
+    background: BackgroundSettings | BackgroundSettingsDict
     usage: UsageSettings | UsageSettingsDict
     attribution: AttributionSettings | AttributionSettingsDict
     limits: LimitSettings | LimitSettingsDict

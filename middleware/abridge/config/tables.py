@@ -300,6 +300,22 @@ class HistorySettings(Table):
         return "://" in self.store
 
 
+class BackgroundSettings(Table):
+    """Responses that run without their client (`background: true`), as far as Abridge runs them:
+    for each process."""
+
+    responses: NonNegativeInt = 100
+    """The number of them at once; beyond it, 429. 0: such requests are refused."""
+    per_tenant: PositiveInt = 20
+    """The number of one tenant's at once; beyond it, 429."""
+    seconds: PositiveSeconds = 3600.0
+    """How long one may take, and never longer than `history.ttl`; then it has failed."""
+    bytes: Size = 16 * MiB
+    """The size of all events of one, which are stored; beyond it, it has failed."""
+    lease: PositiveSeconds = 30.0
+    """How long after a process has stopped the responses that it ran have failed."""
+
+
 class UsageSettings(Table):
     """The report of the summarizer's tokens."""
 
