@@ -77,6 +77,7 @@ class SummarySettingsDict(TypedDict, total=False):
     default: Literal["off", "auto", "concise", "detailed", "title"]
     allow: Sequence[Literal["auto", "concise", "detailed", "title"]]
     language: str
+    translate: bool
     live: bool
     part_chars: int
     max_parts: int

@@ -109,6 +109,10 @@ class SummarySettings(Table):
     """The language of summaries for requests that name none. `auto`: the last user message's where
     that is clear, else the reasoning's; `reasoning`: the reasoning's; or a language tag such as
     `de` or `pt-BR`. A summarizer that copies sentences keeps the reasoning's."""
+    translate: bool = False
+    """Whether a summary that the provider itself made is translated where it is in another language
+    than its reader's, by a summarizer that is a model. Upstream gets its own again. Off, since it
+    costs calls, and another model then rewrites what the provider vouches for."""
     live: bool = True
     """Whether to make parts while the model still reasons; false: one summary at its end."""
     part_chars: Characters = 1500
