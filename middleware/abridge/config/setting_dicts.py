@@ -53,7 +53,7 @@ class UpstreamSettingsDict(TypedDict, total=False):
     models: Sequence[str]
     rename: Mapping[str, str]
     fallback: str | None
-    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"]
+    api: Literal["same", "auto", "chat", "responses", "messages", "gemini", "interactions"]
     profile: str
     unsupported: Literal["refuse", "drop"]
     max_tokens: int
