@@ -107,7 +107,7 @@ class AnsweredOtherwise(Exception):
 
 
 @dataclass(slots=True, frozen=True)
-class Content:
+class CompactionInput:
     """A conversation as items of Responses, and what of them is not left to the summary."""
 
     items: list[Json]
@@ -284,9 +284,9 @@ class Compactor:
             content.retained if request.compacts else None,
         )
 
-    def _read(self, body: Json, request: ApiRequest) -> Content:
+    def _read(self, body: Json, request: ApiRequest) -> CompactionInput:
         items = as_items(body, request.api)
-        return Content(
+        return CompactionInput(
             items,
             [string(items[index].get("name")) for index in open_calls(items)],
             kept_items(items, self._settings.keep_tokens),
