@@ -26,6 +26,7 @@ THOUGHTS: dict[str, Callable[[str], Json]] = {
     },
     "messages": lambda text: {"type": "thinking", "thinking": text, "signature": "c2ln"},
     "gemini": lambda text: {"text": text, "thought": True},
+    "interactions": lambda text: {"type": "thought", "summary": [{"type": "text", "text": text}]},
 }
 """Reasoning as each API spells it."""
 
@@ -54,6 +55,15 @@ def spell(api: str, reasoning: str | None) -> Json:
             answer = {"role": "assistant", "content": [*thought, text, use]}
             messages = [user, answer, {"role": "user", "content": blocks}]
             return {"system": "Be brief.", "messages": messages}
+        case "interactions":
+            steps = [
+                {"type": "user_input", "content": [{"type": "text", "text": "Hi"}]},
+                *thought,
+                {"type": "model_output", "content": [text]},
+                {"type": "function_call", "id": call, "name": "look", "arguments": {"a": 1}},
+                {"type": "function_result", "call_id": call, "name": "look", "result": "7"},
+            ]
+            return {"system_instruction": "Be brief.", "input": steps}
     use = {"functionCall": {"id": call, "name": "look", "args": {"a": 1}}}
     response = {"functionResponse": {"id": call, "name": "look", "response": {"output": "7"}}}
     contents = [
@@ -124,8 +134,11 @@ class TestEach:
         self, api: str, read: Callable[[Json], History], shown: str | None
     ) -> None:
         history, turn = self.read(api, read, shown)
-        answer = spell("gemini", "Hm.")["contents"][1]["parts"]  # which is kept whole
-        history.restore(turn, answer if api == "gemini" else [THOUGHTS[api]("Hm.")])
+        whole = {  # answers that are kept whole
+            "gemini": spell("gemini", "Hm.")["contents"][1]["parts"],
+            "interactions": spell("interactions", "Hm.")["input"][1:4],
+        }
+        history.restore(turn, whole.get(api, [THOUGHTS[api]("Hm.")]))
         assert history.body() == spell(api, "Hm.")
 
     @pytest.mark.parametrize(
@@ -134,7 +147,9 @@ class TestEach:
     def test_an_odd_conversation_is_not_fatal(
         self, api: str, read: Callable[[Json], History], given: Any
     ) -> None:
-        name = {"responses": "input", "gemini": "contents"}.get(api, "messages")
+        name = {"responses": "input", "gemini": "contents", "interactions": "input"}.get(
+            api, "messages"
+        )
         assert read({name: given}).body() == {name: given}
 
 

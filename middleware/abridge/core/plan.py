@@ -25,6 +25,8 @@ class Passage:
     """Earlier parts, with their titles, as far as they were written when this one was requested."""
     language: str | None = None
     """The language to write in, a tag such as `de` or `pt-BR`; None: the reasoning's own."""
+    translates: bool = False
+    """`text` is a summary already, which is only to be written in that language."""
     hidden: bool = False
     """The client must not see the reasoning, so no sentence of it may be repeated."""
 
@@ -41,9 +43,9 @@ comes."""
 
 Fallback = Callable[[Passage], str]
 
-NativeReasoning: TypeAlias = Literal["shown", "copied"]
-"""What becomes of reasoning that is a summary already: it is shown where it stands, or copied into
-summary parts."""
+NativeReasoning: TypeAlias = Literal["shown", "copied", "translated"]
+"""What becomes of reasoning that is a summary already: it is shown where it stands, copied into
+summary parts, or written into such parts in its reader's language."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,7 +87,7 @@ class SummaryPlan:
         )
 
     def new_title_splitter(self) -> TitleSplitter | None:
-        if self.native != "copied" or self.style is None:
+        if self.native not in ("copied", "translated") or self.style is None:
             return None
         return TitleSplitter(self.max_parts, self.reasoning_limit)
 
@@ -111,16 +113,16 @@ class OverheadBudget:
 
     def add_model_text(self, text: str) -> None:
         """Count text of the model's, reasoning or answer; needless if there is no limit."""
-        self._model_bytes += _byte_length(text)
+        self._model_bytes += byte_length(text)
 
     def start_call(self, part_id: int, passage: Passage) -> None:
         """Count a call's input."""
-        self._estimated_bytes[part_id] = _byte_length(passage.text) + _byte_length(passage.before)
+        self._estimated_bytes[part_id] = byte_length(passage.text) + byte_length(passage.before)
 
     def add_call_text(self, part_id: int, text: str) -> None:
         """Count a piece of a call's output."""
         if part_id in self._estimated_bytes:
-            self._estimated_bytes[part_id] += _byte_length(text)
+            self._estimated_bytes[part_id] += byte_length(text)
 
     def settle_call(self, part_id: int, spent: Tokens | None) -> None:
         """Replace a finished call's estimate with its reported usage, if that is complete."""
@@ -135,5 +137,5 @@ class OverheadBudget:
         return spent <= self._max_overhead * self._model_bytes
 
 
-def _byte_length(text: str) -> int:
+def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

@@ -1,19 +1,21 @@
-"""Stored responses of one tenant, and the items they are made of.
+"""Stored responses and conversations of one tenant, and the items they are made of.
 
-An item is stored once, under its id, whichever responses it belongs to; a response is stored as its
-fields other than items, and the ids of those. Of a response that upstream stores itself, only what
-Abridge added to it is stored.
+An item is stored once, under its id, whichever responses and conversations it belongs to; each of
+these is stored as its fields other than items, and the ids of those. Of a response that upstream
+stores itself, only what Abridge added to it is stored.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
 
-from abridge.apis.json import dumps, loads_exact
-from abridge.apis.openai import derived_id
+from starlette.types import Scope
+
+from abridge.apis.json import dumps, loads_exact, string
+from abridge.apis.openai import derived_id, is_minted
 from abridge.core.conversation import Json
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.route_memory import RouteMemory
@@ -21,9 +23,22 @@ from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
 from abridge.work import in_turns
 
-RecordKind: TypeAlias = Literal["response", "item", "made", "owner"]
+RecordKind: TypeAlias = Literal[
+    "response",
+    "conversation",
+    "item",
+    "made",
+    "owner",
+    "compaction",
+    "events",
+    "lease",
+    "stop",
+]
 
-_RecordName: TypeAlias = tuple[RecordKind, str]
+RecordName: TypeAlias = tuple[RecordKind, str]
+
+UNFINISHED = ("queued", "in_progress")
+"""Statuses of a background response that still runs."""
 
 REASONING_ID_PREFIX = "rs_"
 """Prefix of the ids of reasoning items, whose lifetime is not extended by use."""
@@ -38,6 +53,12 @@ class LocalRecord:
     basis: list[str]  # ids of all input items
     output: list[str]  # ids of the output items
 
+    @property
+    def continues_upstream(self) -> str:
+        """The id of a response of upstream's own that it continues; empty if there is none."""
+        previous = string(self.response.get("previous_response_id"))
+        return "" if is_minted(previous) else previous
+
 
 @dataclass(slots=True, frozen=True)
 class UpstreamRecord:
@@ -47,6 +68,15 @@ class UpstreamRecord:
     raw: bool  # its reasoning was shown
     fields: Json = field(default_factory=dict)  # top-level fields as the client was shown them
     made: Json = field(default_factory=dict)  # what its reasoning items show, by item id
+
+
+@dataclass(slots=True, frozen=True)
+class ConversationRecord:
+    """A conversation. Field names are the stored JSON keys."""
+
+    created_at: int
+    metadata: Json
+    items: list[str]  # their ids
 
 
 class InputItems:
@@ -59,6 +89,12 @@ class InputItems:
         self._key = key
         self._seen: set[str] = set()
         self._occurrences: Counter[bytes] = Counter()
+
+    def stored(self) -> InputItems:
+        """Return the same items as such that are stored."""
+        items = InputItems(self._key)
+        items.ids = self.ids
+        return items
 
     def add_known(self, item_id: str) -> bool:
         """Append an item stored under this id. Return False if it is already in the list."""
@@ -103,10 +139,18 @@ class ResponseRepository:
         return InputItems(keyed_digest(key.store, b"basis", self._tags[key.id]))
 
     async def find(self, *response_ids: str) -> list[LocalRecord | UpstreamRecord | None]:
-        return [_parse_response(value) for value in await self._get("response", response_ids)]
+        return [parse_response(value) for value in await self._get("response", response_ids)]
 
     async def get_items(self, item_ids: Sequence[str]) -> list[bytes | None]:
         return await self._get("item", item_ids)
+
+    async def load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]] | None:
+        """Return items, each with its id, without reasoning that has expired; None if another one
+        is gone."""
+        found = list(zip(item_ids, await self.get_items(item_ids), strict=True))
+        if any(item is None and not is_reasoning_id(name) for name, item in found):
+            return None
+        return [(name, loads_exact(item)) for name, item in found if item is not None]
 
     async def refresh(self, items: Mapping[str, bytes]) -> None:
         """Restart the lifetime of these items, as their conversation continues. Reasoning items are
@@ -130,6 +174,9 @@ class ResponseRepository:
         lifetime of that note again."""
         await self._put({("owner", name): upstream.encode() for name in ids})
 
+    async def save_items(self, items: Mapping[str, bytes]) -> None:
+        await self._put(_item_records(items))
+
     async def save_local(
         self, response_id: str, response: LocalRecord, items: Mapping[str, bytes]
     ) -> None:
@@ -139,17 +186,71 @@ class ResponseRepository:
         item_ids = list(response.made)
         shown_before = zip(item_ids, await self._get("made", item_ids), strict=True)
         encoded_id = response_id.encode()
-        values: dict[_RecordName, bytes] = {
+        values: dict[RecordName, bytes] = {
             ("made", name): encoded_id if before in (None, encoded_id) else b""
             for name, before in shown_before
         }
         await self._put({**values, ("response", response_id): _packed(response)})
 
-    async def delete(self, response_id: str) -> None:
-        """Delete the response, not its items: they may belong to others too, and expire by
-        themselves."""
+    async def save_compaction(self, name: str, content: bytes) -> None:
+        await self._put({("compaction", name): content})
+
+    async def find_compaction(self, name: str) -> bytes | None:
+        """Return a compaction, and restart its lifetime, as its conversation continues."""
+        (content,) = await self._get("compaction", [name])
+        if content is not None:
+            await self.save_compaction(name, content)
+        return content
+
+    @property
+    def tenant(self) -> str:
+        """A name of the tenant that tells nothing of it."""
+        return self._tags[self._keyring.primary.id].hex()
+
+    async def get_values(self, *names: RecordName) -> list[bytes | None]:
+        """Look up values of several kinds at once: all of them, or none if the store is down."""
         keys = self._keyring.keys
-        await self._store.delete([self._store_key(("response", response_id), key) for key in keys])
+        found = await self._store.get(
+            [self._store_key(name, key) for name in names for key in keys]
+        )
+        return self._keyring.first_of_each(found)
+
+    async def put_values(
+        self, values: Mapping[RecordName, bytes], ttl: float | None = None
+    ) -> bool:
+        """Store values, for `ttl` seconds where that is less than the store's own time. Return
+        whether the store could be reached."""
+        key = self._keyring.primary
+        named = {self._store_key(name, key): value for name, value in values.items()}
+        return await self._store.put(named, ttl)
+
+    async def find_conversation(self, conversation_id: str) -> ConversationRecord | None:
+        (value,) = await self._get("conversation", [conversation_id])
+        return None if value is None else ConversationRecord(**loads_exact(value))
+
+    async def save_conversation(
+        self, conversation_id: str, record: ConversationRecord, items: Mapping[str, bytes]
+    ) -> None:
+        """Store a conversation, with those of its items that are new."""
+        packed = _packed(record)
+        await self._put({**_item_records(items), ("conversation", conversation_id): packed})
+
+    async def extend_conversation(
+        self, conversation_id: str, item_ids: Sequence[str], items: Mapping[str, bytes]
+    ) -> ConversationRecord | None:
+        """Append items to a conversation as it is now, which may have grown since it was read.
+        Return None if it is gone."""
+        record = await self.find_conversation(conversation_id)
+        if record is not None:
+            record = replace(record, items=list(dict.fromkeys([*record.items, *item_ids])))
+            await self.save_conversation(conversation_id, record, items)
+        return record
+
+    async def delete(self, record_id: str, kind: RecordKind = "response") -> None:
+        """Delete a response or a conversation, not its items: they may belong to others too, and
+        expire by themselves."""
+        keys = self._keyring.keys
+        await self._store.delete([self._store_key((kind, record_id), key) for key in keys])
 
     async def _get(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
         """Look up values written under any key."""
@@ -162,29 +263,42 @@ class ResponseRepository:
         names = [self._store_key((kind, name), key) for name in ids for key in self._keyring.keys]
         return self._keyring.first_of_each(await self._store.get(names))
 
-    async def _put(self, values: Mapping[_RecordName, bytes]) -> None:
+    async def _put(self, values: Mapping[RecordName, bytes]) -> None:
         key = self._keyring.primary
         async for batch in in_turns(values.items()):
             await self._store.put({self._store_key(name, key): value for name, value in batch})
 
-    def _store_key(self, name: _RecordName, key: Key) -> bytes:
+    def _store_key(self, name: RecordName, key: Key) -> bytes:
         kind, record_id = (part.encode(errors="surrogatepass") for part in name)
         return keyed_digest(key.store, b"responses", kind, self._tags[key.id], record_id)
+
+
+def tenant_repositories(
+    memories: Iterable[RouteMemory], scope: Scope
+) -> Iterator[ResponseRepository]:
+    """Yield a tenant's repositories, one for every distinct store and tenant rule."""
+    distinct = {
+        (memory.store, memory.tenant_rule, memory.settings.anonymous): memory for memory in memories
+    }
+    for memory in distinct.values():
+        repository = ResponseRepository.for_tenant(memory, memory.tenant_tags(scope))
+        if repository is not None:
+            yield repository
 
 
 def is_reasoning_id(item_id: str) -> bool:
     return item_id.startswith(REASONING_ID_PREFIX)
 
 
-def _packed(response: LocalRecord | UpstreamRecord) -> bytes:
-    return dumps({entry.name: getattr(response, entry.name) for entry in fields(response)})
+def _packed(record: LocalRecord | UpstreamRecord | ConversationRecord) -> bytes:
+    return dumps({entry.name: getattr(record, entry.name) for entry in fields(record)})
 
 
-def _item_records(items: Mapping[str, bytes]) -> dict[_RecordName, bytes]:
+def _item_records(items: Mapping[str, bytes]) -> dict[RecordName, bytes]:
     return {("item", name): item for name, item in items.items()}
 
 
-def _parse_response(value: bytes | None) -> LocalRecord | UpstreamRecord | None:
+def parse_response(value: bytes | None) -> LocalRecord | UpstreamRecord | None:
     if value is None:
         return None
     fields = loads_exact(value)

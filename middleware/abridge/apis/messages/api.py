@@ -10,10 +10,11 @@ from functools import partial
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
+from abridge.apis.messages.compaction import MESSAGES_COMPACTION
 from abridge.apis.messages.errors import encode_error_body, error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
-from abridge.apis.messages.reasoning import ask_to_think, read_wish
+from abridge.apis.messages.reasoning import ask_to_think, read_wish, wants_progress
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.tools import follow_calls
 from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
@@ -57,6 +58,7 @@ MESSAGES = Api(
     request_shape=REQUEST_SHAPE,
     wants_state=lambda _: None,
     translating_writer=_make_translating_writer,
+    compaction=MESSAGES_COMPACTION,
     write_error=error_body,
     stream_error=encode_error_body,
     attribution=follow_calls,
@@ -83,6 +85,7 @@ MESSAGES = Api(
     ),
     fallbacks=("chat", "responses"),
     read_wish=read_wish,
+    wants_progress=wants_progress,
     wish_needle=b'"thinking"',
     reasons_on_request=True,
     ask_to_think=ask_to_think,
