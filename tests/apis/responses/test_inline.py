@@ -661,3 +661,59 @@ def test_a_block_that_goes_on_in_the_next_part_ends_by_its_own_tag(
     parts = [f"{opening}I add", f" and add.{closing}So.", "More."]
     _, left = hidden_in(say(*parts), profile)
     assert [part["text"] for part in left["content"]] == ["", "So.", "More."]
+
+
+# Counted anew
+
+
+def test_reasoning_after_a_message_with_thinking_streams_under_its_new_index() -> None:
+    output = [MESSAGE, reasoning_item(1, f"{THOUGHT} " * 9), message_item(2, "So it is.")]
+    seen = stream(responses_stream(output), profile=TRANSFORMERS, expose="both")
+    assert [item.type for item in seen.items.values()] == ["reasoning", "message"] * 2
+    assert seen.items[2].id == "rs_1"
+    assert seen.raw == f"{RAW}{THOUGHT} " + f"{THOUGHT} " * 8
+    assert len(seen.summary) > len(stream(responses_stream([MESSAGE])).summary)
+
+
+def test_what_breaks_off_amid_thinking_ends_with_a_reasoning_item() -> None:
+    frames = numbered(CREATED, ADDED, PART, delta("<think>\nFirst I"))
+    seen = stream(frames, profile=TRANSFORMERS, expose="both")
+    assert seen.terminal is not None
+    assert shown(seen.terminal["response"]["output"]) == [("reasoning", "First I")]
+    assert seen.terminal["response"]["output"][0]["status"] == "incomplete"
+
+
+@pytest.mark.parametrize("expose", HIDING)
+def test_held_text_behind_a_call_that_breaks_off_stays_hidden(expose: Exposure) -> None:
+    begun = {**call_item(0, "f", ""), "status": "in_progress"}
+    place = {"output_index": 0, "item_id": "fc_0"}
+    kind = "response.function_call_arguments.delta"
+    events = [
+        {"type": "response.output_item.added", **place, "item": begun},
+        {"type": kind, **place, "delta": '{"a": '},
+        {**ADDED, "output_index": 1},
+        {**delta(THOUGHT), "output_index": 1},
+    ]
+    pipeline = responses(expose=expose)
+    check_responses(pipeline.stream(b"".join(numbered(CREATED, *events))))
+    assert b"recall" not in pipeline.out
+
+
+def test_a_source_keeps_its_place_after_a_message_with_thinking() -> None:
+    cited = message_item(1, "It is so.")
+    cited["content"][0]["annotations"] = [
+        {
+            "type": "url_citation",
+            "url": "https://a.b",
+            "title": "t",
+            "start_index": 0,
+            "end_index": 5,
+        }
+    ]
+    pipeline = translating("responses", CHAT, profile=TRANSFORMERS)
+    out = pipeline.whole(json.dumps(response([MESSAGE, cited])).encode())
+    (annotation,) = json.loads(out)["choices"][0]["message"]["annotations"]
+    source, start = annotation["url_citation"], len(ANSWER)
+    text = json.loads(out)["choices"][0]["message"]["content"]
+    assert text[source["start_index"] : source["end_index"]].strip().startswith("It is")
+    assert source["start_index"] >= start
