@@ -67,6 +67,9 @@ from abridge.providers.profile import Profile
 from abridge.stages.tags import TagSplitter
 from abridge.stages.thinking import Thinking
 
+REASONING_EVENTS = (ReasoningStarted, ReasoningDelta, NativeSummary, ReasoningEnded)
+"""Events that say which reasoning item they are about."""
+
 BROKEN_STATUSES = ("failed", "cancelled")
 
 CLIENT_ROLES = ("user", "system", "developer")
@@ -141,15 +144,18 @@ class ShownItems:
     # Events
 
     def _note(self, event: Event) -> None:
+        """Note what is shown of a part, and count reasoning as its item is."""
         part = event.part
-        if not (isinstance(part, StreamedPart) and part.truncated):
+        if part is None:
+            return
+        if part.shown is not None and not (isinstance(part, StreamedPart) and part.truncated):
             note_shown(event)
-        if part is not None and self._carries_frames:
-            number = self._number(part.whole)
-            if isinstance(
-                event, ReasoningStarted | ReasoningDelta | NativeSummary | ReasoningEnded
-            ):
-                event.item = number if part.kind == "reasoning" else event.item
+        if (
+            part.kind == "reasoning"
+            and self._carries_frames
+            and isinstance(event, REASONING_EVENTS)
+        ):
+            event.item = self._number(part.whole)
 
     def _number(self, part: Part) -> int:
         return self._numbers.setdefault(part, len(self._numbers))
@@ -201,7 +207,7 @@ class ShownItems:
         """Return the frame in which an event goes out, whatever its own said of its text."""
         if event.frame is None:
             return self._new_frame(event, part)
-        number, is_beside = self._numbers[part.whole], isinstance(event, Beside)
+        number, is_beside = self._number(part.whole), isinstance(event, Beside)
         is_changed_end = isinstance(event, PartEnded) and not self._is_shown_whole(part)
         if not (is_beside or is_changed_end) and number == part.number:
             return event.frame
@@ -221,7 +227,7 @@ class ShownItems:
         if item is None or not (said and isinstance(part, StreamedPart)):
             return None
         event_type, fields = part.content_kind.build_event("delta", said)
-        place = {**part.address, "output_index": self._numbers[part.whole]}
+        place = {**part.address, "output_index": self._number(part.whole)}
         beside = part.content_kind.extra_fields("delta", item.added)
         return self._make_frame(event_type, {**place, **beside, **fields})
 
