@@ -218,6 +218,15 @@ class TestReaching:
         assert texts[2] == "rename: it does not list none among its models"
         assert [finding.grade for finding in findings[1:3]] == ["ok", "note"]
 
+    @pytest.mark.parametrize(("globs", "subject"), [("*", "upstream"), ("claude-*", "settings")])
+    async def test_a_model_with_a_name_of_claudes_is_noted_once(
+        self, globs: str, subject: str
+    ) -> None:
+        listed = Answer.json({"data": [{"id": "thinker-1"}, {"id": "claude-sonnet-4-5"}]})
+        findings = await findings_for(Server(models=listed), {"upstream": {"models": [globs]}})
+        (note,) = [each for each in findings if "is taken for Claude" in each.text]
+        assert (note.subject.partition(" ")[0], note.grade) == (subject, "note")
+
     async def test_an_unreachable_server_is_a_fault(self) -> None:
         findings = await findings_at(f"{unused_address()}/v1", probing=True)
         assert about(findings, "default").grade == "fault"
