@@ -99,7 +99,8 @@ class Summary:
 
 
 class AnsweredOtherwise(Exception):
-    """What the model's server answered is no success; `messages` are its answer."""
+    """What the model's server answered is no success; `messages` are its answer, if the client is
+    there to get it."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         super().__init__()
@@ -107,7 +108,7 @@ class AnsweredOtherwise(Exception):
 
 
 @dataclass(slots=True, frozen=True)
-class Content:
+class Compactable:
     """A conversation as items of Responses, and what of them is not left to the summary."""
 
     items: list[Json]
@@ -187,8 +188,9 @@ class Compactor:
             answer = await self._compact(asking, resolved.body, instructions)
         except AnsweredOtherwise as otherwise:
             record = Record.get(request.scope)
-            record.status, record.outcome = otherwise.messages[0]["status"], "error"
             for message in otherwise.messages:
+                record.status = message.get("status", record.status)
+                record.outcome = "error"
                 await endpoints.send(message)
             return
         except SummarizerError as error:
@@ -284,9 +286,9 @@ class Compactor:
             content.retained if request.compacts else None,
         )
 
-    def _read(self, body: Json, request: ApiRequest) -> Content:
+    def _read(self, body: Json, request: ApiRequest) -> Compactable:
         items = as_items(body, request.api)
-        return Content(
+        return Compactable(
             items,
             [string(items[index].get("name")) for index in open_calls(items)],
             kept_items(items, self._settings.keep_tokens),
@@ -297,10 +299,15 @@ class Compactor:
         """Have the model that the request names write the summary."""
         request, captured = asking.request, CapturedAnswer(self._event_limit)
         endpoints = replace(asking.endpoints, send=captured.take)
+        inner = _inner_request(request, body)
         try:
-            await self._ask(_inner_request(request, body), asking.upstream, endpoints)
+            await self._ask(inner, asking.upstream, endpoints)
         except (UpstreamBroken, EventTooLarge) as broken:
             raise SummarizerError("upstream_error", str(broken)) from None
+        if Record.get(inner.scope).outcome == "left":
+            record = Record.get(request.scope)
+            record.outcome, record.engaged = "left", True
+            raise AnsweredOtherwise(())
         profile = PROFILES[request.route.upstream.profile]
         endpoint = ModelEndpoint("", request.model, request.api, profile)
         return await request.work.run(captured.read, endpoint, self._settings.max_tokens)
