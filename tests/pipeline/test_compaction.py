@@ -586,7 +586,7 @@ class TestUpstreamsOwn:
 
         upstream = ResponsesModel()
         app = bridge(upstream, entry={"api": "same"}, compaction={"kind": "upstream"})
-        fields = {"previous_response_id": "resp_theirs"}
+        fields: Json = {"previous_response_id": "resp_theirs"}
         answer = await ask(app, [{"type": "compaction_trigger"}], **fields)
         assert answer.json["output"][0]["type"] == "compaction"
         assert answer.json["store"] is False
