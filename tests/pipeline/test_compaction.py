@@ -171,9 +171,10 @@ class TestTheEndpoint:
         again = [*output, *read("call_2", LONG), said("Fixed.")]
         second = (await ask(app, again, path=COMPACT)).json["output"]
         assert SUMMARY in texts(sent(upstream))
-        upstream.summary = completion("Second summary.")
+        assert [item["type"] for item in second] == ["message", "compaction"]
         await ask(app, [*second, {"role": "user", "content": "Go on."}])
         assert texts(sent(upstream)).count("<summary>") == 1
+        assert texts(sent(upstream)).count(TASK["content"]) == 1
 
     async def test_a_stored_conversation_is_compacted_by_its_id(self) -> None:
         upstream = Model()
@@ -360,6 +361,18 @@ class TestMessages:
         assert "Name the parser's bug." in texts([first])
         assert last["content"] == "It drops the last token."
         assert more["content"] == "Fix it."
+
+    async def test_it_can_be_compacted_again(self) -> None:
+        upstream = Model()
+        app = bridge(upstream)
+        made = (await self.compact(app)).json
+        messages = [{"role": "assistant", "content": made["content"]}, self.TALK[0]]
+        wish = {"type": "summarize"}
+        again = (await self.ask(app, messages, compaction=wish)).json
+        assert texts(sent(upstream)).count("<summary>") == 1
+        messages = [{"role": "assistant", "content": again["content"]}, self.TALK[0]]
+        await self.ask(app, messages)
+        assert texts(sent(upstream)).count("<summary>") == 1
 
     async def test_it_may_be_the_first_block_of_a_message(self) -> None:
         upstream = Model()

@@ -30,6 +30,7 @@ from abridge.apis.responses.compaction import (
     read_threshold,
     retained_items,
     without_compaction,
+    without_summaries,
 )
 from abridge.apis.token_counters import estimate_tokens
 from abridge.config.client_key import has_budget
@@ -288,11 +289,12 @@ class Compactor:
 
     def _read(self, body: Json, request: ApiRequest) -> Compactable:
         items = as_items(body, request.api)
+        own = without_summaries(items)
         return Compactable(
             items,
             [string(items[index].get("name")) for index in open_calls(items)],
-            kept_items(items, self._settings.keep_tokens),
-            [items[index] for index in retained_items(items)],
+            kept_items(own, self._settings.keep_tokens),
+            [own[index] for index in retained_items(own)],
         )
 
     async def _ask_model(self, asking: Asking, body: Json) -> Summary:

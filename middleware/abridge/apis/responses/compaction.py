@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction
+from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction, is_summary
 from abridge.apis.display import DAMAGED_CODE, Display, is_envelope
 from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, string
@@ -47,6 +47,20 @@ LEFT_OUT = frozenset(
 
 
 # What stays
+
+
+def without_summaries(items: Sequence[Json]) -> list[Json]:
+    """Return items without the summaries of earlier compactions, which the next one takes over."""
+    others = []
+    for item in items:
+        content = item.get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        own = [part for part in parts if not is_summary(string(as_object(part).get("text")))]
+        if len(own) == len(parts):
+            others.append(item)
+        elif own:
+            others.append({**item, "content": own})
+    return others
 
 
 def retained_items(items: Sequence[Json], besides: Sequence[Json] = ()) -> list[int]:
