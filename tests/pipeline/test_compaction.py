@@ -72,6 +72,15 @@ class Model(Upstream):
         return self.summary if b"about to be compacted" in request.body else self.other
 
 
+class ResponsesModel(Upstream):
+    """Speaks Responses, and says the summary whatever it is asked."""
+
+    def answer(self, request: ReceivedRequest) -> Answer:
+        item = {"id": "msg_1", **said(SUMMARY)}
+        body = {"id": "r", "object": "response", "status": "completed", "model": "m"}
+        return Answer.json({**body, "output": [item], "usage": None})
+
+
 def bridge(upstream: Upstream, **tables: Any) -> ASGIApp:
     entry = {"base_url": f"{ORIGIN}/v1", "api": "chat", **tables.pop("entry", {})}
     return build_app("sidecar", upstream, upstreams=[entry], **tables)
@@ -162,9 +171,10 @@ class TestTheEndpoint:
         again = [*output, *read("call_2", LONG), said("Fixed.")]
         second = (await ask(app, again, path=COMPACT)).json["output"]
         assert SUMMARY in texts(sent(upstream))
-        upstream.summary = completion("Second summary.")
+        assert [item["type"] for item in second] == ["message", "compaction"]
         await ask(app, [*second, {"role": "user", "content": "Go on."}])
         assert texts(sent(upstream)).count("<summary>") == 1
+        assert texts(sent(upstream)).count(TASK["content"]) == 1
 
     async def test_a_stored_conversation_is_compacted_by_its_id(self) -> None:
         upstream = Model()
@@ -352,6 +362,18 @@ class TestMessages:
         assert last["content"] == "It drops the last token."
         assert more["content"] == "Fix it."
 
+    async def test_it_can_be_compacted_again(self) -> None:
+        upstream = Model()
+        app = bridge(upstream)
+        made = (await self.compact(app)).json
+        messages = [{"role": "assistant", "content": made["content"]}, self.TALK[0]]
+        wish = {"type": "summarize"}
+        again = (await self.ask(app, messages, compaction=wish)).json
+        assert texts(sent(upstream)).count("<summary>") == 1
+        messages = [{"role": "assistant", "content": again["content"]}, self.TALK[0]]
+        await self.ask(app, messages)
+        assert texts(sent(upstream)).count("<summary>") == 1
+
     async def test_it_may_be_the_first_block_of_a_message(self) -> None:
         upstream = Model()
         app = bridge(upstream)
@@ -521,21 +543,11 @@ class TestUpstreamsOwn:
         assert upstream.requests[0].json == body
 
     async def test_an_upstream_without_the_endpoint_is_stood_in_for(self) -> None:
-        class Server(Model):
+        class Server(ResponsesModel):
             def answer(self, request: ReceivedRequest) -> Answer:
                 if request.path.endswith("/compact"):
                     return Answer.json({"detail": "Not Found"}, 404)
-                item = {"id": "msg_1", **said(SUMMARY)}
-                return Answer.json(
-                    {
-                        "id": "r",
-                        "object": "response",
-                        "status": "completed",
-                        "model": "m",
-                        "output": [item],
-                        "usage": None,
-                    }
-                )
+                return super().answer(request)
 
         upstream = Server()
         answer = await ask(bridge(upstream, entry={"api": "same"}), WORK, path=COMPACT)
@@ -543,10 +555,59 @@ class TestUpstreamsOwn:
         assert [request.path for request in upstream.requests] == [COMPACT, RESPONSES]
         assert upstream.requests[1].json["store"] is False
 
+    @pytest.mark.parametrize(
+        ("path", "fields"),
+        [
+            (COMPACT, {}),
+            (RESPONSES, {"input": [*WORK, {"type": "compaction_trigger"}]}),
+            (RESPONSES, TestTheThreshold.at(1000)),
+            (MESSAGES, {"compaction": {"type": "summarize"}, "max_tokens": 99}),
+        ],
+        ids=["endpoint", "trigger", "threshold", "messages"],
+    )
+    async def test_an_upstream_that_turns_out_to_speak_chat_has_none(
+        self, path: str, fields: Json
+    ) -> None:
+        class Server(Model):
+            def answer(self, request: ReceivedRequest) -> Answer:
+                if not request.path.endswith("/chat/completions"):
+                    return Answer.json({"detail": "Not Found"}, 404)
+                return super().answer(request)
+
+        upstream = Server()
+        app = bridge(upstream, entry={"api": "auto"})
+        conversation = {"messages": TestMessages.TALK} if path == MESSAGES else {"input": WORK}
+        for _ in range(2):  # then it is known
+            answer = await call(app, path, {"model": "m", **conversation, **fields}, KEY)
+            assert answer.status == 200
+            assert '"compaction"' in answer.data.decode()
+
     async def test_the_settings_can_leave_nothing_to_it(self) -> None:
-        upstream = Model(completion(SUMMARY))
-        app = bridge(upstream, entry={"api": "chat"}, compaction={"kind": "upstream"})
-        assert (await ask(app, WORK, path=COMPACT)).status == 200
+        upstream = ResponsesModel()
+        app = bridge(upstream, entry={"api": "same"}, compaction={"kind": "upstream"})
+        items = [*WORK, {"type": "compaction_trigger"}]
+        made = (await ask(app, items)).json
+        assert [item["type"] for item in made["output"]] == ["compaction"]
+        assert upstream.requests[0].json["input"][-1]["role"] == "user"
+        await ask(app, [*made["output"], TASK])
+        contents = [item["content"] for item in upstream.requests[-1].json["input"]]
+        assert SUMMARY in contents[0]
+        assert LONG not in texts(upstream.requests[-1].json["input"])
+
+    async def test_an_upstream_that_stores_the_beginning_is_asked_about_it(self) -> None:
+        """It alone knows the items of a response that it stores."""
+
+        upstream = ResponsesModel()
+        app = bridge(upstream, entry={"api": "same"}, compaction={"kind": "upstream"})
+        fields: Json = {"previous_response_id": "resp_theirs"}
+        answer = await ask(app, [{"type": "compaction_trigger"}], **fields)
+        assert answer.json["output"][0]["type"] == "compaction"
+        assert answer.json["store"] is False
+        assert upstream.requests[0].json["previous_response_id"] == "resp_theirs"
+        refused = await ask(app, [{"type": "compaction_trigger"}], conversation="conv_theirs")
+        assert (refused.status, refused.json["error"]["param"]) == (400, "conversation")
+        asked = await ask(app, WORK, **fields, **TestTheThreshold.at(1))
+        assert [item["type"] for item in asked.json["output"]] == ["message"]
 
 
 class TestFailures:
