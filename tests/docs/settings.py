@@ -35,6 +35,7 @@ SEE = {
     "review": "[Summarizers](summarizers.md)",
     "reasoning": "[Hide reasoning](hiding.md)",
     "history": "[Conversations](conversations.md)",
+    "background": "[Background responses](background.md)",
     "usage": "[What it costs](cost.md)",
     "limits": "[The threat model](threat-model.md)",
     "log": "[Logs and traces](logs.md)",

@@ -143,14 +143,16 @@ class BackgroundResponses:
         del self._runs[run.id]
         self._places.give_back(tenant, 1)
 
-    async def finish(self, seconds: float) -> None:
-        """Wait so long for what runs; what runs longer has failed."""
-        if self._tasks and seconds:
-            await asyncio.wait(self._tasks, timeout=seconds)
-        for run in [*self._runs.values()]:
-            run.stop(SERVER_STOPPING)
+    async def finish(self, seconds: float | None = None) -> None:
+        """Wait for what runs, so many seconds at most."""
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks, timeout=seconds)
+
+    async def aclose(self) -> None:
+        """End what runs, as failed."""
+        for run in self._runs.values():
+            run.stop(SERVER_STOPPING)
+        await self.finish()
 
     # Answer
 
