@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from abridge.core.answer import Attribution, Part
-    from abridge.core.conversation import ItemKey, RecordedTurn
+    from abridge.core.conversation import ItemKey, Json, RecordedTurn
     from abridge.core.usage import SummaryShare, Tokens
 
 NativeStage = Literal["added", "delta", "done"]
@@ -104,6 +104,8 @@ class Event:
     parts."""
     extra: Attribution | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Of an event that begins a call, what led to it, if the client is to know."""
+    said: list[Json] | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """On Chat Completions, the choices that go into its frame, until a reader has made that."""
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ until the end, and OpenRouter repeats it beside the usage. Strict clients ignore
 `"object": "chat.completion.chunk"`, and fail where another of these fields is missing. So a chunk
 is completed first. Where raw reasoning is hidden, it is rebuilt from what is known (`shapes.py`).
 
-Each choice of a chunk is read into pieces: an event, and what of the choice goes into its frame.
-For a client of this API an event carries that frame, which is upstream's wherever a chunk says just
-this. For a client of another API there are no frames: instead events say in detail what would stand
-in them, and those that would only carry a frame are left out.
+Each choice of a chunk is read into events that hold what of the choice goes into their frames. For
+a client of this API these are made of it, or are upstream's wherever a chunk says just this. For a
+client of another API there are no frames: instead events say in detail what would stand in them,
+and those that would only carry a frame are left out.
 
 Nearly every chunk only continues what a choice is saying. Those that are like an earlier one but
 for their text are recognised by its pattern (`delta_patterns.py`).
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import is_not
+from operator import is_, is_not
 
 from abridge.apis import sse
 from abridge.apis.chat.chunks import (
@@ -132,14 +132,6 @@ STOP_SEQUENCE_FIELDS = ("stop_reason", "matched_stop")
 """Fields beside the finish reason that name the stop sequence, as vLLM and SGLang have them; a
 number there is a token's id (vllm/entrypoints/openai/chat_completion/protocol.py; sglang
 entrypoints/openai/protocol.py)."""
-
-
-@dataclass(slots=True)
-class ChunkPiece:
-    """An event, and the choices that go into its frame."""
-
-    event: Event
-    choices: list[Json] | None = None  # None: the event has no frame
 
 
 class ChatReader:
@@ -377,26 +369,26 @@ class ChatReader:
         usage = CHAT_USAGE.read(chunk["usage"]) if chunk.get("usage") else None
         self._usage = usage or self._usage
         final = usage is not None and self._is_last(choices)
-        pieces: list[ChunkPiece] = []
+        events: list[Event] = []
         pairs = list(zip(choices, originals or choices, strict=True))
         if len(pairs) > 1:
             pairs.sort(key=lambda pair: get_index(pair[0]))
         for choice, original in pairs:
             reader = self._get_choice(get_index(choice))
             if self._announced_count < reader.lane:
-                pieces += self._announce_before(reader.lane)
+                events += self._announce_before(reader.lane)
             reader.message.add(get_delta(original))
             for part in reader.texts.split(choice):
-                pieces += self._read_choice(reader, part, separate_finish=final)
+                events += self._read_choice(reader, part, separate_finish=final)
         if usage is not None and final:
-            pieces = _attach_usage(pieces, usage)
+            events = _attach_usage(events, usage)
         elif not choices:
-            pieces = [ChunkPiece(Passthrough(None, None), [])]
-        elif has_other_fields(chunk) and not any(piece.choices for piece in pieces):
-            pieces.append(reader.empty_piece())
+            events = [Passthrough(None, None, said=[])]
+        elif has_other_fields(chunk) and not any(event.said for event in events):
+            events.append(reader.say_nothing())
         if usage is not None and not choices and self._display.hides_usage:
-            pieces = [ChunkPiece(piece.event) for piece in pieces]  # none of them has a frame
-        return self._make_events(pieces, chunk, frame)
+            events[0].said = None
+        return self._make_frames(events, chunk, frame)
 
     def _get_choice(self, lane: int) -> ChoiceReader:
         if lane not in self._choices:
@@ -406,31 +398,31 @@ class ChatReader:
             )
         return self._choices[lane]
 
-    def _announce_before(self, lane: int) -> list[ChunkPiece]:
+    def _announce_before(self, lane: int) -> list[Event]:
         """Announce choices in order of their index: strict clients fail otherwise."""
-        pieces: list[ChunkPiece] = []
+        events: list[Event] = []
         while self._announced_count < min(lane, MAX_CHOICES):
             reader = self._get_choice(self._announced_count)
             self._announced_count += 1
             if not reader.announced:
-                pieces.append(reader.announce())
-        return pieces
+                events.append(reader.announce())
+        return events
 
     def _read_choice(
         self, reader: ChoiceReader, choice: Json, *, separate_finish: bool = False
-    ) -> list[ChunkPiece]:
+    ) -> list[Event]:
         """Read a choice. Report the first error with which one finishes; if envelopes are made,
-        record its turn before the piece that ends it."""
+        record its turn before the event that ends it."""
         finishes = bool(choice.get("finish_reason"))
         error = read_finish_error(choice) if finishes and not self._failed else None
         ends = self._makes_envelopes and finishes and not reader.finished
         has_frame = error is not None and self._carries_frames
-        pieces = reader.read(choice, separate_finish=separate_finish or has_frame)
+        events = reader.read(choice, separate_finish=separate_finish or has_frame)
         if error is not None:
             self._failed = True
-            framed = pieces.pop().choices if has_frame else None
-            pieces.append(ChunkPiece(ErrorReported(None, None, error), framed))
-        return [*pieces[:-1], *self._record_turn(reader), *pieces[-1:]] if ends else pieces
+            said = events.pop().said if has_frame else None
+            events.append(ErrorReported(None, None, error, said=said))
+        return [*events[:-1], *self._record_turn(reader), *events[-1:]] if ends else events
 
     def _read_whole_choice(self, choice: Json, original: Json) -> list[Event]:
         """Read a choice of a completion, in which thinking is taken out of its message."""
@@ -440,7 +432,7 @@ class ChatReader:
             if self._rebuilder is not None:
                 said, finish = message, choice.get("finish_reason")
                 message = choice["message"] = reader.texts.split_message(said, finish)
-                if message != said and choice.get("logprobs"):
+                if message is not said and choice.get("logprobs"):
                     choice["logprobs"] = None
         others = {key: choice[key] for key in choice if key != "message"}
         events: list[Event] = []
@@ -451,35 +443,32 @@ class ChatReader:
         finish = choice.get("finish_reason") or "stop"
         given = reader.complete({**others, "delta": message, "finish_reason": finish})
         for part in [given] if self._rebuilder is not None else reader.texts.split(given):
-            events += [piece.event for piece in self._read_choice(reader, part)]
+            events += self._read_choice(reader, part)
         return events
 
-    def _make_events(
-        self, pieces: list[ChunkPiece], chunk: Json, frame: bytes | None
-    ) -> list[Event]:
-        """Give each event its frame: the one that came if a chunk says just this, else a new one.
+    def _make_frames(self, events: list[Event], chunk: Json, frame: bytes | None) -> list[Event]:
+        """Give the events their frames: the one that came if a chunk says just this, else new ones.
         The chunk's other fields go with the last."""
+        framed = [event for event in events if event.said is not None]
         if not self._carries_frames:
-            return [piece.event for piece in pieces if not isinstance(piece.event, Passthrough)]
-        if frame is not None and len(pieces) == 1 and _is_whole_chunk(pieces[0], chunk):
-            pieces[0].event.frame = frame
-            return [pieces[0].event]
-        framed = [piece for piece in pieces if piece.choices is not None]
-        if frame is not None and len(framed) == 1 and _is_whole_chunk(framed[0], chunk):
-            framed[0].event.frame = frame
+            events = [event for event in events if not isinstance(event, Passthrough)]
+        elif frame is not None and len(framed) == 1 and _says_all(framed[0], chunk):
+            framed[0].frame = frame
         elif framed:
             shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
-            for piece in framed:
-                fields = chunk if piece is framed[-1] else shared
-                piece.event.frame = self._encode({**fields, "choices": piece.choices})
-        return [piece.event for piece in pieces]
+            for event in framed:
+                fields = chunk if event is framed[-1] else shared
+                event.frame = self._encode({**fields, "choices": event.said})
+        for event in framed:
+            event.said = None
+        return events
 
     def _encode(self, chunk: Json) -> bytes:
         return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     # Turns
 
-    def _record_turn(self, reader: ChoiceReader) -> list[ChunkPiece]:
+    def _record_turn(self, reader: ChoiceReader) -> list[Event]:
         message = self._messages.get(reader.lane)
         if message is None and reader.message.is_complete:
             message = reader.message.as_dict()
@@ -489,7 +478,7 @@ class ChatReader:
         states = find_states(turn.original)
         if not (turn.raw.strip() or any(is_withheld(state, self._display) for state in states)):
             return []  # opaque state that is shown needs no envelope
-        return [ChunkPiece(TurnRecorded(reader.lane, None, turn))]
+        return [TurnRecorded(reader.lane, None, turn)]
 
     def _record_message(self, lane: int, message: Json) -> RecordedTurn:
         return record_turn(message, lane, self._profile, self._display)
@@ -532,9 +521,8 @@ class ChatReader:
         if not self._failed:
             events += self._finish_choices()
         events += self._release_usage()
-        events += [
-            piece.event for choice in self._choices.values() for piece in choice.close_reasoning()
-        ]
+        for choice in self._choices.values():
+            events += choice.close_reasoning()
         return [*events, ResponseEnded(None, frame, ok=not self._failed, usage=self._usage)]
 
     def _finish_choices(self) -> list[Event]:
@@ -545,17 +533,17 @@ class ChatReader:
             self._failed = True
             return [ErrorReported(None, None, UNFINISHED)]
         self.faults += bool(reasons)
-        pieces: list[ChunkPiece] = []
+        events: list[Event] = []
         for reader, reason in zip(unfinished, reasons, strict=True):
             finish = {"index": reader.lane, "delta": {}, "finish_reason": reason}
-            pieces += self._read_choice(reader, finish)
-        return self._make_events(pieces, get_header(self._last_chunk), None)
+            events += self._read_choice(reader, finish)
+        return self._make_frames(events, get_header(self._last_chunk), None)
 
     def _flush_choices(self, *, is_cut: bool) -> list[Event]:
         """Release text held back as the possible beginning of a tag, as no more can come."""
         readers = self._choices.values()
-        pieces = [piece for reader in readers for piece in reader.flush(is_cut=is_cut)]
-        return self._make_events(pieces, get_header(self._last_chunk), None)
+        events = [event for reader in readers for event in reader.flush(is_cut=is_cut)]
+        return self._make_frames(events, get_header(self._last_chunk), None)
 
 
 def _make_header() -> Json:
@@ -577,36 +565,37 @@ def _has_content(chunk: Json, choices: list[Json]) -> bool:
     )
 
 
-def _is_whole_chunk(piece: ChunkPiece, chunk: Json) -> bool:
-    choices = objects(chunk.get("choices"))
-    return piece.choices is not None and list(map(id, piece.choices)) == list(map(id, choices))
+def _says_all(event: Event, chunk: Json) -> bool:
+    """Return whether an event says all that a chunk does."""
+    said, choices = event.said or [], objects(chunk.get("choices"))
+    return len(said) == len(choices) and all(map(is_, said, choices))
 
 
-def _attach_usage(pieces: list[ChunkPiece], usage: Tokens) -> list[ChunkPiece]:
-    """Report the usage in a last piece, together with the choices that hold nothing else."""
-    empty = [piece for piece in pieces if _is_empty(piece)]
-    choices = [choice for piece in empty for choice in piece.choices or ()]
-    others = [piece for piece in pieces if not _is_empty(piece)]
-    return [*others, ChunkPiece(UsageReported(None, None, usage), choices)]
+def _attach_usage(events: list[Event], usage: Tokens) -> list[Event]:
+    """Report the usage in a last event, together with the choices that hold nothing else."""
+    empty = [event for event in events if _is_empty(event)]
+    choices = [choice for event in empty for choice in event.said or ()]
+    others = [event for event in events if not _is_empty(event)]
+    return [*others, UsageReported(None, None, usage, said=choices)]
 
 
-def _is_empty(piece: ChunkPiece) -> bool:
-    """Return whether the piece holds neither an answer nor a role."""
-    deltas = [choice.get("delta") or {} for choice in piece.choices or ()]
-    return isinstance(piece.event, Passthrough) and not any(delta.get("role") for delta in deltas)
+def _is_empty(event: Event) -> bool:
+    """Return whether the event says neither an answer nor a role."""
+    deltas = [choice.get("delta") or {} for choice in event.said or ()]
+    return isinstance(event, Passthrough) and not any(delta.get("role") for delta in deltas)
 
 
 # One choice
 
 
 class ChoiceReader:
-    """Read the deltas of one choice into pieces.
+    """Read the deltas of one choice into events.
 
     A delta that holds one kind of thing keeps its shape. One that holds several becomes several
-    pieces: the role first, then reasoning, then the answer; unknown fields go with the last.
+    events: the role first, then reasoning, then the answer; unknown fields go with the last.
 
-    For a client of another API, as `listed` tells, which are the sources that no choice names, the
-    pieces are events in detail.
+    For a client of another API, as `listed` tells, which are the sources that no choice names, they
+    are events in detail.
     """
 
     def __init__(
@@ -638,24 +627,24 @@ class ChoiceReader:
         message = self.message
         return infer_reason(has_open_part=message.has_cut_call, has_calls=message.has_calls)
 
-    def announce(self) -> ChunkPiece:
+    def announce(self) -> Event:
         """Make the choice's first chunk, with the role, where upstream sent none."""
         self.announced = True
-        return self._make_piece(Passthrough(self.lane, None), {"role": "assistant", "content": ""})
+        return self._say({"role": "assistant", "content": ""})
 
-    def empty_piece(self) -> ChunkPiece:
-        """Make a piece with an empty delta, to carry other fields."""
-        return self._make_piece(Passthrough(self.lane, None), {})
+    def say_nothing(self) -> Event:
+        """Make an event with an empty delta, to carry other fields."""
+        return self._say({})
 
     def open_reasoning(self, field: str) -> ReasoningStarted:
         """Begin a stretch of reasoning."""
         self.reasoning_open = True
         return ReasoningStarted(self.lane, None, REASONING_ITEM, field)
 
-    def close_reasoning(self) -> list[ChunkPiece]:
+    def close_reasoning(self) -> list[Event]:
         """End the stretch of reasoning, if one is open."""
         was_open, self.reasoning_open = self.reasoning_open, False
-        return [ChunkPiece(ReasoningEnded(self.lane, None, REASONING_ITEM))] if was_open else []
+        return [ReasoningEnded(self.lane, None, REASONING_ITEM)] if was_open else []
 
     # What a choice lacks
 
@@ -731,15 +720,15 @@ class ChoiceReader:
 
     # Any chunk
 
-    def flush(self, *, is_cut: bool) -> list[ChunkPiece]:
+    def flush(self, *, is_cut: bool) -> list[Event]:
         """Release what was held back, when the stream ends without a finish reason."""
         choices = self.texts.flush(is_cut=is_cut)
-        return [piece for choice in choices for piece in self.read(choice, separate_finish=False)]
+        return [event for choice in choices for event in self.read(choice, separate_finish=False)]
 
-    def read(self, choice: Json, *, separate_finish: bool) -> list[ChunkPiece]:
-        """Read a chunk's choice. With `separate_finish` the finish comes as a separate piece.
+    def read(self, choice: Json, *, separate_finish: bool) -> list[Event]:
+        """Read a chunk's choice. With `separate_finish` the finish comes as a separate event.
 
-        A piece that holds `choice` itself needs no new frame.
+        An event that says `choice` itself needs no new frame.
         """
         details, delta = self._details, get_delta(choice)
         if details is None:
@@ -750,25 +739,25 @@ class ChoiceReader:
             found = find_reasoning(delta)
             opening = [self.open_reasoning(found.field if found is not None else "")]
         was_open = self.reasoning_open
-        pieces = self._read_delta(choice, delta, separate_finish=separate_finish)
-        events = [*opening, *details.read(pieces, choice, state, was_open=was_open)]
+        said = self._read_delta(choice, delta, separate_finish=separate_finish)
+        events = [*opening, *details.read(said, choice, state, was_open=was_open)]
         named = read_annotations(delta, self.lane) if delta.get("annotations") else []
         named = [citation for citation in named if self.message.reserve(text_size(citation))]
-        return list(map(ChunkPiece, details.cite(events, named)))
+        return details.cite(events, named)
 
-    def _read_delta(self, choice: Json, delta: Json, *, separate_finish: bool) -> list[ChunkPiece]:
+    def _read_delta(self, choice: Json, delta: Json, *, separate_finish: bool) -> list[Event]:
         finish = bool(choice.get("finish_reason"))
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
         plain = not (self.announced and delta.get("role")) and not (finish and separate_finish)
         if plain and found is None:
-            pieces = self._read_answer(choice, delta, finish=finish)
+            events = self._read_answer(choice, delta, finish=finish)
         elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
-            pieces = self._make_reasoning(found, [choice])
+            events = self._make_reasoning(found, [choice])
         else:
-            pieces = self._split_delta(choice, delta, found, separate_finish=separate_finish)
+            events = self._split_delta(choice, delta, found, separate_finish=separate_finish)
         self.finished = self.finished or finish
         self.announced = True
-        return pieces
+        return events
 
     def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
         """Return whether the choice holds reasoning alone, and all of that is shown."""
@@ -780,81 +769,77 @@ class ChoiceReader:
         fresh = delta.get("role") or not self.announced
         return not (answers or fresh or choice.get("finish_reason"))
 
-    def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[ChunkPiece]:
+    def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[Event]:
         answers, content = any(map(delta.get, ANSWER_FIELDS)), delta.get("content")
         closing = self.close_reasoning() if self.reasoning_open and (answers or finish) else []
+        if not answers:
+            return [*closing, Passthrough(self.lane, None, said=[choice])]
         text = read_answer_text(content) if content else ""
-        event = ContentDelta(self.lane, None, text) if answers else Passthrough(self.lane, None)
-        return [*closing, ChunkPiece(event, [choice])]
+        return [*closing, ContentDelta(self.lane, None, text, said=[choice])]
 
     def _is_shown(self, found: FoundReasoning) -> bool:
         return self._shows_summary if found.native else self._shows_raw
 
-    def _read_reasoning(self, found: FoundReasoning, delta: Json) -> list[ChunkPiece]:
+    def _read_reasoning(self, found: FoundReasoning, delta: Json) -> list[Event]:
         """Read the reasoning of a delta that holds more."""
         if not self._is_shown(found):
             opaque = extract_state(delta)
-            rest = [self._make_piece(Passthrough(self.lane, None), opaque)] if opaque else []
+            rest = [self._say(opaque)] if opaque else []
             return [*self._make_reasoning(found, None), *rest]
         visible = extract_reasoning(delta) if self._shows_raw else extract_native_summary(delta)
         return self._make_reasoning(found, self._wrap_delta(visible))
 
-    def _make_reasoning(
-        self, found: FoundReasoning, choices: list[Json] | None
-    ) -> list[ChunkPiece]:
+    def _make_reasoning(self, found: FoundReasoning, said: list[Json] | None) -> list[Event]:
         """Open a stretch at its first word that is not blank; after the finish open none."""
         opens = not (self.reasoning_open or self.finished) and bool(found.text.strip())
-        opened = [ChunkPiece(self.open_reasoning(found.field))] if opens else []
-        event: Event = ReasoningDelta(self.lane, None, REASONING_ITEM, found.text)
-        if found.native and self.reasoning_open:
-            event = NativeSummary(self.lane, None, REASONING_ITEM, 0, "delta", found.text)
-        elif found.native:  # blank, or after the finish: part of no stretch
-            event = Passthrough(self.lane, None)
-        return [*opened, ChunkPiece(event, choices)]
+        events: list[Event] = [self.open_reasoning(found.field)] if opens else []
+        if not found.native:
+            return [*events, ReasoningDelta(self.lane, None, REASONING_ITEM, found.text, said=said)]
+        if not self.reasoning_open:  # blank, or after the finish: part of no stretch
+            return [Passthrough(self.lane, None, said=said)]
+        native = NativeSummary(self.lane, None, REASONING_ITEM, 0, "delta", found.text, said=said)
+        return [*events, native]
 
     def _split_delta(
         self, choice: Json, delta: Json, found: FoundReasoning | None, *, separate_finish: bool
-    ) -> list[ChunkPiece]:
-        pieces = [] if self.announced else [self.announce()]
+    ) -> list[Event]:
+        events = [] if self.announced else [self.announce()]
         if found is not None:
-            pieces += self._read_reasoning(found, delta)
+            events += self._read_reasoning(found, delta)
         answer = self._split_answer(delta)
-        pieces += answer
+        events += answer
         if choice.get("finish_reason"):
-            pieces += self.close_reasoning()
-            pieces += [self.empty_piece()] if separate_finish or not answer else []
-        return self._attach_fields(pieces, choice, OtherFields.from_choice(choice, delta))
+            events += self.close_reasoning()
+            events += [self.say_nothing()] if separate_finish or not answer else []
+        return self._attach_fields(events, choice, OtherFields.from_choice(choice, delta))
 
-    def _split_answer(self, delta: Json) -> list[ChunkPiece]:
-        """Make the piece with the delta's part of the answer, if it holds any."""
+    def _split_answer(self, delta: Json) -> list[Event]:
+        """Make the event of the delta's part of the answer, if it holds any."""
         answer = {"content": without_thinking_chunks(delta.get("content"))}
         answer |= {key: delta.get(key) for key in ANSWER_FIELDS[1:]}
         answer = {key: value for key, value in answer.items() if value}
-        return [*self.close_reasoning(), self._make_answer(answer)] if answer else []
+        if not answer:
+            return []
+        text, said = read_answer_text(answer.get("content")), self._wrap_delta(answer)
+        return [*self.close_reasoning(), ContentDelta(self.lane, None, text, said=said)]
 
-    def _attach_fields(
-        self, pieces: list[ChunkPiece], choice: Json, others: OtherFields
-    ) -> list[ChunkPiece]:
-        """Add the finish reason and the unknown fields to the last piece."""
-        if others and not any(piece.choices for piece in pieces):
-            pieces.append(self.empty_piece())
-        last = next((piece.choices[0] for piece in reversed(pieces) if piece.choices), None)
+    def _attach_fields(self, events: list[Event], choice: Json, others: OtherFields) -> list[Event]:
+        """Add the finish reason and the unknown fields to the last event that says something."""
+        if others and not any(event.said for event in events):
+            events.append(self.say_nothing())
+        last = next((event.said[0] for event in reversed(events) if event.said), None)
         if last is not None:
             last["delta"] = {**last["delta"], **others.delta}
             last["finish_reason"] = choice.get("finish_reason")
             last.update(others.choice)
-        return pieces
+        return events
+
+    def _say(self, delta: Json) -> Event:
+        """Make an event that only says a delta."""
+        return Passthrough(self.lane, None, said=self._wrap_delta(delta))
 
     def _wrap_delta(self, delta: Json) -> list[Json]:
         return [{"index": self.lane, "delta": delta, "finish_reason": None}]
-
-    def _make_answer(self, delta: Json) -> ChunkPiece:
-        text = read_answer_text(delta.get("content"))
-        event = ContentDelta(self.lane, None, text) if delta else Passthrough(self.lane, None)
-        return self._make_piece(event, delta)
-
-    def _make_piece(self, event: Event, delta: Json) -> ChunkPiece:
-        return ChunkPiece(event, self._wrap_delta(delta))
 
 
 _HANDLED_FIELDS = frozenset({"role", *ANSWER_FIELDS})
@@ -899,10 +884,10 @@ def _other_fields(fields: Json, known: frozenset[str]) -> Json:
 
 
 class AnswerDetails:
-    """Say in detail, in events without frames, what the pieces of one choice hold: its text with
-    log probabilities, its refusal, each fragment of a call as a piece of its call, opaque state
-    after the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that
-    no choice names."""
+    """Say in detail, in events without frames, what those of one choice hold: its text with log
+    probabilities, its refusal, each fragment of a call as a piece of its call, opaque state after
+    the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that no
+    choice names."""
 
     def __init__(self, lane: int, listed: list[CitationDelta]) -> None:
         self._lane = lane
@@ -915,10 +900,10 @@ class AnswerDetails:
         self._has_reasoned = False
 
     def read(
-        self, pieces: list[ChunkPiece], choice: Json, state: list[StateEntry], *, was_open: bool
+        self, said: list[Event], choice: Json, state: list[StateEntry], *, was_open: bool
     ) -> list[Event]:
-        """Read the pieces that were made of a choice, with opaque state for the open stretch."""
-        events = self.list_events(pieces, choice)
+        """Read the events that were made of a choice, with opaque state for the open stretch."""
+        events = self.list_events(said, choice)
         kinds = set(map(type, events))
         opens = ReasoningStarted in kinds
         if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
@@ -949,15 +934,13 @@ class AnswerDetails:
             citations = [replace(citation, passage=None) for citation in citations]
         return [*events[:place], *citations, *events[place:]]
 
-    def list_events(self, pieces: list[ChunkPiece], choice: Json) -> list[Event]:
-        """List the events of pieces. One of the answer says all that is in its piece; one that only
-        carries a frame is left out."""
+    def list_events(self, said: list[Event], choice: Json) -> list[Event]:
+        """List events in detail. Those that would only carry a frame are left out."""
         events: list[Event] = []
-        for piece in pieces:
-            event, piece_choice = piece.event, (piece.choices or [{}])[0]
+        for event in said:
             if isinstance(event, ContentDelta):
-                is_whole = piece_choice is choice
-                events += self._read_answer(event.text, piece_choice, is_whole=is_whole)
+                (inner,) = event.said or ({},)
+                events += self._read_answer(event.text, inner, is_whole=inner is choice)
             elif isinstance(event, ReasoningDelta):
                 events += [event] if event.text else []
             elif not isinstance(event, Passthrough):

@@ -60,6 +60,8 @@ REFUSAL: _Place = "refusal", None
 
 TRANSCRIPT: _Place = "transcript", None
 
+LEGACY_ARGUMENTS: _Place = "function", None
+
 _FILTERS: Mapping[str, Callable[..., ThinkingFilter]] = {
     "refusal": partial(ThinkingFilter, may_begin_inside=False),
     "transcript": partial(ThinkingFilter, may_begin_inside=False),
@@ -129,7 +131,7 @@ class ChoiceTexts:
             return [choice]
         finish = choice.get("finish_reason")
         self._is_cut = finish in BROKEN_REASONS
-        choices = self._split(choice, get_delta(choice), is_last=bool(finish))
+        choices = self._split(choice, is_last=bool(finish))
         if self._hides_raw and (choice.get("logprobs") or self._logprobs.waiting):
             return self._with_logprobs(choices, choice)
         return choices
@@ -139,7 +141,7 @@ class ChoiceTexts:
         reasoning; `finish` is why its choice finished."""
         self._is_cut = finish in BROKEN_REASONS
         choice = {"delta": message, "finish_reason": "stop"}
-        *before, last = map(get_delta, self._split(choice, message, is_last=True))
+        *before, last = map(get_delta, self._split(choice, is_last=True))
         for name in (DEFAULT_FIELD, "content"):
             texts = [delta[name] for delta in (*before, last) if delta.get(name)]
             if before and texts:
@@ -151,15 +153,17 @@ class ChoiceTexts:
         thinking."""
         self._is_cut = is_cut
         end = self._wrap({})
-        return [choice for choice in self._split(end, {}, is_last=True) if choice is not end]
+        return [choice for choice in self._split(end, is_last=True) if choice is not end]
 
-    def _split(self, choice: Json, delta: Json, *, is_last: bool) -> list[Json]:
+    def _split(self, choice: Json, *, is_last: bool) -> list[Json]:
+        """Split a choice, which may be changed where it was rebuilt."""
+        delta = get_delta(choice)
         found, content = find_reasoning(delta), delta.get("content")
         parts = self._split_content(delta, found, is_last=is_last)
-        changed = self._split_others(delta, is_last=is_last) if self._hides_raw else {}
+        changed = self._hides_raw and self._split_others(delta, is_last=is_last)
         if not (self._hides_raw or parts) and self._content.has_held_text:
             if found is not None:
-                return _list_rest(choice, None, {}) if content else [choice]
+                return _list_rest(choice, None) if content else [choice]
             self._held.append(choice)
             return []
         held, self._held = self._held, []
@@ -168,11 +172,11 @@ class ChoiceTexts:
         contents = [get_delta(one).get("content") for one in (*held, choice)]
         if not changed and _is_unchanged(parts, list(filter(None, contents))):
             return [*held, choice]
-        rests = [rest for one in held for rest in _list_rest(one, None, {})]
+        rests = [rest for one in held for rest in _list_rest(one, None)]
         lists_tokens = not self._hides_raw and choice.get("logprobs")
         goes_along = "content" in (parts[-1] if parts else {}) and not lists_tokens
         last = parts.pop()["content"] if goes_along else None
-        return [*rests, *map(self._wrap, parts), *_list_rest(choice, last, changed)]
+        return [*rests, *map(self._wrap, parts), *_list_rest(choice, last)]
 
     def _wrap(self, delta: Json) -> Json:
         return {"index": self._lane, "delta": delta, "finish_reason": None}
@@ -219,13 +223,12 @@ class ChoiceTexts:
     ) -> list[tuple[str, Any]]:
         """Split a list content. What is held back of it goes out after its parts, unless no more
         can come, so that all is told in its place."""
-        parts: list[Any] = [self._split_part(part, is_last=is_last) for part in content]
         held = [{"type": "text", "text": text}] if (text := visible_text(released)) else []
         if is_last and not self._content.has_held_text:
-            pieces = [*self._content.feed(read_answer_text(parts)), *self._end(self._content)]
-            raw, rest = place_pieces(parts, pieces)
+            pieces = [*self._content.feed(read_answer_text(content)), *self._end(self._content)]
+            raw, rest = place_pieces(content, pieces)
         else:
-            raw, rest = self._split_parts(parts)
+            raw, rest = self._split_parts(content)
             more, text = _join_pieces(self._release(is_last=is_last) if ends else [])
             raw, rest = raw + more, rest + ([{"type": "text", "text": text}] if text else [])
         return [piece for piece in (("raw", raw), ("text", [*held, *rest])) if piece[1]]
@@ -242,30 +245,26 @@ class ChoiceTexts:
                 rest.append({**part, "text": text})
         return raw, rest
 
-    def _split_part(self, part: Any, *, is_last: bool) -> Any:
-        """Return a part of a list content; that of a refusal without thinking."""
-        if not self._hides_raw or not isinstance(part.get("refusal"), str):
-            return part
-        return {**part, "refusal": self._show(REFUSAL, part["refusal"], is_last=is_last)}
-
     def _release(self, *, is_last: bool) -> list[TagPiece]:
         return self._end(self._content) if is_last else self._content.interrupt()
 
     # Other texts
 
-    def _split_others(self, delta: Json, *, is_last: bool) -> Json:
-        """Return the other fields that are changed: of a refusal, what is spoken, and calls."""
-        changed = self._split_calls(delta, is_last=is_last)
-        if is_last or "refusal" in delta or "audio" in delta:
-            given, audio = string(delta.get("refusal")), as_object(delta.get("audio"))
-            if (refusal := self._show(REFUSAL, given, is_last=is_last)) != given:
-                changed["refusal"] = refusal
-            given = string(audio.get("transcript"))
-            if (transcript := self._show(TRANSCRIPT, given, is_last=is_last)) != given:
-                changed["audio"] = {**audio, "transcript": transcript}
-        return {key: value for key, value in changed.items() if value != delta.get(key)}
+    def _split_others(self, delta: Json, *, is_last: bool) -> bool:
+        """Take thinking out of the texts in which it has no place; return whether any is another
+        one then. With the last comes what was held back of each."""
+        changed, texts = False, _list_others(delta)
+        for place, holder, key in texts:
+            if (shown := self._show(place, holder[key])) != holder[key]:
+                holder[key], changed = shown, True
+        places = {place: (holder, key) for place, holder, key in texts}
+        for place, found in self._others.items() if is_last else ():
+            if held := visible_text(self._end(found)):
+                holder, key = places.get(place) or _add_text(delta, place)
+                holder[key], changed = holder[key] + held, True
+        return changed
 
-    def _show(self, place: _Place, text: str, *, is_last: bool = False) -> str:
+    def _show(self, place: _Place, text: str) -> str:
         """Return what is shown by now of a text in which thinking has no place."""
         found = self._others.get(place)
         if found is None:
@@ -274,53 +273,40 @@ class ChoiceTexts:
             found = self._others[place] = _FILTERS[place[0]](limit=self._limit).counting_in(
                 self._hidden
             )
-        return visible_text(found.feed(text) + (self._end(found) if is_last else []))
+        return visible_text(found.feed(text))
 
     def _end(self, thinking: TagSplitter | ThinkingFilter) -> list[TagPiece]:
         return thinking.abort() if self._is_cut else thinking.end()
 
-    # Calls
 
-    def _split_calls(self, message: Json, *, is_last: bool) -> Json:
-        """Return the fields of calls without thinking; with the last, what was held back of any."""
-        calls = [
-            self._split_call(call, call_index(call, position))
-            for position, call in enumerate(objects(message.get("tool_calls")))
-        ]
-        legacy = message.get("function_call")
-        fields: Json = {"tool_calls": calls} if calls else {}
-        if isinstance(legacy, dict):
-            fields["function_call"] = self._split_call({"function": legacy}, None)["function"]
-        return self._release_arguments(fields) if is_last else fields
+def _list_others(delta: Json) -> list[tuple[_Place, Json, str]]:
+    """List the texts of a delta in which thinking has no place, by the objects that hold them."""
+    content, audio, legacy = map(delta.get, ("content", "audio", "function_call"))
+    held: list[tuple[_Place, Any, str]] = [
+        *((REFUSAL, part, "refusal") for part in (content if isinstance(content, list) else ())),
+        *((REFUSAL, delta, "refusal"), (TRANSCRIPT, audio, "transcript")),
+        (LEGACY_ARGUMENTS, legacy, "arguments"),
+    ]
+    for position, call in enumerate(objects(delta.get("tool_calls"))):
+        index = call_index(call, position)
+        held += [((kind, index), call.get(kind), key) for kind, key in ARGUMENTS_FIELDS.items()]
+    return [one for one in held if isinstance(one[1], dict) and isinstance(one[1].get(one[2]), str)]
 
-    def _split_call(self, call: Json, index: int | None) -> Json:
-        """Split the arguments of a call; `index` is None for that of `function_call`."""
-        for kind, name in ARGUMENTS_FIELDS.items():
-            payload = call.get(kind)
-            if isinstance(payload, dict) and isinstance(text := payload.get(name), str):
-                call = {**call, kind: {**payload, name: self._show((kind, index), text)}}
-        return call
 
-    def _release_arguments(self, fields: Json) -> Json:
-        """Return the changed fields with the arguments that were held back."""
-        for kind, index in [*self._others]:
-            name = ARGUMENTS_FIELDS.get(kind)
-            held = self._show((kind, index), "", is_last=True) if name else ""
-            if not (name and held):
-                continue
-            if index is None:
-                call = fields.setdefault("function_call", {})
-                call[name] = string(call.get(name)) + held
-                continue
-            calls = fields.setdefault("tool_calls", [])
-            at = [call_index(call, position) for position, call in enumerate(calls)]
-            if index not in at:
-                calls.append({"index": index, kind: {name: held}})
-                continue
-            call = calls[at.index(index)]
-            payload = as_object(call.get(kind))
-            call[kind] = {**payload, name: string(payload.get(name)) + held}
-        return fields
+def _add_text(delta: Json, place: _Place) -> tuple[Json, str]:
+    """Add an empty text to a delta; return the object that holds it, and its key there."""
+    kind, index = place
+    key = ARGUMENTS_FIELDS.get(kind, kind)
+    holder: Json = {key: ""}
+    if place == REFUSAL:
+        delta[key], holder = "", delta
+    elif index is None:
+        name = "audio" if place == TRANSCRIPT else "function_call"
+        delta[name] = holder = {**as_object(delta.get(name)), **holder}
+    else:
+        fragment = {"index": index, kind: holder}
+        delta["tool_calls"] = [*objects(delta.get("tool_calls")), fragment]
+    return holder, key
 
 
 def _is_unchanged(parts: list[Json], contents: list[Any]) -> bool:
@@ -333,10 +319,10 @@ def _is_unchanged(parts: list[Json], contents: list[Any]) -> bool:
     return "".join(map(read_answer_text, shown)) == "".join(map(read_answer_text, contents))
 
 
-def _list_rest(choice: Json, content: Any, changed: Json) -> list[Json]:
+def _list_rest(choice: Json, content: Any) -> list[Json]:
     """List a choice with another content, unless nothing is in it."""
     delta = get_delta(choice)
-    rest = {**delta, **changed}
+    rest = {**delta}
     if content or delta.get("content"):
         rest["content"] = content
     fields = [choice[key] for key in choice if key not in ("index", "delta")]
