@@ -39,7 +39,7 @@ from tests.support.asgi import begin
 from tests.support.checker import check_responses
 from tests.support.servers import until
 from tests.support.streams import THOUGHT
-from tests.support.upstream import Answer, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 Json = dict[str, Any]
 
@@ -320,6 +320,8 @@ class TestRefusals:
     async def test_an_invalid_request_is_refused_at_once(self) -> None:
         async with running(Upstream(answer("chat", stream=True))) as app:
             assert (await self.refusal(app, temperature="hot"))["param"] == "temperature"
+            loud = await self.refusal(app, reasoning={"summary": "auto", "summary_language": 7})
+            assert loud["param"] == "reasoning.summary_language"
             missing = await self.refusal(app, previous_response_id="resp_1")
         assert missing["code"] == "previous_response_not_found"
 
@@ -491,3 +493,16 @@ async def test_a_conversation_is_extended_once_it_has_ended(gate: asyncio.Event)
         response = await ended(app, begun["id"])
         items = await list_conversation(app, conversation)
     assert [item["id"] for item in items[1:]] == [item["id"] for item in response["output"]]
+
+
+async def test_it_finds_the_api_that_upstream_has() -> None:
+    class ChatAlone(Upstream):
+        def answer(self, request: ReceivedRequest) -> Answer:
+            if request.path.endswith("/responses"):
+                return Answer([b"Not Found"], 404, {"content-type": "text/plain"})
+            return answer("chat", stream=True)
+
+    async with running(ChatAlone(), "auto") as app:
+        for _ in range(2):
+            response = await ended(app, (await begin_response(app))["id"])
+            assert response["status"] == "completed"
