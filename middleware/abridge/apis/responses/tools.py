@@ -32,6 +32,10 @@ openai-openapi, `AdditionalToolsItemParam`, `ToolSearchOutputItemParam`.
 """
 
 
+NAMED_KINDS = ("function", "custom")
+"""Tools that the client names as it likes."""
+
+
 def read_tools(body: Json, names: ToolNames) -> list[Tool]:
     """Read the tools, including each of a namespace, once however often the client sends one.
 
@@ -41,7 +45,7 @@ def read_tools(body: Json, names: ToolNames) -> list[Tool]:
     definitions = [*iter_objects(body.get("tools"), "tools"), *_input_tools(body.get("input"))]
     found = (each for tool, param in definitions for each in _read_tool(tool, param))
     tools = list({_tool_key(tool): tool for tool in found}.values())
-    own = {tool.client_name for tool in tools if not (_is_typed(tool) or tool.group)}
+    own = {each.client_name for each in tools if each.kind in NAMED_KINDS and not each.group}
     for tool in sorted(tools, key=lambda tool: bool(tool.group)):
         if _is_typed(tool):
             names.assign_type(tool.client_name, has_namesake=tool.client_name in own)
@@ -52,7 +56,7 @@ def read_tools(body: Json, names: ToolNames) -> list[Tool]:
 
 def _is_typed(tool: Tool) -> bool:
     """Return whether the client runs a tool that it names by its type alone."""
-    return tool.kind not in ("function", "custom", "hosted") and not tool.group
+    return tool.kind not in (*NAMED_KINDS, "hosted") and not tool.group
 
 
 def _input_tools(items: Any) -> Iterator[tuple[Json, str]]:
@@ -199,7 +203,7 @@ def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
         return names.names_in_group(require_string(entry.get("name"), f"{param}.name"))
     if kind in BUILT_IN_TOOLS or kind == "tool_search":
         return [names.assign_type(kind)]
-    if kind not in ("function", "custom"):
+    if kind not in NAMED_KINDS:
         return [kind]
     client_name = require_string(entry.get("name"), f"{param}.name")
     return [names.assigned_name(client_name, string(entry.get("namespace")))]
