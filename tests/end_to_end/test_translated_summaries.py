@@ -312,7 +312,7 @@ async def test_nothing_of_a_long_one_is_left_out() -> None:
 async def test_a_part_that_no_translation_would_hold_is_shown_as_it_is() -> None:
     thought = " ".join([ENGLISH] * 100)
     upstream = Translating("messages", thought=thought, stream=False)
-    summary = {**TRANSLATES, "part_chars": 20_000}
+    summary = {**TRANSLATES, "part_chars": 60_000}
     stage = Stage("responses", "messages", upstream, summary=summary)
     assert stage.shown(await stage.ask(stream=False), stream=False) == thought
     assert upstream.translated == []
