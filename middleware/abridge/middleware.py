@@ -53,6 +53,7 @@ from abridge.pipeline.allowed_models import (
 )
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, Room, buffer_body
+from abridge.pipeline.conversation_endpoints import ConversationEndpoints, ConversationPath
 from abridge.pipeline.dispatch import Dispatcher, pass_on
 from abridge.pipeline.early_head import EARLY_HEAD, EarlyHead
 from abridge.pipeline.engage import Engagement
@@ -62,6 +63,7 @@ from abridge.pipeline.renaming import rename_unread
 from abridge.pipeline.request import (
     SUMMARY_HEADER,
     ApiRequest,
+    body_too_large,
     check_model_name,
     decode_body,
     must_decode,
@@ -142,6 +144,9 @@ class AbridgeMiddleware:
         self._memory = MemoryRegistry(self.settings, observe, tenant)
         self._unread_app: ASGIApp = ModelLists(self._upstream_app, self.settings)
         self._stored_responses = StoredResponses(self._upstream_app, self.settings, self._memory)
+        self._conversations = ConversationEndpoints(
+            self._upstream_app, self.settings, self._memory, self._body_budget
+        )
         engagement = Engagement(
             self._upstream_app,
             self,
@@ -280,6 +285,8 @@ class AbridgeMiddleware:
         ):
             record.outcome = "stored"
             return
+        if api is None and await self._serve_conversation(scope, receive, send):
+            return
         is_read = api is not None or asked_about is not None
         if self._hides_raw and not (is_read or self._passes_unread(scope)):
             raise RequestError(CLOSED_PATH, status=404, code="not_found")
@@ -296,6 +303,21 @@ class AbridgeMiddleware:
                 await self._dispatcher.dispatch(request, receive, send)
             else:
                 await self._pass_on_unread(api, scope, buffered, body, send)
+
+    async def _serve_conversation(self, scope: Scope, receive: Receive, send: Send) -> bool:
+        """Serve a request about a conversation that is kept here; return False for any other."""
+        path = ConversationPath.parse(scope["method"], decoded_path(scope))
+        if path is None:
+            return False
+        passes = self._passes_unread(scope) or not (self._hides_raw or chooses_models(scope))
+        shared = self._shared_paths.get(self._routes[0].upstream.name)
+        is_open = passes and (
+            shared is None or shared.include(scope["method"], *request_paths(scope))
+        )
+        if not self._conversations.takes(path, scope, is_open=is_open):
+            return False
+        await self._conversations.answer(path, scope, receive, send, is_open=is_open)
+        return True
 
     async def _read(
         self, api: Api | None, scope: Scope, receive: Receive, reserve: ReserveMemory
@@ -421,11 +443,7 @@ class AbridgeMiddleware:
         must_know = self._must_know_body(api, scope)
         if buffered.data is None:
             if must_know and not buffered.client_left:
-                raise RequestError(
-                    f"The request body is larger than {limit} bytes.",
-                    status=413,
-                    code="request_too_large",
-                )
+                raise body_too_large(limit)
             return None
         try:
             return await decode_body(scope, buffered.data, limit)

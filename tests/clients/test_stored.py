@@ -109,3 +109,31 @@ async def test_a_response_stored_upstream_has_its_summary() -> None:
     assert retrieved.to_dict() == first.to_dict()
     assert "odd numbers" not in str(retrieved)
     assert SUMMARY in str(retrieved.to_dict()["output"]).replace("\\n", "\n")
+
+
+@BOTH
+@RESPONSES
+async def test_a_conversation_is_kept(api: str, *, stream: bool) -> None:
+    upstream = Upstream(answer(api, stream=stream), answer(api, stream=stream, text="Yes."))
+    async with connect(upstream, **upstream_settings(api)) as client:
+        conversations = client.conversations
+        kept = await conversations.create(items=[{"role": "user", "content": "Listen."}])
+        first = await final(client, stream=stream, tools=[], conversation=kept.id)
+        more = {"input": "Sure?", "conversation": {"id": kept.id}}
+        second = await final(client, stream=stream, tools=[], **more)
+        assert second.conversation is not None
+        assert second.conversation.id == kept.id
+        items = [item async for item in conversations.items.list(kept.id, limit=2, order="asc")]
+        roles = [getattr(item, "role", item.type) for item in items]
+        assert roles == ["user", *(["user", "reasoning", "assistant"] * 2)]
+        assert [item.id for item in items[2:4]] == [item.id for item in first.output]
+        first_id, second_id = [item.id or "" for item in items[:2]]
+        await conversations.items.delete(first_id, conversation_id=kept.id)
+        found = await conversations.items.retrieve(second_id, conversation_id=kept.id)
+        assert found == items[1]
+        updated = await conversations.update(kept.id, metadata={"topic": "sums"})
+        assert await conversations.retrieve(kept.id) == updated
+        assert (await conversations.delete(kept.id)).deleted
+        with pytest.raises(openai.NotFoundError, match="not found"):
+            await conversations.retrieve(kept.id)
+    assert WORDS in upstream.requests[1].body.decode()

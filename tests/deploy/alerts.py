@@ -25,12 +25,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from abridge.sidecar.demo.model import scripted_model
-from tests.deploy.rule import RUNBOOKS, rules
+from tests.deploy.rule import rules
 from tests.grafana.prometheus import Prometheus, prometheus
 from tests.support.redis_server import free_port
 from tests.support.servers import serve
 from tests.support.sidecar import Sidecar, sidecar
 
+RUNBOOKS = "https://wiki.example/abridge"
 ALERT = "AbridgeBreakerOpen"
 PATIENCE = 240.0
 """Seconds for the alert to arrive: its two minutes, and as much again."""

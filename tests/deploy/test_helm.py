@@ -26,7 +26,6 @@ from tests.deploy.manifests import (
     run,
     settings,
 )
-from tests.deploy.rule import RUNBOOKS
 from tests.deploy.test_kubernetes import OPERATORS
 
 HELMS = {
@@ -86,7 +85,7 @@ def keyed(objects: list[Object]) -> dict[str, Object]:
 
 @pytest.mark.parametrize("form", RELEASES)
 def test_the_chart_makes_the_objects_of_the_kustomization(form: str) -> None:
-    chart = keyed(helmed(form, "--set=monitoring.enabled=true"))
+    chart = keyed(helmed(form, "--set=monitoring.enabled=true,monitoring.runbooks="))
     kustomization = keyed(built(form))
     assert chart.keys() == kustomization.keys()
     for key, manifest in kustomization.items():
@@ -100,7 +99,7 @@ OPTIONS = {
         set(),
     ),
     "Prometheus's operator": (
-        "--set=monitoring.enabled=true",
+        "--set=monitoring.enabled=true,monitoring.runbooks=",
         {"ServiceMonitor", "PrometheusRule"},
         set(),
     ),
@@ -165,10 +164,12 @@ def test_the_runbooks_page_is_that_of_alerts_and_dashboard() -> None:
     rule = json.dumps(one(made, "PrometheusRule"))
     for text in (dashboard, rule):
         assert page in text
-        assert RUNBOOKS not in text
+        assert "git.example" not in text
     assert "runbook_url" not in json.dumps(
         helmed("standalone", "--set=monitoring.enabled=true,monitoring.runbooks=")
     )
+    with pytest.raises(AssertionError, match=r"monitoring\.runbooks must be set"):
+        helmed("standalone", "--set=monitoring.enabled=true")
 
 
 def test_an_image_by_its_digest_and_more_of_the_pods_own() -> None:

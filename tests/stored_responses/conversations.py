@@ -41,6 +41,32 @@ async def post(app: ASGIApp, content: Any, key: Any = KEY, prefix: str = "", **m
     return await call(app, prefix + PATH, {**request_body, **more}, key)
 
 
+async def ask_conversations(
+    app: ASGIApp, tail: str = "", body: Json | None = None, method: str = "POST", key: Any = KEY
+) -> Call:
+    path, _, query = tail.partition("?")
+    at = {"method": method, "query_string": query.encode()}
+    content = b"" if method != "POST" else {} if body is None else body
+    return await call(app, f"/v1/conversations{path}", content, key, **at)
+
+
+async def create_conversation(app: ASGIApp, **body: Any) -> Json:
+    created = await ask_conversations(app, body=body)
+    assert created.status == 200, created.data
+    openapi.check("ConversationResource", created.json)
+    conversation: Json = created.json
+    return conversation
+
+
+async def list_conversation(app: ASGIApp, conversation: Json, key: Any = KEY) -> list[Json]:
+    """Return the first items of a conversation, in order."""
+    tail = f"/{conversation['id']}/items?order=asc&limit=100"
+    page = (await ask_conversations(app, tail, method="GET", key=key)).json
+    openapi.check("ConversationItemList", page)
+    items: list[Json] = page["data"]
+    return items
+
+
 async def get_response(app: ASGIApp, content: Any, key: Any = KEY, **more: Any) -> Json:
     """Send a request; return its whole response."""
     received = await post(app, content, key, **more)
@@ -98,7 +124,9 @@ def answering(api: str, *texts: str, stream: bool = False) -> Upstream:
     return Upstream(*(answer(api, stream=stream, text=text) for text in texts or (WORDS,)))
 
 
-CONTINUATIONS = ("everything", "previous", "references", "bare references", "by turns")
+CONTINUATIONS = (
+    *("everything", "previous", "references", "bare references", "by turns", "conversation"),
+)
 REPEATS = ("previous and everything", "previous and questions")
 """What clients send again beside `previous_response_id`: all of it, or all that is their own."""
 
@@ -110,11 +138,14 @@ async def converse(
     history: list[Json] = []
     new: list[Json] = [USER]
     responses: list[Json] = []
+    conversation = await create_conversation(app) if continuation == "conversation" else {}
     for number in range(times):
         continues = continuation in ("previous", *REPEATS) or (
             continuation == "by turns" and number % 2
         )
         previous = {"previous_response_id": responses[-1]["id"]} if continues and responses else {}
+        if conversation:
+            previous = {"conversation": conversation["id"]}
         history += new
         more = {"tools": TOOLS["responses"], "stream": stream, **previous, **fields}
         store = {"store": False} if continuation == "everything" else {}

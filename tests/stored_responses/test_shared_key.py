@@ -363,7 +363,6 @@ class TestPaths:
             ("GET", "/v1/files/f/content"),
             ("POST", "/v1/embeddings"),
             ("GET", "/v1/organization/admin_api_keys"),
-            ("POST", "/v1/conversations"),
             ("GET", CHAT),
             ("GET", f"{CHAT}/chatcmpl-1"),
             ("POST", f"{CHAT}/chatcmpl-1"),

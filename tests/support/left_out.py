@@ -40,7 +40,7 @@ REMEDIES = {
     "litellm": "pip install litellm backoff fastapi mcp soundfile",
     "extra 'seal'": "pip install '.[test]'",
     "anthropic package": "pip install '.[test]'",
-    "grafana_foundation_sdk": "pip install '.[test]'",
+    "grafana_foundation_sdk": "pip install --group deploy",
     "clock cannot be put forward": "nothing to do: it runs on asyncio's own loop",
     "resource": "a POSIX system",
 }

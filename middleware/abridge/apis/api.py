@@ -6,7 +6,7 @@ are in `apis/<name>/api.py`, and `apis/registry.py` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
@@ -217,6 +217,9 @@ class Api:
     """What the answer there says beside the number."""
     read_wish: Callable[[Json], ReasoningWish | None] = lambda _: None
     """Reads the client's wish for reasoning; None if the request says nothing."""
+    wants_progress: Callable[[Iterable[tuple[bytes, bytes]]], bool] = lambda _: False
+    """Tells by a request's headers whether the client wants to know how far thinking is that it is
+    not shown."""
     wish_needle: bytes = b""
     """Bytes that a body with such a wish contains."""
     reasons_on_request: bool = False

@@ -60,6 +60,8 @@ class Display:
     envelope_field: ListField = "reasoning_details"  # the list for envelopes on Chat Completions
     drops_reasoning: bool = False
     """Nothing of reasoning is written, not even an empty block: the client did not ask for any."""
+    tells_progress: bool = False
+    """The client sees nothing of the thinking, and wants to be told how far it is."""
     hides_usage: bool = False
     """A chunk with nothing but usage is left out on Chat Completions: the client did not ask for
     one, and many take it that each has a choice."""
@@ -72,6 +74,11 @@ class Display:
     def withholds_state(self) -> bool:
         """No opaque state of upstream's is shown."""
         return self.hides_raw and not self.trusts_state
+
+    @property
+    def shows_thinking(self) -> bool:
+        """The client is shown the reasoning, or a summary of it."""
+        return self.show_raw or (self.show_summary and self.style is not None)
 
     @property
     def is_plain(self) -> bool:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.json import string
+from abridge.apis.openai import is_minted
 from abridge.core.conversation import Json
 
 EVERYTHING = "/"
@@ -169,7 +170,7 @@ UTF-32."""
 
 SEPARATORS = "_-. "
 
-PREVIOUS_RESPONSE_ID = "previous_response_id"
+PREVIOUS_RESPONSE_ID, CONVERSATION = "previous_response_id", "conversation"
 
 NAME_ENDS = ("id", "ids", "name", "names")
 """How fields are named that name an object."""
@@ -309,6 +310,12 @@ def _object(value: Any, path: str) -> str | None:
     return None if described else _by_name(value, path)
 
 
+def _conversation(value: Any) -> str | None:
+    """A conversation, unless its id says that Abridge keeps it."""
+    name = value.get("id") if isinstance(value, dict) else value
+    return None if is_minted(string(name)) else _object(value, OBJECT_FIELDS[CONVERSATION])
+
+
 def _known_id(value: Any) -> str | None:
     """One that is known to name nothing that is stored."""
     return EVERYTHING if isinstance(value, list | dict) else None
@@ -346,6 +353,8 @@ class _Rules:
         if self._checks_responses:
             if name == PREVIOUS_RESPONSE_ID and place is _BODY:
                 return _known_id
+            if name == CONVERSATION and place is _BODY:
+                return _conversation
             if place.is_input_item and (rule := _ITEM_RULES.get(_fold(name))) is not None:
                 return rule if name in ITEM_FIELDS else _other_spelling
         if name == "id":

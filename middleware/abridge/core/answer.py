@@ -22,10 +22,20 @@ class Part:
     Nobody compares parts: each is itself.
     """
 
-    __slots__ = ("free_text", "is_closed", "is_ended", "kind", "number", "shown", "texts")
+    __slots__ = (
+        *("free_text", "is_closed", "is_ended", "item", "kind", "number", "shown", "texts"),
+    )
 
-    def __init__(self, kind: PartKind, number: int = 0, *, free_text: bool = False) -> None:
+    def __init__(
+        self,
+        kind: PartKind,
+        number: int = 0,
+        *,
+        free_text: bool = False,
+        item: Part | None = None,
+    ) -> None:
         self.kind = kind
+        self.item = item  # that it belongs to, where an API's items have parts
         self.number = number  # of its reasoning item, or among the calls
         self.free_text = free_text  # a call whose arguments are no JSON
         self.texts: list[str] = []  # what upstream has said of it, as far as that is kept
@@ -33,6 +43,11 @@ class Part:
         """What a stage left of the texts, or made of them; None if they go out as they came."""
         self.is_ended = False  # upstream said that it is over
         self.is_closed = False  # it ended for the client, perhaps before upstream ended it
+
+    @property
+    def whole(self) -> Part:
+        """The item that it belongs to, or the part itself: such follow each other."""
+        return self if self.item is None else self.item
 
     @property
     def said_text(self) -> str:

@@ -111,16 +111,16 @@ class OverheadBudget:
 
     def add_model_text(self, text: str) -> None:
         """Count text of the model's, reasoning or answer; needless if there is no limit."""
-        self._model_bytes += _byte_length(text)
+        self._model_bytes += byte_length(text)
 
     def start_call(self, part_id: int, passage: Passage) -> None:
         """Count a call's input."""
-        self._estimated_bytes[part_id] = _byte_length(passage.text) + _byte_length(passage.before)
+        self._estimated_bytes[part_id] = byte_length(passage.text) + byte_length(passage.before)
 
     def add_call_text(self, part_id: int, text: str) -> None:
         """Count a piece of a call's output."""
         if part_id in self._estimated_bytes:
-            self._estimated_bytes[part_id] += _byte_length(text)
+            self._estimated_bytes[part_id] += byte_length(text)
 
     def settle_call(self, part_id: int, spent: Tokens | None) -> None:
         """Replace a finished call's estimate with its reported usage, if that is complete."""
@@ -135,5 +135,5 @@ class OverheadBudget:
         return spent <= self._max_overhead * self._model_bytes
 
 
-def _byte_length(text: str) -> int:
+def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
+from abridge.apis.openai import is_minted
 from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import ROUTE, Route, Settings
@@ -37,6 +38,7 @@ from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.token_counting import TokenCounting
 from abridge.pipeline.trial import StateTrial
 from abridge.providers.catalog import PROFILES
+from abridge.stored_responses.references import read_conversation_id
 
 EFFORT_HEADER, BUDGET_HEADER = b"x-abridge-effort", b"x-abridge-budget"
 """Response headers with what is in force where a client asked for more than it may."""
@@ -229,6 +231,7 @@ class Dispatcher:
             or upstream is not request.api.upstream
             or self._must_note_owner(request)
             or self._must_store(request)
+            or is_minted(read_conversation_id(request.body))
             or has_budget(request.scope)
             or _must_omit_reasoning(request)
             or (self._attributes_calls and not request.background)

@@ -114,6 +114,9 @@ class ExchangePlanner:
             seal=seal,
             carries_text_state=seal is not None and not api.ends_with_text,
             carries_images=api.carries_images,
+            tells_progress=(
+                not display.shows_thinking and api.wants_progress(prepared.request.scope["headers"])
+            ),
         )
         reader, writer = self._reader_and_writer(prepared, display)
         plan = self._summary_plan(route, style, grace, free=free, reviewed=guard.reviews)

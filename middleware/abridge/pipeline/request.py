@@ -303,6 +303,20 @@ def check_item_count(body: Json, field: str, limit: int) -> None:
         )
 
 
+def conversation_too_large(limit: float) -> RequestError:
+    return RequestError(
+        f"The conversation is larger than {int(limit)} bytes.",
+        status=413,
+        code="request_too_large",
+    )
+
+
+def body_too_large(limit: float) -> RequestError:
+    return RequestError(
+        f"The request body is larger than {int(limit)} bytes.", status=413, code="request_too_large"
+    )
+
+
 def check_model_name(name: str, param: str = "model") -> None:
     """Raise RequestError for a name that no model has. One that is passed on unread may be any."""
     if len(name) > MAX_NAME_CHARS:

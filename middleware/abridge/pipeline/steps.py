@@ -45,7 +45,12 @@ from abridge.memory.policy import HistoryChanges
 from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import SUMMARY_CALL
 from abridge.pipeline.renaming import rename_models
-from abridge.pipeline.request import ApiRequest, admit_values, check_item_count
+from abridge.pipeline.request import (
+    ApiRequest,
+    admit_values,
+    check_item_count,
+    conversation_too_large,
+)
 from abridge.pipeline.request_translation import scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
@@ -119,11 +124,7 @@ class StepContext:
         with them, or memory is short."""
         size, reserve = sum(map(len, items)), self.request.buffered.reserve
         if size + len(self.request.decoded) > self.limits.body:
-            raise RequestError(
-                f"The conversation is larger than {int(self.limits.body)} bytes.",
-                status=413,
-                code="request_too_large",
-            )
+            raise conversation_too_large(self.limits.body)
         reserve(size)
         self.work.add(joined := b",".join(items))
         await admit_values(joined, self.work, self.limits.values, reserve)

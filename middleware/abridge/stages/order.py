@@ -97,7 +97,7 @@ class Order:
         return out
 
     def _part_of(self, event: Event) -> Part | None:
-        return event.part
+        return None if event.part is None else event.part.whole
 
     def _take_other(self, event: Event) -> None:
         """Take what is about no part. After an error, what waits is not told, and only reasoning is
@@ -141,7 +141,7 @@ class Order:
         if part.is_closed:
             self._place_late(part, event)
             return
-        is_end = isinstance(event, ENDS) and not isinstance(part, Unnamed)
+        is_end = isinstance(event, ENDS) and event.part is part
         if part is not self._open and not is_end:
             self._open_part(part, event)
         self._out.append(event)

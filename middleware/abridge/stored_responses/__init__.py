@@ -1,1 +1,1 @@
-"""Stored responses: `previous_response_id`, item references, GET and DELETE."""
+"""Stored responses and conversations: references to them, and their endpoints."""

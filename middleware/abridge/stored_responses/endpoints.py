@@ -24,6 +24,7 @@ from abridge.apis.responses.request import SAFE_INCLUDES
 from abridge.apis.shapes import DropCount
 from abridge.config.exposure import hides_raw, shows_summary
 from abridge.config.settings import ROUTE, Route, Settings
+from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.hidden import HiddenCount
 from abridge.errors import RequestError
@@ -32,7 +33,12 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
-from abridge.stored_responses.repository import LocalRecord, ResponseRepository, UpstreamRecord
+from abridge.stored_responses.repository import (
+    LocalRecord,
+    ResponseRepository,
+    UpstreamRecord,
+    tenant_repositories,
+)
 from abridge.stored_responses.rewriting import Rewrite, RewritingApp
 from abridge.stored_responses.views import (
     LocalView,
@@ -180,15 +186,7 @@ class StoredResponses:
         return None
 
     def _repositories(self, scope: Scope) -> Iterator[ResponseRepository]:
-        """Yield the tenant's repositories, one for every distinct store and tenant rule."""
-        distinct = {
-            (memory.store, memory.tenant_rule, memory.settings.anonymous): memory
-            for memory in self._route_memories.values()
-        }
-        for memory in distinct.values():
-            tags = memory.tenant_tags(scope)
-            if (repository := ResponseRepository.for_tenant(memory, tags)) is not None:
-                yield repository
+        return tenant_repositories(self._route_memories.values(), scope)
 
     def _is_missing(self, response_id: str) -> bool:
         """Return whether no upstream can have the response.
@@ -197,12 +195,7 @@ class StoredResponses:
         other id may belong to the application.
         """
         upstream = self._default_route.upstream
-        api = UPSTREAM_APIS.get(upstream.api)
-        stores_none = (
-            api is not None
-            and not api.stores_responses
-            and response_id.startswith(RESPONSE_ID_PREFIX)
-        )
+        stores_none = lacks_storage(upstream) and response_id.startswith(RESPONSE_ID_PREFIX)
         return is_minted(response_id) or (
             stores_none and self._route_memories[upstream.name].store is not None
         )
@@ -231,6 +224,12 @@ class StoredResponses:
         )
         drops = DropCount.of(display)
         return UpstreamView(record, repository, display, profile, attribution_limit, drops)
+
+
+def lacks_storage(upstream: UpstreamSettings) -> bool:
+    """Return whether an upstream is known to speak an API that stores no responses."""
+    api = UPSTREAM_APIS.get(upstream.api)
+    return api is not None and not api.stores_responses
 
 
 async def _read_local(path: ResponsePath, local: LocalView, scope: Scope) -> Json:

@@ -1,4 +1,4 @@
-"""References in a request: to the previous response, and to items by their ids.
+"""References in a request: to the previous response or a conversation, and to items by their ids.
 
 For an upstream with another API than the client's, or one that forgets its responses, all
 references are resolved here: it has no stored responses. Any other resolves its own, but cannot
@@ -28,10 +28,15 @@ from abridge.stored_responses.repository import (
     ResponseRepository,
     is_reasoning_id,
 )
-from abridge.stored_responses.storage import NoteUpstream, StorageAction, StoreLocally
+from abridge.stored_responses.storage import (
+    ExtendConversation,
+    NoteUpstream,
+    StorageAction,
+    StoreLocally,
+)
 from abridge.work import Work
 
-PREVIOUS_RESPONSE_ID = "previous_response_id"
+PREVIOUS_RESPONSE_ID, CONVERSATION = "previous_response_id", "conversation"
 
 AdmitItems: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
 """Admits the JSON of items to a request. Raises RequestError if they are too much."""
@@ -58,7 +63,7 @@ class ReferenceResolver:
         if self.shares_key and not self.resolves_all:
             await self._check_owner(body, work)
         references = await work.run(
-            _References,
+            References,
             body,
             resolve_all=self.resolves_all,
             include_returned=self.resolves_all and store_wanted,
@@ -74,6 +79,7 @@ class ReferenceResolver:
         return ResolvedReferences(
             storage,
             references.previous_id,
+            references.conversation_id,
             substituted=True,
             items_before=items_before,
             indexes=references.indexes,
@@ -100,13 +106,22 @@ class ReferenceResolver:
         if self.repository is not None:
             await self.repository.note_owner(own, self.upstream)
 
-    def _storage_action(self, references: _References) -> StorageAction | None:
-        if self.repository is None:
+    def _storage_action(self, references: References) -> StorageAction | None:
+        repository, conversation_id = self.repository, references.conversation_id
+        if repository is None:
             return None
-        if not self.resolves_all:
-            return NoteUpstream(self.repository, self.upstream, self.shares_key)
-        input_items = references.add_to_input_items(self.repository.create_input_items())
-        return StoreLocally(self.repository, self.upstream, input_items)
+        if not (self.resolves_all or conversation_id):
+            return NoteUpstream(repository, self.upstream, self.shares_key)
+        basis = references.add_to_input_items(repository.create_input_items())
+        storage: StorageAction = (
+            StoreLocally(repository, self.upstream, basis)
+            if self.resolves_all
+            else NoteUpstream(repository, self.upstream, self.shares_key)
+        )
+        if not conversation_id:
+            return storage
+        added_ids = basis.ids[len(references.history_ids) :]
+        return ExtendConversation(repository, conversation_id, added_ids, basis.new, storage)
 
 
 @dataclass(slots=True, frozen=True)
@@ -115,13 +130,16 @@ class ResolvedReferences:
 
     storage: StorageAction | None = None  # stores the answer, if it is to be stored
     previous_id: str = ""  # id of the response that the request continues
+    conversation_id: str = ""  # of the conversation, stored here, that it continues
     substituted: bool = False  # items were put in the place of references
     items_before: int = 0  # items now standing before the client's own
     indexes: tuple[int, ...] = ()  # of the client's own items, in the input as it was sent
 
     def update_echo(self, echo: RequestEcho) -> RequestEcho:
-        """Return the echo of a translated request, with the client's `previous_response_id`."""
-        body = {**echo.body, PREVIOUS_RESPONSE_ID: self.previous_id or None}
+        """Return the echo of a translated request, with what the client's request continued."""
+        conversation = {"id": self.conversation_id} if self.conversation_id else None
+        continued = {PREVIOUS_RESPONSE_ID: self.previous_id or None, CONVERSATION: conversation}
+        body = {**echo.body, **continued}
         return replace(echo, body=body, stored=self.storage is not None)
 
     def renumber_error(self, error: RequestError) -> RequestError:
@@ -138,24 +156,30 @@ class ResolvedReferences:
     def _renumber(self, match: re.Match[str]) -> str:
         position = int(match[1]) - self.items_before
         if not 0 <= position < len(self.indexes):
-            return PREVIOUS_RESPONSE_ID
+            return CONVERSATION if self.conversation_id else PREVIOUS_RESPONSE_ID
         return f"input[{self.indexes[position]}]{match[2]}"
 
 
 NO_REFERENCES = ResolvedReferences()
 
 
-class _References:
+class References:
     """References of one request: all if `resolve_all`, else only those to Abridge's own ids.
 
     With `include_returned`, Abridge's stored items that the client sends back in full are looked
-    up, too.
+    up, too. `param` is what errors call the input.
     """
 
-    def __init__(self, body: Json, *, resolve_all: bool, include_returned: bool) -> None:
+    def __init__(
+        self, body: Json, *, resolve_all: bool, include_returned: bool, param: str = "input"
+    ) -> None:
         previous, items = string(body.get(PREVIOUS_RESPONSE_ID)), read_input_items(body)
         self.previous_id = previous if resolve_all or is_minted(previous) else ""
-        self._body = body
+        conversation = read_conversation_id(body)
+        self.conversation_id = conversation if resolve_all or is_minted(conversation) else ""
+        if self.conversation_id and previous:
+            raise _exclusive()
+        self._body, self._param = body, param
         self._input = [(referenced_id(item), item) for item in items]
         if not resolve_all:
             self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
@@ -164,41 +188,56 @@ class _References:
         returned = (minted_id(item) if include_returned else "" for _, item in self._input)
         requested = (name or own for (name, _), own in zip(self._input, returned, strict=True))
         self._requested_ids = list(filter(None, requested))
-        self._history_ids: list[str] = []
+        self.history_ids: list[str] = []  # of the items that what is continued stands for
         self._stored_items: dict[str, bytes] = {}
 
     async def look_up(self, repository: ResponseRepository | None) -> None:
         """Load what is referred to. Raises RequestError for anything missing."""
         if repository is not None:
             await self._fetch(repository)
-        elif self.previous_id:
-            raise previous_not_found(self.previous_id)
+        elif self._continues:
+            raise self._not_found()
         for index, (name, _) in enumerate(self._input):
             if name and name not in self._stored_items:
-                raise item_not_found(name, index)
+                raise item_not_found(name, index, self._param)
 
     async def _fetch(self, repository: ResponseRepository) -> None:
-        if self.previous_id:
-            (record,) = await repository.find(self.previous_id)
-            if not isinstance(record, LocalRecord):
-                raise previous_not_found(self.previous_id)
-            self._history_ids = [*record.basis, *record.output]
-        ids = list(dict.fromkeys([*self._history_ids, *self._requested_ids]))
+        history_ids = await self._find_history(repository) if self._continues else []
+        ids = list(dict.fromkeys([*history_ids, *self._requested_ids]))
         found = zip(ids, await repository.get_items(ids), strict=True)
         self._stored_items = {name: item for name, item in found if item is not None}
-        if any(
-            name not in self._stored_items and not is_reasoning_id(name)
-            for name in self._history_ids
-        ):
-            raise previous_not_found(self.previous_id)
+        self.history_ids = [name for name in history_ids if name in self._stored_items]
+        if not all(map(is_reasoning_id, set(history_ids).difference(self.history_ids))):
+            raise self._not_found()
         await repository.refresh(self._stored_items)
 
+    async def _find_history(self, repository: ResponseRepository) -> list[str]:
+        """Return the ids of the items of what the request continues."""
+        if self.conversation_id:
+            conversation = await repository.find_conversation(self.conversation_id)
+            if conversation is None:
+                raise self._not_found()
+            return conversation.items
+        (record,) = await repository.find(self.previous_id)
+        if not isinstance(record, LocalRecord):
+            raise self._not_found()
+        return [*record.basis, *record.output]
+
+    @property
+    def _continues(self) -> bool:
+        return bool(self.previous_id or self.conversation_id)
+
+    def _not_found(self) -> RequestError:
+        if self.conversation_id:
+            return conversation_not_found(self.conversation_id, param=CONVERSATION)
+        return previous_not_found(self.previous_id)
+
     def drop_repeats(self) -> None:
-        """Leave out the items that the previous response stands for already."""
-        if not self.previous_id:
+        """Leave out the items that what the request continues stands for already."""
+        if not self._continues:
             return
-        names = [name for name in self._history_ids if name in self._stored_items]
-        known_ids, stored = set(names), [self._stored_items[name] for name in names]
+        known_ids = set(self.history_ids)
+        stored = [self._stored_items[name] for name in self.history_ids]
         conversation = StoredConversation(list(map(loads_exact, stored)))
         own = [{} if name or not isinstance(item, dict) else item for name, item in self._input]
         repeats = conversation.find_repeats(own)
@@ -209,7 +248,7 @@ class _References:
     @property
     def resolved(self) -> list[bytes]:
         """The JSON of all resolved items, each as often as it is referred to."""
-        ids = [*self._history_ids, *[name for name, _ in self._input]]
+        ids = [*self.history_ids, *[name for name, _ in self._input]]
         return [self._stored_items[name] for name in ids if name in self._stored_items]
 
     def add_to_input_items(self, input_items: InputItems) -> InputItems:
@@ -218,9 +257,8 @@ class _References:
         An item with Abridge's id that the client sends back is the stored one if it is unchanged;
         otherwise it is stored as a new item.
         """
-        for name in self._history_ids:
-            if name in self._stored_items:
-                input_items.add_known(name)
+        for name in self.history_ids:
+            input_items.add_known(name)
         for name, item in self._input:
             if not isinstance(item, dict):
                 continue  # rejected when the request is read
@@ -233,21 +271,19 @@ class _References:
         return input_items
 
     def __bool__(self) -> bool:
-        return bool(self.previous_id) or self._has_names
+        return self._continues or self._has_names
 
     def substitute(self) -> int:
         """Put the resolved items into `input`; return how many stand before the client's own."""
         if self._body.get("input") is not None and not self._input:
             require_list(self._body["input"], "input")
-        history = [
-            self._stored_items[name] for name in self._history_ids if name in self._stored_items
-        ]
+        history = [self._stored_items[name] for name in self.history_ids]
         items = [
             loads_exact(self._stored_items[name]) if name else item for name, item in self._input
         ]
         self._body["input"] = [*map(loads_exact, history), *items]
-        if self.previous_id:
-            del self._body[PREVIOUS_RESPONSE_ID]
+        if self._continues:
+            del self._body[CONVERSATION if self.conversation_id else PREVIOUS_RESPONSE_ID]
         return len(history)
 
 
@@ -299,6 +335,12 @@ def read_input_items(body: Json) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def read_conversation_id(body: Json) -> str:
+    """Return the id of the conversation that a request continues; empty if it names none."""
+    value = body.get(CONVERSATION)
+    return string(value.get("id") if isinstance(value, dict) else value)
+
+
 def referenced_id(item: Any) -> str:
     """Return the id that an item reference names; empty for an item that is no reference."""
     if not isinstance(item, dict) or "id" not in item:
@@ -338,14 +380,19 @@ def remove_minted_ids(body: Json) -> int:
 def refuse_unstored(body: Json, *, resolves_all: bool, has_store: bool) -> None:
     """Raise RequestError for a request that continues a response of Abridge's, or of an upstream
     that has none, where nothing is stored for the client: the error names the setting."""
-    previous = string(body.get(PREVIOUS_RESPONSE_ID))
+    previous, conversation = string(body.get(PREVIOUS_RESPONSE_ID)), read_conversation_id(body)
+    reason = why_unstored(has_store=has_store)
     if previous and (resolves_all or is_minted(previous)):
-        reason = (
-            "nothing is stored for clients without a credential (history.anonymous)"
-            if has_store
-            else 'history.store is "none", so that no response is stored'
-        )
-        raise previous_not_found(previous, f": {reason}")
+        raise previous_not_found(previous, reason)
+    if conversation and (resolves_all or is_minted(conversation)):
+        raise conversation_not_found(conversation, reason, param=CONVERSATION)
+
+
+def why_unstored(*, has_store: bool) -> str:
+    """Return why nothing is stored for a client, as an addition to an error."""
+    if has_store:
+        return ": nothing is stored for clients without a credential (history.anonymous)"
+    return ': history.store is "none", so that no response is stored'
 
 
 def previous_not_found(response_id: str, reason: str = "") -> RequestError:
@@ -356,5 +403,21 @@ def previous_not_found(response_id: str, reason: str = "") -> RequestError:
     )
 
 
-def item_not_found(item_id: str, index: int) -> RequestError:
-    return RequestError(f"Item with id '{item_id}' not found.", param=f"input[{index}].id")
+def conversation_not_found(
+    conversation_id: str, reason: str = "", *, param: str | None = None
+) -> RequestError:
+    message = f"Conversation with id '{conversation_id}' not found{reason}."
+    return RequestError(message, status=404, param=param)
+
+
+def _exclusive() -> RequestError:
+    return RequestError(
+        f"Mutually exclusive parameters: '{PREVIOUS_RESPONSE_ID}' and '{CONVERSATION}'. Provide "
+        "only one of them.",
+        param=PREVIOUS_RESPONSE_ID,
+        code="mutually_exclusive_parameters",
+    )
+
+
+def item_not_found(item_id: str, index: int, param: str = "input") -> RequestError:
+    return RequestError(f"Item with id '{item_id}' not found.", param=f"{param}[{index}].id")

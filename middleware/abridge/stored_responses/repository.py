@@ -1,16 +1,18 @@
-"""Stored responses of one tenant, and the items they are made of.
+"""Stored responses and conversations of one tenant, and the items they are made of.
 
-An item is stored once, under its id, whichever responses it belongs to; a response is stored as its
-fields other than items, and the ids of those. Of a response that upstream stores itself, only what
-Abridge added to it is stored.
+An item is stored once, under its id, whichever responses and conversations it belongs to; each of
+these is stored as its fields other than items, and the ids of those. Of a response that upstream
+stores itself, only what Abridge added to it is stored.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, TypeAlias
+
+from starlette.types import Scope
 
 from abridge.apis.json import dumps, loads_exact
 from abridge.apis.openai import derived_id
@@ -21,7 +23,7 @@ from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
 from abridge.work import in_turns
 
-RecordKind: TypeAlias = Literal["response", "item", "made", "owner"]
+RecordKind: TypeAlias = Literal["response", "conversation", "item", "made", "owner"]
 
 _RecordName: TypeAlias = tuple[RecordKind, str]
 
@@ -47,6 +49,15 @@ class UpstreamRecord:
     raw: bool  # its reasoning was shown
     fields: Json = field(default_factory=dict)  # top-level fields as the client was shown them
     made: Json = field(default_factory=dict)  # what its reasoning items show, by item id
+
+
+@dataclass(slots=True, frozen=True)
+class ConversationRecord:
+    """A conversation. Field names are the stored JSON keys."""
+
+    created_at: int
+    metadata: Json
+    items: list[str]  # their ids
 
 
 class InputItems:
@@ -108,6 +119,14 @@ class ResponseRepository:
     async def get_items(self, item_ids: Sequence[str]) -> list[bytes | None]:
         return await self._get("item", item_ids)
 
+    async def load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]] | None:
+        """Return items, each with its id, without reasoning that has expired; None if another one
+        is gone."""
+        found = list(zip(item_ids, await self.get_items(item_ids), strict=True))
+        if any(item is None and not is_reasoning_id(name) for name, item in found):
+            return None
+        return [(name, loads_exact(item)) for name, item in found if item is not None]
+
     async def refresh(self, items: Mapping[str, bytes]) -> None:
         """Restart the lifetime of these items, as their conversation continues. Reasoning items are
         left to expire."""
@@ -145,11 +164,33 @@ class ResponseRepository:
         }
         await self._put({**values, ("response", response_id): _packed(response)})
 
-    async def delete(self, response_id: str) -> None:
-        """Delete the response, not its items: they may belong to others too, and expire by
-        themselves."""
+    async def find_conversation(self, conversation_id: str) -> ConversationRecord | None:
+        (value,) = await self._get("conversation", [conversation_id])
+        return None if value is None else ConversationRecord(**loads_exact(value))
+
+    async def save_conversation(
+        self, conversation_id: str, record: ConversationRecord, items: Mapping[str, bytes]
+    ) -> None:
+        """Store a conversation, with those of its items that are new."""
+        packed = _packed(record)
+        await self._put({**_item_records(items), ("conversation", conversation_id): packed})
+
+    async def extend_conversation(
+        self, conversation_id: str, item_ids: Sequence[str], items: Mapping[str, bytes]
+    ) -> ConversationRecord | None:
+        """Append items to a conversation as it is now, which may have grown since it was read.
+        Return None if it is gone."""
+        record = await self.find_conversation(conversation_id)
+        if record is not None:
+            record = replace(record, items=list(dict.fromkeys([*record.items, *item_ids])))
+            await self.save_conversation(conversation_id, record, items)
+        return record
+
+    async def delete(self, record_id: str, kind: RecordKind = "response") -> None:
+        """Delete a response or a conversation, not its items: they may belong to others too, and
+        expire by themselves."""
         keys = self._keyring.keys
-        await self._store.delete([self._store_key(("response", response_id), key) for key in keys])
+        await self._store.delete([self._store_key((kind, record_id), key) for key in keys])
 
     async def _get(self, kind: RecordKind, ids: Sequence[str]) -> list[bytes | None]:
         """Look up values written under any key."""
@@ -172,12 +213,25 @@ class ResponseRepository:
         return keyed_digest(key.store, b"responses", kind, self._tags[key.id], record_id)
 
 
+def tenant_repositories(
+    memories: Iterable[RouteMemory], scope: Scope
+) -> Iterator[ResponseRepository]:
+    """Yield a tenant's repositories, one for every distinct store and tenant rule."""
+    distinct = {
+        (memory.store, memory.tenant_rule, memory.settings.anonymous): memory for memory in memories
+    }
+    for memory in distinct.values():
+        repository = ResponseRepository.for_tenant(memory, memory.tenant_tags(scope))
+        if repository is not None:
+            yield repository
+
+
 def is_reasoning_id(item_id: str) -> bool:
     return item_id.startswith(REASONING_ID_PREFIX)
 
 
-def _packed(response: LocalRecord | UpstreamRecord) -> bytes:
-    return dumps({entry.name: getattr(response, entry.name) for entry in fields(response)})
+def _packed(record: LocalRecord | UpstreamRecord | ConversationRecord) -> bytes:
+    return dumps({entry.name: getattr(record, entry.name) for entry in fields(record)})
 
 
 def _item_records(items: Mapping[str, bytes]) -> dict[_RecordName, bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -87,6 +88,28 @@ class NoteUpstream:
         await self.repository.save_upstream(
             response_id, UpstreamRecord(self.upstream, display.show_raw, fields, item_summaries)
         )
+
+
+@dataclass(slots=True, frozen=True)
+class ExtendConversation:
+    """Append the input and the output of a finished response to a conversation stored here, and
+    store the response."""
+
+    repository: ResponseRepository
+    conversation_id: str
+    added_ids: Sequence[str]  # of the items that the request adds
+    new_items: Mapping[str, bytes]  # those among them that were not stored before
+    response: StorageAction
+
+    async def save(
+        self, response: Json, ended: ResponseEnded, display: Display, work: Work
+    ) -> None:
+        await self.response.save(response, ended, display, work)
+        if ended.ok:
+            output = await work.run(_pack_output, response)
+            await self.repository.extend_conversation(
+                self.conversation_id, [*self.added_ids, *output], {**self.new_items, **output}
+            )
 
 
 def _pack_output(response: Json) -> dict[str, bytes]:

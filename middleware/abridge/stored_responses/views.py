@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.json import as_object, loads_exact, objects, string
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.responses.hiding import DELETED, ECHOED, ITEM_LIST, ResponsesRebuilder
 from abridge.apis.responses.inline import hide_thinking
 from abridge.apis.responses.reasoning import (
@@ -35,7 +35,6 @@ from abridge.stored_responses.repository import (
     LocalRecord,
     ResponseRepository,
     UpstreamRecord,
-    is_reasoning_id,
 )
 
 CHANGED_ITEM_FIELDS = ("summary", "summary_error")
@@ -69,10 +68,10 @@ class LocalView:
         return {"id": self.response_id, "object": "response", "deleted": True}
 
     async def _load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
-        found = list(zip(item_ids, await self.repository.get_items(item_ids), strict=True))
-        if any(item is None and not is_reasoning_id(name) for name, item in found):
+        items = await self.repository.load_items(item_ids)
+        if items is None:
             raise response_not_found(self.response_id)
-        return [(name, loads_exact(item)) for name, item in found if item is not None]
+        return items
 
 
 @dataclass(slots=True, frozen=True)

@@ -156,8 +156,11 @@ class Tab:
         ]
         await self.command("Emulation.setEmulatedMedia", features=reply)
 
-    async def picture(self) -> bytes:
-        reply = await self.command("Page.captureScreenshot", captureBeyondViewport=True)
+    async def picture(self, width: int = 0, height: int = 0) -> bytes:
+        """Return a picture of the page, or of so much of it, as PNG."""
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        more = {"clip": clip} if width else {}
+        reply = await self.command("Page.captureScreenshot", captureBeyondViewport=True, **more)
         return base64.b64decode(reply["data"])
 
 

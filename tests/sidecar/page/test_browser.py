@@ -341,7 +341,7 @@ class TestSeveral:
             assert await tab.get(titles) == ["Adding", ""]
             assert await tab.text("#summary .part:last-child p") == "**Note**: no title."
             assert "own server wrote the summary" in await tab.text("#bill-note")
-            assert "the model’s own" in await tab.text("#exchanges .who")
+            assert "the model’s own" in await tab.text("#exchanges li")
             await tab.until(
                 "!document.querySelector('#times [data-figure=held]').textContent.includes('≈')"
             )

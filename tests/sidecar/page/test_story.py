@@ -13,7 +13,7 @@ from tests.sidecar.page.asking import OVER, RECORDED, Model, Open, ask_question,
 from tests.sidecar.page.chromium import Tab
 from tests.support.streams import THOUGHT, message_item, reasoning_item, responses_stream
 from tests.support.summarizers import Scripted
-from tests.support.upstream import Answer
+from tests.support.upstream import Answer, Step
 
 LONG = "\n\n".join(f"Line {number} of a long answer." for number in range(60))
 TITLE = "**Adding up**\n\nThe numbers are odd, so I add them."
@@ -33,7 +33,7 @@ async def seen(tab: Tab, selector: str) -> bool:
 
 
 class TestSummary:
-    async def test_one_line_says_what_the_model_is_at_and_opens_to_the_parts(
+    async def test_a_line_says_what_the_model_is_at_and_shuts_the_parts_beneath_it(
         self, page: Open
     ) -> None:
         gate = asyncio.Event()
@@ -43,8 +43,8 @@ class TestSummary:
             assert await tab.get("document.querySelector('#living').ariaLive") == "polite"
             assert not await tab.get("document.querySelector('#time').closest('[aria-live]')")
             await tab.until("parseFloat(document.querySelector('#time').textContent) > 0.1")
-            assert not await seen(tab, "#summary h3")
-            for expanded in ("true", "false"):
+            assert await seen(tab, "#summary h3")
+            for expanded in ("false", "true"):
                 await tab.get("document.querySelector('#open').focus()")
                 await tab.press("Enter")
                 assert await tab.get("document.querySelector('#open').ariaExpanded") == expanded
@@ -52,7 +52,23 @@ class TestSummary:
             gate.set()
             await tab.until("document.querySelector('#living').textContent.startsWith('Thought')")
             await tab.until(RECORDED)
-            assert not await seen(tab, "#summary")
+            assert await seen(tab, "#summary h3")
+            assert not await seen(tab, "#thinking")
+
+    async def test_a_row_of_the_list_is_one_line_and_opens_to_its_figures(self, page: Open) -> None:
+        quick = responses_stream([reasoning_item(0, THOUGHT * 8), message_item(1, "Hello.")])
+        slow: list[Step] = [*quick[:-4], 0.3, *quick[-4:]]
+        async with page(Model(Answer(slow)), Scripted(TITLE)) as tab:
+            await tab.size(1440, 900)
+            await ask_question(tab)
+            await tab.until(RECORDED)
+            assert " instead of " in await tab.text("#exchanges .came summary")
+            shut = float(await tab.get("document.querySelector('#exchanges li').offsetHeight"))
+            assert shut < 48
+            assert not await seen(tab, "#exchanges dd")
+            await tab.click("#exchanges .came summary")
+            assert await seen(tab, "#exchanges dd")
+            assert "Responses" in await tab.words("#exchanges .came")
 
     async def test_it_comes_before_thinking_where_the_window_is_narrow(self, page: Open) -> None:
         async with page(Model(Answer(gated(asyncio.Event())))) as tab:
@@ -180,7 +196,7 @@ class TestFigures:
 
     async def test_all_rows_of_the_list_have_one_scale(self, page: Open) -> None:
         quick = responses_stream([reasoning_item(0, THOUGHT), message_item(1, "Hello.")])
-        slow = [*quick[:6], 0.6, *quick[6:]]
+        slow: list[Step] = [*quick[:6], 0.6, *quick[6:]]
         async with page(Model(Answer(quick), Answer(slow))) as tab:
             for number in (1, 2):
                 await ask_question(tab)
@@ -202,7 +218,7 @@ class TestFigures:
         ) as tab:
             await ask_question(tab)
             await tab.until("document.querySelector('#now .part').ariaLabel.includes('Adding up')")
-            assert await tab.get("document.querySelectorAll('.receipt .legend li').length") == 5
+            assert await tab.get("document.querySelectorAll('.summary .legend li').length") == 5
             sizes = await tab.get(
                 "Array.from(document.querySelectorAll('#now .part'), (bar) => "
                 "[bar.offsetWidth, bar.offsetHeight])"

@@ -22,9 +22,10 @@ from abridge.sidecar.websocket.conversations import (
     write_body,
 )
 from abridge.sidecar.websocket.events import (
+    Create,
     error_event,
     http_error_event,
-    read_create,
+    read_message,
     with_stream_id,
 )
 from tests.support.asgi import scope_for
@@ -57,22 +58,22 @@ class TestMessages:
     def test_fields_of_a_request_stay_as_they_are(self, fields: dict[str, Any]) -> None:
         own = {"type", "stream_id", "generate", "stream", "stream_options", "background"}
         fields = {key: value for key, value in fields.items() if key not in own}
-        read = read_create(create(**fields))
-        assert read is not None
+        read = read_message(create(**fields))
+        assert isinstance(read, Create)
         told = json.loads(dumps(read.fields))  # a number too large for a float keeps its digits
         assert told == {"model": "m", **fields, "stream": True}
 
     @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
     def test_anything_else_is_an_error_that_can_be_told(self, data: bytes) -> None:
         with pytest.raises(RequestError) as refused:
-            read_create(data)
+            read_message(data)
         told = json.loads(error_event(refused.value))
         assert told["error"]["message"] == str(refused.value)
 
     @pytest.mark.parametrize("stream_id", ["", "a b", "ä", "x" * 257, 7, ["a"], 'a"b'])
     def test_a_stream_is_named_in_letters_that_need_no_escape(self, stream_id: Any) -> None:
         with pytest.raises(RequestError, match="stream_id"):
-            read_create(create(stream_id=stream_id))
+            read_message(create(stream_id=stream_id))
 
     @given(st.dictionaries(st.text(), JSON))
     def test_an_event_is_marked_with_its_stream(self, event: dict[str, Any]) -> None:
@@ -220,13 +221,13 @@ class TestTurns:
         return Conversation(items)
 
     def test_a_turn_that_continues_another_is_sent_whole(self) -> None:
-        first = read_create(create(input="Hi", previous_response_id="resp_stored"))
-        assert first is not None
+        first = read_message(create(input="Hi", previous_response_id="resp_stored"))
+        assert isinstance(first, Create)
         conversation = with_input(first, None)
         assert json.loads(write_body(first, conversation, continued=False)) == first.fields
         ended = with_output(conversation, [message_item(0, "Hello.")])
-        second = read_create(create(input=[{"role": "user", "content": "More"}]))
-        assert second is not None
+        second = read_message(create(input=[{"role": "user", "content": "More"}]))
+        assert isinstance(second, Create)
         body = json.loads(write_body(second, with_input(second, ended), continued=True))
         assert body["previous_response_id"] == "resp_stored"
         assert body["input"] == [

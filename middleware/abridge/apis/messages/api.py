@@ -13,7 +13,7 @@ from abridge.apis.display import Display
 from abridge.apis.messages.errors import encode_error_body, error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
-from abridge.apis.messages.reasoning import ask_to_think, read_wish
+from abridge.apis.messages.reasoning import ask_to_think, read_wish, wants_progress
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.tools import follow_calls
 from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
@@ -83,6 +83,7 @@ MESSAGES = Api(
     ),
     fallbacks=("chat", "responses"),
     read_wish=read_wish,
+    wants_progress=wants_progress,
     wish_needle=b'"thinking"',
     reasons_on_request=True,
     ask_to_think=ask_to_think,

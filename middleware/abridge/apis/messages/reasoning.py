@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from abridge.apis.api import ReasoningWish
@@ -11,6 +12,7 @@ from abridge.apis.params import Param, check_value, read_string, require_object
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, ReasoningPart, TranslatedRequest
+from abridge.core.plan import BYTES_PER_TOKEN, byte_length
 from abridge.errors import RequestError
 from abridge.providers.claude import EFFORTS, ModelCapabilities, find_capabilities
 from abridge.providers.profile import Profile
@@ -39,6 +41,37 @@ THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for 
 FOREIGN_THINKING = "This thinking comes from another model or another conversation."
 
 NO_THINKING = "This model does not think."
+
+
+PROGRESS_BETA = b"thinking-token-count-"
+"""How the beta begins, in the header `anthropic-beta`, with which a client asks to be told of the
+progress of thinking that it is not shown."""
+
+PROGRESS_FIELD = "estimated_tokens"
+
+PROGRESS_TOKENS = 50
+"""Each progress is a multiple of so many tokens, as at Anthropic (`BetaThinkingDelta`)."""
+
+
+def wants_progress(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    betas = (value for name, value in headers if name == b"anthropic-beta")
+    return any(
+        beta.strip().startswith(PROGRESS_BETA) for value in betas for beta in value.split(b",")
+    )
+
+
+class ThinkingProgress:
+    """Counts the tokens of a block of thinking, roughly."""
+
+    def __init__(self) -> None:
+        self._bytes = 0  # that were not told yet
+
+    def add(self, text: str) -> int:
+        """Count a piece of the thinking; return how many more tokens are to be told of now."""
+        self._bytes += byte_length(text)
+        tokens = self._bytes // BYTES_PER_TOKEN // PROGRESS_TOKENS * PROGRESS_TOKENS
+        self._bytes -= tokens * BYTES_PER_TOKEN
+        return tokens
 
 
 def read_wish(body: Json) -> ReasoningWish | None:

@@ -28,6 +28,7 @@ from abridge.apis.messages.blocks import LANE, Block, beside_text, complete_call
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.history import MARK, STATE_KEYS
 from abridge.apis.messages.reader import complete_start
+from abridge.apis.messages.reasoning import PROGRESS_FIELD, ThinkingProgress
 from abridge.apis.messages.shapes import show_reasoning
 from abridge.apis.messages.tools import (
     client_call_id,
@@ -86,6 +87,8 @@ DELTA_FIELDS = {
 
 THINKING: Json = {"type": "thinking", "thinking": "", "signature": ""}
 
+PROGRESS_NEEDLE = f'"{PROGRESS_FIELD}"'.encode()
+
 MAX_SEALED_CHARS = 1 << 22
 """Characters of a thinking block that are kept to be sealed. A longer one gets no envelope."""
 
@@ -133,6 +136,10 @@ class BlockEvents:
         """Add to the open block; nothing for an empty text."""
         if text:
             self._say_delta({"type": delta_type, DELTA_FIELDS[delta_type]: text})
+
+    def add_progress(self, tokens: int) -> None:
+        """Say how many more tokens the open block, which shows no text, has taken."""
+        self._say_delta({"type": "thinking_delta", "thinking": "", PROGRESS_FIELD: tokens})
 
     def add_arguments(self, arguments: str) -> None:
         """Add to the open call; nothing for no arguments."""
@@ -542,6 +549,7 @@ class ThinkingContent:
         self._is_signed = is_given and display.show_raw  # upstream signs its blocks itself
         self._has_text = False  # there was reasoning, shown or not
         self._given: ProviderState | None = None  # upstream's last signature
+        self._progress = ThinkingProgress() if display.tells_progress else None
 
     def write(self, event: Event) -> None:
         if self._pieces is not None and not self._is_given:
@@ -560,7 +568,14 @@ class ThinkingContent:
     def pass_raw(self, event: ReasoningDelta, frame: bytes) -> bytes:
         """Return what the client gets of a piece of reasoning in its frame."""
         self._note_raw(event)
-        return self._blocks.move(frame, event) if self._display.show_raw else b""
+        if self._display.show_raw:
+            return self._blocks.move(frame, event)
+        if self._progress is None:
+            return b""
+        if not event.text and PROGRESS_NEEDLE in frame:  # upstream tells of its progress itself
+            return self._blocks.move(frame, event)
+        self._tell_progress(event)
+        return encode(self._blocks.take())
 
     def add_text(self, event: ReasoningDelta | SummaryTextDelta) -> AddedText | None:
         """Take a piece of reasoning, unless a block has to be started for it, or of the summary, if
@@ -571,6 +586,8 @@ class ThinkingContent:
             return self._blocks.add_text("thinking_delta", event.text)
         is_shown = self._display.show_raw and event.text
         if is_shown and not (self._kind == "raw" and self._blocks.is_open):
+            return None
+        if self._progress is not None:  # is told by itself
             return None
         if self._pieces is not None and not self._is_given:
             self._pieces.add(event)
@@ -603,6 +620,7 @@ class ThinkingContent:
     def _write_raw(self, event: ReasoningDelta) -> None:
         if self._is_given:
             self._note_raw(event)
+        self._tell_progress(event)
         if not (self._display.show_raw and event.text):
             return
         if event.frame is not None:
@@ -612,6 +630,11 @@ class ThinkingContent:
             self._blocks.start(THINKING)
         self._kind = "raw"
         self._blocks.add("thinking_delta", event.text)
+
+    def _tell_progress(self, event: ReasoningDelta) -> None:
+        tokens = 0 if self._progress is None else self._progress.add(event.text)
+        if tokens and self._blocks.is_open:
+            self._blocks.add_progress(tokens)
 
     def _write_summary(self, part: int, text: str, *, waits: bool = False) -> None:
         """Write a piece of the summary; keep it where it `waits` for the raw text."""

@@ -46,7 +46,8 @@ from abridge.core.events import (
     ContentDelta,
     Event,
     NativeSummary,
-    Passthrough,
+    PartEnded,
+    PartStarted,
     ReasoningDelta,
     RefusalDelta,
     ToolCallDelta,
@@ -277,28 +278,33 @@ Reserve: TypeAlias = Callable[[int], bool]
 """Reserves room for so many characters; returns whether as much was left."""
 
 
-@dataclass(slots=True)
-class StreamedPart:
-    """One part of an item, or the arguments of a call, as it was streamed."""
+class StreamedPart(Part):
+    """One part of an item, or the arguments of a call, as it was streamed. Its `texts` are those of
+    its deltas, or its final text, if that differs."""
 
-    kind: ContentKind
-    index: int  # orders it among the parts that upstream has of the item
-    place: int  # counts the parts as they begin
-    address: Json  # `item_id`, `output_index` and, of a content part, `content_index`
-    stage: Stage = "added"  # how far upstream has brought it
-    is_open: bool = True
-    deltas: list[str] = field(default_factory=list)  # or its final text, if that differs
-    truncated: bool = False  # there was no room to store all of its text
-    is_mismatched: bool = False  # its final text is not the sum of its deltas
-    lacks_beginning: bool = False  # upstream has not sent its `added` event
+    __slots__ = (
+        *("address", "content_kind", "index", "is_mismatched", "is_open", "lacks_beginning"),
+        *("place", "stage", "truncated"),
+    )
 
-    @property
-    def text(self) -> str:
-        return "".join(self.deltas)
+    def __init__(
+        self, item: Part, content_kind: ContentKind, index: int, place: int, address: Json
+    ) -> None:
+        super().__init__(item.kind, item.number, free_text=item.free_text, item=item)
+        self.content_kind = content_kind
+        self.index = index  # orders it among the parts that upstream has of the item
+        self.place = place  # counts the parts as they begin
+        self.address = address
+        """`item_id`, `output_index` and, of a content part, `content_index`."""
+        self.stage: Stage = "added"  # how far upstream has brought it
+        self.is_open = True
+        self.truncated = False  # there was no room to store all of its text
+        self.is_mismatched = False  # its final text is not the sum of its deltas
+        self.lacks_beginning = False  # upstream has not sent its `added` event
 
     def is_continued_by(self, stage: Stage, kind: ContentKind) -> bool:
         """Return whether an event continues the part. After `text_done` only `done` does."""
-        if not self.is_open or self.kind is not kind:
+        if not self.is_open or self.content_kind is not kind:
             return False
         return stage == "done" if self.stage == "text_done" else stage != "added"
 
@@ -397,7 +403,7 @@ class ItemContents:
     @property
     def text(self) -> str:
         """Return all of it: what was streamed, or upstream's final text of a part."""
-        return "".join(part.text for part in self._parts)
+        return "".join(part.said_text for part in self._parts)
 
     @property
     def has_begun(self) -> bool:
@@ -406,19 +412,19 @@ class ItemContents:
     @property
     def texts(self) -> list[str]:
         """Return the texts of the parts, in the order that upstream has them in."""
-        return [part.text for part in sorted(self._parts, key=lambda part: part.index)]
+        return [part.said_text for part in sorted(self._parts, key=lambda part: part.index)]
 
     @property
     def _is_known(self) -> bool:
         """Return whether there is content, and room for all of it."""
-        is_streamed = any(part.deltas for part in self._parts)
+        is_streamed = any(part.texts for part in self._parts)
         return is_streamed and not any(part.truncated for part in self._parts)
 
     def find_continuation(self, event: Json) -> Proceed | None:
         """Return what reads an event that is nothing but the next delta of the current part, as
         nearly every event of a stream is, and more text of that; None for any other."""
         part, text = self._next, event.get("delta")
-        if part is None or event.get("type") != part.kind.delta_type:
+        if part is None or event.get("type") != part.content_kind.delta_type:
             return None
         is_next = part.address.items() <= event.items() and isinstance(text, str) and bool(text)
         return partial(self._proceed, part) if is_next else None
@@ -459,7 +465,7 @@ class ItemContents:
 
         If nothing was streamed, what the item was `added` with is its content.
         """
-        if all(part.stage == "added" and not part.deltas for part in self._parts):
+        if all(part.stage == "added" and not part.texts for part in self._parts):
             return self.finish(added)
         return self.close()
 
@@ -483,7 +489,9 @@ class ItemContents:
         if not self._is_known or all(text is not None for _, text in given):
             return item
         parts = sorted(self._parts, key=lambda part: part.index)
-        known = {(place, part.kind.name): part.text for place, part in enumerate(parts)}
+        known = {
+            (place, part.content_kind.name): part.said_text for place, part in enumerate(parts)
+        }
         texts = [
             (kind, known.get((place, kind.name), "") if text is None else text)
             for place, (kind, text) in enumerate(given)
@@ -492,7 +500,7 @@ class ItemContents:
 
     def rewrite(self, item: Json) -> Json:
         """Return the item with what is known of its content in place of its own."""
-        texts = [(part.kind, part.text) for part in self._parts]
+        texts = [(part.content_kind, part.said_text) for part in self._parts]
         return with_contents(item, self._item_type, texts) if self._is_known else item
 
     def continue_from(self, earlier: ItemContents) -> None:
@@ -501,7 +509,7 @@ class ItemContents:
         self._indexes = earlier._indexes
         texts, self._ended = {**earlier._earlier}, earlier._ended
         for part in earlier._parts:
-            texts[part.index] = texts.get(part.index, "") + part.text
+            texts[part.index] = texts.get(part.index, "") + part.said_text
             if part.stage != "added":
                 self._ended |= {part.index}
         self._earlier = texts
@@ -525,17 +533,17 @@ class ItemContents:
             if index is not None and index in self._earlier:
                 known.append(self._earlier[index])
             return stage in ("text_done", "done") and text in known
-        if part.kind is not kind:
+        if part.content_kind is not kind:
             return False
         if not kind.is_part or kind is SUMMARY:
             return True
         if stage == "added":
             is_late = index is not None and part.lacks_beginning
-            return is_late or (part.is_open and not part.deltas)
+            return is_late or (part.is_open and not part.texts)
         if stage == "delta":
             is_late = index is not None and part.stage != "added"
-            return bool(is_late and text and text in part.text)
-        return not text or text == part.text
+            return bool(is_late and text and text in part.said_text)
+        return not text or text == part.said_text
 
     # Parts
 
@@ -544,7 +552,7 @@ class ItemContents:
     ) -> tuple[int | None, StreamedPart | None]:
         """Find the part that an event is about: by its index, if it tells, else the last."""
         last = self._parts[-1] if self._parts else None
-        is_fresh = last is not None and last.is_open and not (last.deltas or last.truncated)
+        is_fresh = last is not None and last.is_open and not (last.texts or last.truncated)
         given = event.get(kind.index_field) if kind.is_part else None
         index = self._indexes.read(given, stage, is_fresh=is_fresh)
         return index, last if index is None else self._by_index.get(index)
@@ -554,10 +562,11 @@ class ItemContents:
         place = {kind.index_field: len(self._parts)} if kind.is_part else {}
         taken = {*self._ended, *(part.index for part in self._parts)}
         order = self._next_index() if index is None or index in taken else index
-        part = StreamedPart(kind, order, len(self._parts), {**self._address, **place})
+        address = {**self._address, **place}
+        part = StreamedPart(self._item_part, kind, order, len(self._parts), address)
         self._parts.append(part)
         if not kind.is_part:
-            self._item_part.texts = part.deltas
+            self._item_part.texts = part.texts
         if index is not None:
             self._by_index[index] = part
         self._note_current(part)
@@ -579,17 +588,17 @@ class ItemContents:
         if part is None or not part.is_open:
             return []
         missing: list[Stage] = [] if part.stage == "text_done" else ["text_done"]
-        missing += ["done"] if part.kind.is_part else []
+        missing += ["done"] if part.content_kind.is_part else []
         part.is_open = False
         self._note_current(self._current)
-        return [self._make_missing(part, stage, part.text) for stage in missing]
+        return [self._make_missing(part, stage, part.said_text) for stage in missing]
 
     def _note_current(self, part: StreamedPart | None) -> None:
         """Note the part of the last event, and whether deltas may continue it unread."""
         self._current, self._next = part, None
         if part is None or not part.is_open or part.stage != "added":
             return
-        index = part.address.get(part.kind.index_field)
+        index = part.address.get(part.content_kind.index_field)
         if index is None or self._by_index.get(index) is part:
             self._next = part
 
@@ -606,9 +615,9 @@ class ItemContents:
         share = self._own_share(part, part.index, text)
         events = self._add_text(part, self._settle_by_event(part, share))
         if stage == "done" and part.stage != "text_done":
-            events.append(self._make_missing(part, "text_done", part.text))
+            events.append(self._make_missing(part, "text_done", part.said_text))
         part.stage, part.is_open = stage, stage != "done"
-        self._item_part.is_ended = not part.kind.is_part
+        self._item_part.is_ended = not part.content_kind.is_part
         self._note_current(self._current)
         return [*events, self._tell(part, stage, self._correct(part, stage, event, frame))]
 
@@ -633,7 +642,7 @@ class ItemContents:
         if "".join(final.text or "" for final in finals) == self.text:
             return []
         rest = (parts[index] for index in indexes if index in parts)
-        return finals and [*finals, *(FinalText(part, part.kind, "") for part in rest)]
+        return finals and [*finals, *(FinalText(part, part.content_kind, "") for part in rest)]
 
     def _own_share(
         self, part: StreamedPart | None, index: int | None, text: str | None
@@ -656,7 +665,7 @@ class ItemContents:
         """
         last = self._last_place()
         return [
-            (part, self._settle(part, text if kind is part.kind else "", last))
+            (part, self._settle(part, text if kind is part.content_kind else "", last))
             for part, kind, text in finals
             if part is not None
         ]
@@ -668,7 +677,7 @@ class ItemContents:
         part so, and leave its text out of the item (agentgateway/agentgateway pull 2281,
         maximhq/bifrost pull 895).
         """
-        if text != "" or not part.deltas:
+        if text != "" or not part.texts:
             return self._settle(part, text)
         part.is_mismatched = True
         return ""
@@ -676,7 +685,7 @@ class ItemContents:
     def _settle(self, part: StreamedPart, text: str | None, last: int | None = None) -> str:
         """Take upstream's final text of a part; return what of it is yet to be streamed. `last` is
         the place of the last part with a text, where that is known."""
-        known = part.text
+        known = part.said_text
         if text is None or part.truncated or text == known:
             return ""
         if text.startswith(known) and self._takes_rest(part, last):
@@ -684,7 +693,7 @@ class ItemContents:
         part.is_mismatched = True
         self.contradicted = known if self.contradicted is None else self.contradicted
         if self._reserve(max(0, len(text) - len(known))):
-            part.deltas[:] = [text]
+            part.texts[:] = [text]
         else:
             part.truncated = True
         return ""
@@ -698,11 +707,11 @@ class ItemContents:
         return part.place >= (self._last_place() if last is None else last)
 
     def _last_place(self) -> int:
-        return next((part.place for part in reversed(self._parts) if part.deltas), -1)
+        return next((part.place for part in reversed(self._parts) if part.texts), -1)
 
     def _append(self, part: StreamedPart, text: str) -> None:
         if self._reserve(len(text)):
-            part.deltas.append(text)
+            part.texts.append(text)
         else:
             part.truncated = True
 
@@ -717,7 +726,7 @@ class ItemContents:
     def _tell(self, part: StreamedPart, stage: Stage, frame: bytes | None, text: str = "") -> Event:
         """Return an event with new text, or one that repeats or closes earlier text. Naming its
         part afterwards takes a tenth of the time."""
-        kind = part.kind
+        kind = part.content_kind
         event: Event
         if kind is REASONING:
             event = ReasoningDelta(LANE, frame, self._item_part.number, text)
@@ -725,7 +734,7 @@ class ItemContents:
             native = "done" if stage == "text_done" else stage
             event = NativeSummary(LANE, frame, self._item_part.number, part.index, native, text)
         elif stage != "delta":
-            event = Passthrough(LANE, frame)
+            event = (PartStarted if stage == "added" else PartEnded)(LANE, frame)
         elif kind is TEXT:
             event = ContentDelta(LANE, frame, text, (), self.number)
         elif kind is REFUSAL:
@@ -733,14 +742,15 @@ class ItemContents:
         else:
             call, custom = self.number, kind is INPUT
             event = ToolCallDelta(LANE, frame, call_index=call, arguments=text, custom=custom)
-        event.part = self._item_part
+        event.part = part
         return event
 
     def _make_missing(self, part: StreamedPart, stage: Stage, text: str) -> Event:
         """Make an event that upstream left out."""
-        event_type, fields = part.kind.build_event(stage, text)
+        event_type, fields = part.content_kind.build_event(stage, text)
         frame = self._make_frame(
-            event_type, {**part.address, **part.kind.extra_fields(stage, self._added), **fields}
+            event_type,
+            {**part.address, **part.content_kind.extra_fields(stage, self._added), **fields},
         )
         return self._tell(part, stage, frame, text if stage == "delta" else "")
 
@@ -751,9 +761,9 @@ class ItemContents:
 
         Leave a correct one as it came. Give one that has to be changed all other fields it lacks.
         """
-        kind = part.kind
+        kind = part.content_kind
         is_final = stage != "added" and event_text(event, kind) is not None and not self._is_share
-        known = "" if stage == "delta" else part.text  # not joined anew for each delta
+        known = "" if stage == "delta" else part.said_text  # not joined anew for each delta
         text = {} if part.truncated or is_final else {kind.text_field: known}
 
         def correct(event: Json) -> Json:

@@ -363,7 +363,9 @@ class ResponsesReader:
         return [
             event
             for event in events
-            if not (isinstance(event, PartStarted | Passthrough) or is_empty_delta(event))
+            if not (
+                isinstance(event, PartStarted | PartEnded | Passthrough) or is_empty_delta(event)
+            )
         ]
 
     def _observe(self, item: Any) -> None:
@@ -540,7 +542,7 @@ class ItemReader:
         placed = list[Event]()
         for event in events:
             part = event.part if isinstance(event, ENDS) else None
-            item = None if part is None else self._output.get(part.number)
+            item = None if part is None or part.item else self._output.get(part.number)
             if part is None or item is None or not item.is_open:
                 placed.append(event)
             else:

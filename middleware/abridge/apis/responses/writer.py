@@ -429,7 +429,8 @@ class ResponsesWriter(TranslatedAnswer):
 
     def _new_response(self, started: ResponseStarted) -> Json:
         echo, body, display = self._echo, self._echo.body, self._display
-        requested = {key: body[key] for key in PARAM_DEFAULTS if body.get(key) is not None}
+        repeated = (*PARAM_DEFAULTS, "conversation")
+        requested = {key: body[key] for key in repeated if body.get(key) is not None}
         return {
             "id": self._mint_id("resp_"),
             "object": "response",

@@ -7,20 +7,22 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from starlette.types import Message, Scope
+from starlette.types import ASGIApp, Message, Scope
 
-from abridge.apis.json import loads_exact, objects, parse_object, string
+from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
+from abridge.apis.responses.reasoning import is_reasoning
 from abridge.apis.sse import DONE, FrameDecoder, frame_data
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.http.asgi import get_header
-from abridge.observability.record import WEBSOCKET
+from abridge.observability.record import CANCELLED, WEBSOCKET
 from abridge.sidecar.websocket.events import (
     TERMINAL_EVENTS,
     error_event,
     http_error_event,
     with_error,
 )
+from abridge.sidecar.websocket.steering import STEERED
 from abridge.work import Work
 
 SendEvent: TypeAlias = Callable[[bytes], Awaitable[None]]
@@ -47,11 +49,13 @@ LINGER_SECONDS = 5.0
 """Seconds after the last event within which the application must end an answer. The requests that
 wait for it are not to wait for an upstream that keeps its connection open."""
 
+CREATED, ITEM_ADDED = "response.created", "response.output_item.added"
+
 ITEM_DONE = "response.output_item.done"
 
 _EVENT_NAME = re.compile(rb"event: ?([^\r\n]*)")
 
-_NOTED = frozenset(name.encode() for name in (*TERMINAL_EVENTS, ITEM_DONE))
+_NOTED = frozenset(name.encode() for name in (*TERMINAL_EVENTS, CREATED, ITEM_ADDED, ITEM_DONE))
 
 _NOTED_TYPE = re.compile(rb'"type"\s*:\s*"(?:%b)"' % b"|".join(map(re.escape, _NOTED)))
 
@@ -100,6 +104,12 @@ class Call:
     def __init__(
         self, body: bytes, limit: int, send_event: SendEvent, remember: RememberResponse
     ) -> None:
+        self.response_id = ""  # once it is known
+        self.has_begun = False  # more of the answer was sent than reasoning
+        self.is_steered = False  # another response takes the place of this one
+        self.sent = 0  # events
+        self._task: asyncio.Task[None] | None = None  # the application's
+        self._created: Json = {}  # the response as it began
         self._response: Json | None = None  # once it is complete
         self._remember = remember
         self._body: bytes | None = body
@@ -114,6 +124,22 @@ class Call:
         self._whole = bytearray()
         self._items: list[Json] = []  # that are done
         self._ended = False
+
+    async def run(self, app: ASGIApp, scope: Scope) -> None:
+        """Have the application answer."""
+        self._task = asyncio.create_task(app(scope, self.receive, self.send))  # type: ignore[arg-type]
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if not self.is_steered or (current is not None and current.cancelling()):
+                raise
+
+    def stop(self) -> None:
+        """End the answer, since it is steered, unless it has begun by now or is over."""
+        self.is_steered = not (self.has_begun or self._ended)
+        if self._task is not None and self.is_steered:
+            self._task.cancel(CANCELLED)
 
     def leave(self) -> None:
         """Tell the application that the client has left."""
@@ -152,10 +178,25 @@ class Call:
         if not more:
             self._over.set()
 
+    @property
+    def is_steerable(self) -> bool:
+        """Return whether another response can still take the place of this one."""
+        return not (self.has_begun or self._ended)
+
+    @property
+    def is_complete(self) -> bool:
+        return self._response is not None
+
     async def finish(self, error: RequestError | None = None) -> None:
-        """Send an error if the answer has no end of its own."""
-        if not self._ended:
-            self._ended = True
+        """Send an error if the answer has no end of its own; if it was steered, its end."""
+        if self._ended:
+            return
+        self._ended = True
+        if self.is_steered and error is None:
+            event = {"type": "response.incomplete", "sequence_number": self.sent}
+            response = {**self._created, **STEERED, "output": self._items}
+            await self._send_event(dumps({**event, "response": response}))
+        else:
             await self._send_event(error_event(error or _broken()))
 
     def close(self) -> None:
@@ -167,6 +208,7 @@ class Call:
         payload = frame_data(frame)
         if payload is None or payload.startswith(DONE) or self._ended:
             return
+        self.sent += 1
         if not _may_be_noted(frame, payload):
             await self._send_event(payload)
             return
@@ -183,10 +225,15 @@ class Call:
             self._linger_timer = loop.call_later(LINGER_SECONDS, self.leave)
 
     def _note(self, payload: bytes) -> bytes:
-        """Note an event that ends an item or the response; return it as it is sent."""
+        """Note an event that begins or ends an item or the response; return it as it is sent."""
         event = parse_object(payload, loads_exact) or {}
         kind, response = string(event.get("type")), event.get("response")
-        if kind == ITEM_DONE and isinstance(item := event.get("item"), dict):
+        if kind == CREATED:
+            self._created = as_object(response)
+            self.response_id = string(self._created.get("id"))
+        elif kind == ITEM_ADDED:
+            self.has_begun = self.has_begun or not is_reasoning(event.get("item"))
+        elif kind == ITEM_DONE and isinstance(item := event.get("item"), dict):
             self._items.append(item)
         elif kind in TERMINAL_EVENTS:
             self._ended = True
@@ -194,6 +241,9 @@ class Call:
                 return payload if "error" in event else with_error(event)
             if isinstance(response, dict) and kind != "response.failed":
                 self._note_response(response)
+            elif isinstance(response, dict) and self.is_steered:
+                steered = {"type": "response.incomplete", "response": {**response, **STEERED}}
+                return dumps({**event, **steered})
         return payload
 
     def _note_response(self, response: Json) -> None:

@@ -19,6 +19,7 @@ from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.writer import FIXED_FIELDS, PARAM_DEFAULTS
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
+from abridge.sidecar.websocket.steering import STEER, Steer
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
 
 CREATE = "response.create"
@@ -57,13 +58,15 @@ class Create:
     size: int  # bytes of its message
 
 
-def read_create(data: bytes) -> Create | None:
+def read_message(data: bytes) -> Create | Steer | None:
     """Read a message of the client; None for one that wants no answer. Raises RequestError."""
     body = parse_object(data, loads_exact)
     if body is None:
         raise RequestError("The message is no JSON object.", code="invalid_json")
     if body.get("type") in NOTICES:
         return None
+    if body.get("type") == STEER:
+        return Steer.read(body)
     stream_id = body.get("stream_id")
     if stream_id is not None and not (isinstance(stream_id, str) and _is_stream_id(stream_id)):
         raise RequestError(
@@ -84,7 +87,7 @@ def read_create(data: bytes) -> Create | None:
 def _find_refusal(body: Json) -> RequestError | None:
     if body.get("type") != CREATE:
         return RequestError(
-            f"Unknown type of event. Only '{CREATE}' is supported here.",
+            f"Unknown type of event. Only '{CREATE}' and '{STEER}' are supported here.",
             param="type",
             code="invalid_value",
         )

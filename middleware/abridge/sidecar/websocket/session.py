@@ -14,9 +14,10 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import time
+from typing import NamedTuple
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,7 +29,7 @@ from abridge.core.conversation import Json
 from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.http.asgi import CLOSING
 from abridge.pipeline.body import MemoryBudget
-from abridge.pipeline.request import admit_values
+from abridge.pipeline.request import admit_values, conversation_too_large
 from abridge.sidecar.websocket.call import Call, http_scope
 from abridge.sidecar.websocket.conversations import (
     REMEMBERED_BYTES,
@@ -42,10 +43,11 @@ from abridge.sidecar.websocket.events import (
     Create,
     StreamError,
     error_event,
-    read_create,
+    read_message,
     warm_up_events,
     with_stream_id,
 )
+from abridge.sidecar.websocket.steering import UNSTEERABLE_FIELDS, Steer, SteeringRefused
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 
@@ -69,6 +71,14 @@ GOING_AWAY, RESTARTING = 1001, 1012
 """Codes with which a WebSocket is closed: RFC 6455, section 7.4.1, and IANA's registry."""
 
 _log = logging.getLogger(__name__)
+
+
+class Begun(NamedTuple):
+    """A request that the application is asked to answer."""
+
+    create: Create
+    body: bytes
+    conversation: Conversation  # with the request's input
 
 
 @dataclass(slots=True)
@@ -134,7 +144,8 @@ class Session:
         self._streams: dict[str | None, Stream] = {}
         self._running = asyncio.Semaphore(MAX_RUNNING)
         self._sending = asyncio.Lock()
-        self._calls: set[Call] = set()
+        self._calls: dict[Call, Begun] = {}
+        self._steers: dict[Call, tuple[Steer, ExitStack]] = {}  # accepted, by what they steer
         self._waiting = 0
         self._ending = False  # no request is begun any more
         self._left = False
@@ -211,15 +222,17 @@ class Session:
         stream_id = None
         with ExitStack() as held:
             try:
-                create = await self._read_create(message, held)
-                if create is not None and not self._ending:
-                    stream_id = create.stream_id
-                    self._enqueue(create).append((create, held.pop_all()))
+                asked = await self._read_message(message, held)
+                if isinstance(asked, Steer):
+                    await self._steer(asked, held)
+                elif asked is not None and not self._ending:
+                    stream_id = asked.stream_id
+                    self._enqueue(asked).append((asked, held.pop_all()))
             except RequestError as error:
                 stream_id = error.stream_id if isinstance(error, StreamError) else stream_id
                 await self._send_event(error_event(error), stream_id)
 
-    async def _read_create(self, message: Message, held: ExitStack) -> Create | None:
+    async def _read_message(self, message: Message, held: ExitStack) -> Create | Steer | None:
         """Read a message; `held` has the memory that it takes. Raises RequestError."""
         text = message.get("text")
         if text is None:
@@ -229,7 +242,46 @@ class Session:
         reserve(len(data))
         work = Work.on(data)
         await admit_values(data, work, self._limits.values, reserve)
-        return await work.run(read_create, data)
+        return await work.run(read_message, data)
+
+    async def _steer(self, steer: Steer, held: ExitStack) -> None:
+        """Have more input for a response answered in its place; tell the client if it cannot be."""
+        named = (call for call in self._calls if call.response_id == steer.response_id != "")
+        call = next(named, None)
+        stream_id = self._calls[call].create.stream_id if call is not None else None
+        try:
+            call = self._steerable(steer, call)
+        except SteeringRefused as refusal:
+            await self._send_event(steer.failed_event(refusal), stream_id)
+            return
+        call.is_steered = True
+        self._steers[call] = steer, held.pop_all()
+        await self._send_event(steer.accepted_event(call.sent), stream_id)
+        call.stop()
+
+    def _steerable(self, steer: Steer, call: Call | None) -> Call:
+        """Return the call whose response is to be steered. Raises SteeringRefused."""
+        steer.check()
+        if call is None:
+            if self._conversations.find(steer.response_id) is not None:
+                raise SteeringRefused("response_already_completed", "The response is complete.")
+            raise SteeringRefused(
+                "response_not_found", "No such response is under way on this connection."
+            )
+        if any(self._calls[call].create.fields.get(name) for name in UNSTEERABLE_FIELDS):
+            raise SteeringRefused(
+                "steering_not_supported",
+                "A response in a conversation, or with context management, cannot be steered.",
+            )
+        if call.is_steered:
+            raise SteeringRefused(
+                "too_many_pending_steers", "The response takes no more input than it was sent."
+            )
+        if self._ending or not call.is_steerable:
+            raise SteeringRefused(
+                "response_not_active", "The answer has begun: steer a response before that."
+            )
+        return call
 
     def _enqueue(self, create: Create) -> deque[tuple[Create, ExitStack]]:
         """Return where a request waits for those before it. Raises RequestError if it cannot."""
@@ -254,8 +306,8 @@ class Session:
                 async with self._running:
                     self._waiting -= 1
                     begun = await self._begin(*stream.waiting.popleft())
-                    if begun is not None:
-                        await self._call(*begun)
+                    while begun is not None:
+                        begun = await self._call(begun)
         except OSError:  # the client has left
             pass
         finally:
@@ -263,12 +315,9 @@ class Session:
             for _, held in stream.waiting:
                 held.close()
 
-    async def _begin(
-        self, create: Create, held: ExitStack
-    ) -> tuple[bytes, str | None, Conversation] | None:
-        """Return what to ask the application for: its body, the stream and the conversation; None
-        for a request that needs no answer of its, or comes too late. What `held` has is released.
-        """
+    async def _begin(self, create: Create, held: ExitStack) -> Begun | None:
+        """Return what to ask the application for; None for a request that needs no answer of its,
+        or comes too late. What `held` has is released."""
         with held:
             if self._ending or self._left:
                 return None
@@ -281,7 +330,7 @@ class Session:
                         write_body, create, conversation, continued=before is not None
                     )
                     self._check_size(body)
-                    return body, create.stream_id, conversation
+                    return Begun(create, body, conversation)
                 await self._warm_up(create, conversation)
             except RecursionError:
                 refusal = RequestError("The message is nested too deep.", code="invalid_json")
@@ -292,11 +341,7 @@ class Session:
 
     def _check_size(self, body: bytes) -> None:
         if len(body) > self._limits.body:
-            raise RequestError(
-                f"The conversation is larger than {int(self._limits.body)} bytes.",
-                status=413,
-                code="request_too_large",
-            )
+            raise conversation_too_large(self._limits.body)
 
     async def _warm_up(self, create: Create, conversation: Conversation) -> None:
         """Answer a request that wants no output: its conversation is remembered, no model asked."""
@@ -305,18 +350,20 @@ class Session:
         for event in warm_up_events(create, response_id, int(time())):
             await self._send_event(event, create.stream_id)
 
-    async def _call(self, body: bytes, stream_id: str | None, conversation: Conversation) -> None:
-        """Have the application answer a request."""
+    async def _call(self, begun: Begun) -> Begun | None:
+        """Have the application answer a request. Return the one that takes its place, if it was
+        steered."""
+        stream_id = begun.create.stream_id
         call = Call(
-            body,
+            begun.body,
             EVENT_FACTOR * self._limits.event,
             partial(self._send_event, stream_id=stream_id),
-            partial(self._remember, stream_id, conversation),
+            partial(self._remember, stream_id, begun.conversation),
         )
-        self._calls.add(call)
+        self._calls[call] = begun
         error = None
         try:
-            await self._app(http_scope(self._scope, len(body)), call.receive, call.send)
+            await call.run(self._app, http_scope(self._scope, len(begun.body)))
         except (UpstreamBroken, EventTooLarge) as broken:
             _log.warning("a response broke off: %s", broken)
             error = _failed(str(broken), "upstream_broken", 502)
@@ -326,10 +373,40 @@ class Session:
             _log.exception("a request over WebSocket failed")
             error = _failed("The server had an error.", "internal_error", 500)
         finally:
-            self._calls.discard(call)
+            del self._calls[call]
             call.close()
         if not self._left:
             await call.finish(error)
+        return await self._successor(call, begun)
+
+    async def _successor(self, call: Call, begun: Begun) -> Begun | None:
+        """Return the request that follows a response that was steered; None if none does."""
+        if call not in self._steers:
+            return None
+        steer, held = self._steers.pop(call)
+        with held:
+            if self._ending or self._left:
+                return None
+            try:
+                return await self._steered(steer, call, begun)
+            except SteeringRefused as refusal:
+                failed = steer.failed_event(refusal, accepted=True)
+                await self._send_event(failed, begun.create.stream_id)
+                return None
+
+    async def _steered(self, steer: Steer, call: Call, begun: Begun) -> Begun:
+        """Return a request with more input. Raises SteeringRefused."""
+        if not call.is_steered or call.is_complete:
+            raise SteeringRefused("response_already_completed", "The answer came first.")
+        work = Work(heavy=begun.conversation.size > LIGHT_BYTES)
+        more = replace(begun.create, fields={**begun.create.fields, "input": steer.input})
+        conversation = await work.run(with_input, more, begun.conversation)
+        body = await work.run(write_body, more, conversation, continued=True)
+        try:
+            self._check_size(body)
+        except RequestError as error:
+            raise SteeringRefused("successor_creation_failed", str(error)) from None
+        return Begun(more, body, conversation)
 
     async def _remember(
         self, stream_id: str | None, conversation: Conversation, response: Json

@@ -1,8 +1,9 @@
 // @ts-check
 /** The list of the last exchanges, which this server remembers. */
 import { make, setText } from "./dom.js";
-import { NAMES, figuresOf } from "./figures.js";
-import { Timeline, axis, isDrawn, legend, scaleOf } from "./timeline.js";
+import { NAMES, figuresOf, timesOf } from "./figures.js";
+import { Timeline, axis, isDrawn, scaleOf } from "./timeline.js";
+import { inSeconds } from "./words.js";
 
 const EVERY = 2000; // milliseconds
 const APIS = { chat: "Chat Completions", responses: "Responses", messages: "Messages" };
@@ -94,7 +95,7 @@ export class Exchanges {
     const drawn = [...this.#rows.values()].filter(({ timeline }) => timeline !== null);
     const end = scaleOf(drawn.map(({ exchange }) => exchange));
     for (const { timeline, exchange } of drawn) timeline?.show(exchange, end);
-    this.#scale.replaceChildren(...(drawn.length > 0 ? [legend(), make("div", { class: "scale" }, axis(end))] : []));
+    this.#scale.replaceChildren(...(drawn.length > 0 ? [make("div", { class: "scale" }, axis(end))] : []));
   }
 }
 
@@ -103,18 +104,33 @@ function row(one) {
   const model = one.model ?? "no model";
   const outcome = /** @type {Record<string, string>} */ (OUTCOMES)[one.outcome] ?? one.outcome;
   const label = one.cause ? `${outcome}: ${one.cause.replaceAll("_", " ")}` : outcome;
-  const way = [/** @type {Record<string, string>} */ (APIS)[one.api] ?? one.api, ...asked(one)];
+  const api = /** @type {Record<string, string>} */ (APIS)[one.api] ?? one.api;
   const timeline = isDrawn(one) ? new Timeline(`Timeline of ${model}`) : null;
   const ago = make("span", { class: "ago" });
   const figures = figuresOf(one).map(([name, value]) => make("div", {}, make("dt", {}, NAMES[name]), make("dd", { "data-figure": name }, value)));
   const element = make(
     "li",
     {},
-    make("div", { class: "who" }, make("strong", {}, model), make("span", {}, way.join(" · ")), ago),
+    make("div", { class: "who" }, make("strong", { title: model }, model), ago),
     ...(timeline ? [timeline.element] : []),
-    make("div", { class: "came" }, make("span", { class: `outcome ${one.outcome}` }, label), make("dl", {}, ...figures)),
+    make(
+      "details",
+      { class: "came" },
+      make("summary", {}, ...inShort(one, label)),
+      make("p", {}, [api, ...asked(one)].join(" · ")),
+      make("dl", {}, ...figures),
+    ),
   );
   return { element, ago, timeline, exchange: one };
+}
+
+/** How much sooner there was something to read, or what became of it. @param {any} one @param {string} outcome */
+function inShort(one, outcome) {
+  const { first, wait } = timesOf(one);
+  const kind = make("span", { class: `outcome ${one.outcome}` }, outcome);
+  if (one.outcome !== "ok" || wait === null) return [kind];
+  if (first === null || first >= wait) return [make("span", {}, "answer after ", make("b", {}, inSeconds(wait)))];
+  return [make("span", {}, make("b", {}, inSeconds(first)), " instead of ", make("b", {}, inSeconds(wait)))];
 }
 
 /** @param {any} one @returns {string[]} */

@@ -9,7 +9,6 @@ import { open } from "./summary.js";
 import { legend } from "./timeline.js";
 import { Turn } from "./turn.js";
 
-const WIDE = "(min-width: 62rem)"; // as in page.css: thinking stands beside the summary
 const clock = () => performance.now() / 1000;
 
 /** @type {AbortController | null} */
@@ -186,8 +185,7 @@ for (const example of by("examples").querySelectorAll("button")) {
   });
 }
 for (const id of ["asked", "summary", "thinking"]) fading(by(id));
-by("now").before(legend());
-by("raw").open = matchMedia(WIDE).matches;
+by("now").after(legend());
 document.addEventListener("keydown", pressed);
 document.addEventListener("visibilitychange", () => exchanges.watch());
 list();
