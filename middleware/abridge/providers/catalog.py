@@ -13,6 +13,7 @@ from typing import Any, get_args
 from abridge.providers.claude import CLAUDE_SUMMARIES
 from abridge.providers.gemini import GEMINI_SUMMARIES
 from abridge.providers.profile import (
+    GOOGLES,
     TAGS,
     ApiName,
     ChatFeature,
@@ -54,6 +55,7 @@ _OPENAI_COLUMNS: Mapping[str, Any] = MappingProxyType(
         "lacks": MappingProxyType({"responses": frozenset({"top_k", *_PENALTIES})}),
         # reasoning is sent back by id or encrypted; content that is not empty is rejected
         "rejects_clear_reasoning": True,
+        "compacts": ("responses",),  # guides/compaction
         "min_output_tokens": 16,  # openai-openapi, `CreateResponse.max_output_tokens`
     }
 )
@@ -85,6 +87,7 @@ _ROWS = (
     Profile(
         "auto",
         apis=ALL_APIS,
+        compacts=("responses", "messages"),  # it may
         summarized_models=(*CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *GEMINI_SUMMARIES),
         signed_models=_CLAUDE,
         learns=True,
@@ -108,6 +111,7 @@ _ROWS = (
             RejectedFields(("temperature", "top_k"), when="asked"),
         ),
         apis=("messages", "chat"),
+        compacts=("messages",),  # build-with-claude/compaction-on-demand
         key_header="x-api-key",
         parses_text=True,
         makes_summaries=True,
@@ -185,17 +189,17 @@ _ROWS = (
     ),
     Profile(
         "gemini-native",
-        reasoning_in=(),  # on Gemini's own API thoughts are parts of their own
+        reasoning_in=(),  # on Gemini's own APIs thoughts are parts of their own
         tags=(),
         summarized_models=GEMINI_SUMMARIES,
-        returns=ReasoningReturn("nothing"),  # of its own API, on which calls come with signatures
-        apis=("gemini",),
+        returns=ReasoningReturn("nothing"),  # of its own APIs, which sign calls or thoughts
+        apis=GOOGLES,
         key_header="x-goog-api-key",
         telemetry_name="gcp.gemini",
         parses_text=True,
         makes_summaries=True,
         encrypts_state=True,
-        source="ai.google.dev: api/generate-content, gemini-api/docs/thinking",
+        source="ai.google.dev: api/generate-content, api/interactions-api, docs/thinking",
     ),
     Profile(
         "groq",

@@ -23,7 +23,10 @@ class Tag:
     separator: str = "\n"  # goes between blocks that follow each other
 
 
-ApiName: TypeAlias = Literal["chat", "responses", "messages", "gemini"]
+ApiName: TypeAlias = Literal["chat", "responses", "messages", "gemini", "interactions"]
+
+GOOGLES: tuple[ApiName, ...] = ("gemini", "interactions")
+"""Gemini's own APIs, which share their lists of models and the version in their addresses."""
 
 TokenCounterName: TypeAlias = Literal["messages", "responses", "tokenize"]
 """An endpoint that counts a request's tokens: that of Messages, that of Responses, or vLLM's
@@ -213,6 +216,8 @@ class Profile:
     apis: tuple[ApiName, ...] = ("chat",)  # likeliest first; not all at one address
     token_counters: tuple[TokenCounterName, ...] = ()
     """Its endpoints that count tokens, best first, besides that of a Messages endpoint."""
+    compacts: tuple[ApiName, ...] = ()
+    """The APIs on which it compacts conversations itself."""
     key_header: str = "authorization"  # in `authorization` the key is a bearer token
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`

@@ -116,6 +116,8 @@ def tokens_of(record: Record) -> int:
     used = _reported(record.upstream_tokens)
     if record.outcome != "ok" or used == 0:
         used = max(used, _estimated(record))
+    if record.compaction is not None:
+        used += _reported(record.compaction.tokens)
     return used + _reported(record.summarizer_tokens)
 
 
