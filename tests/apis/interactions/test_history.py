@@ -16,7 +16,7 @@ ANSWER = [thought("Hm."), output("I look."), thought("", "Ev8C"), function_call(
 UNSIGNED = {"type": "thought", "signature": NO_SIGNATURE}
 SENT = [output("I look."), UNSIGNED, function_call("fc_1", a=1)]
 ASKED = {**output("Hi"), "type": "user_input"}
-RESULT = {"type": "function_result", "call_id": "fc_1", "name": "look", "result": "7"}
+RESULT: Json = {"type": "function_result", "call_id": "fc_1", "name": "look", "result": "7"}
 
 
 def history(steps: list[Json], *more: Json) -> tuple[InteractionsHistory, Turn]:

@@ -7,7 +7,8 @@ user's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from functools import cached_property
+from itertools import groupby, takewhile
 
 from abridge.apis.history import IsOurSummary, PieceHistory, read_text
 from abridge.apis.interactions.reasoning import (
@@ -34,11 +35,16 @@ class InteractionsHistory(PieceHistory):
 
     def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         """See `History`. The signature of a thought stays, whatever summary came with it."""
-        ours = [step for step in turn.items if is_our_summary(thought_text(step))]
-        for step in ours:
-            del step["summary"]
-        turn.items[:] = [s for s in turn.items if not (s in ours and not signature_of(s))]
-        return len(ours), any(map(str.strip, self.raw_texts(turn.items)))
+        remaining, removed = list[Json](), 0
+        for step in turn.items:
+            is_ours = is_our_summary(thought_text(step))
+            removed += is_ours
+            if not is_ours:
+                remaining.append(step)
+            elif signature_of(step):
+                remaining.append({key: step[key] for key in step if key != "summary"})
+        turn.items[:] = remaining
+        return removed, any(map(str.strip, self.raw_texts(remaining)))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
         return set(filter(None, map(signature_of, turn.items)))
@@ -55,7 +61,7 @@ class InteractionsHistory(PieceHistory):
         turn."""
         was_signed = any(map(signature_of, turn.items))
         dropped = super().drop_reasoning(turn)
-        if was_signed and turn in self._current_turns():
+        if was_signed and id(turn) in self._current_turns:
             turn.items[:] = with_signature(turn.items)
         return dropped
 
@@ -64,12 +70,11 @@ class InteractionsHistory(PieceHistory):
             self._body["input"] = [step for turn in self._input_turns for step in turn.items]
         return self._body
 
-    def _current_turns(self) -> Iterator[Turn]:
-        """Yield the turns since the user's last input."""
-        for turn in reversed(self._input_turns):
-            if turn.role == "user":
-                return
-            yield turn
+    @cached_property
+    def _current_turns(self) -> set[int]:
+        """Return the turns since the user's last input, by `id()`."""
+        later = takewhile(lambda turn: turn.role != "user", reversed(self._input_turns))
+        return set(map(id, later))
 
 
 def record_turn(steps: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:
