@@ -33,7 +33,9 @@ with _without_collecting():
     from abridge.config.settings import Settings
     from abridge.config.tables import (
         AttributionSettings,
+        BackgroundSettings,
         ChatSettings,
+        CompactionSettings,
         HistorySettings,
         LimitSettings,
         LogSettings,
@@ -59,7 +61,9 @@ __all__ = [
     "AbridgeError",
     "AbridgeMiddleware",
     "AttributionSettings",
+    "BackgroundSettings",
     "ChatSettings",
+    "CompactionSettings",
     "HistorySettings",
     "LimitSettings",
     "LogSettings",

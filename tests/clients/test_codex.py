@@ -22,7 +22,7 @@ import pytest
 from tests.clients.turns import turn
 from tests.support.servers import serve, until, unused_address
 from tests.support.sidecar import sidecar
-from tests.support.streams import THOUGHT
+from tests.support.streams import THOUGHT, completion
 from tests.support.upstream import Answer, Upstream
 
 CODEX = os.environ.get("CODEX") or shutil.which("codex") or ""
@@ -41,10 +41,11 @@ PATCH = "*** Begin Patch\n*** Add File: made\n+forty-two\n*** End Patch\n"
 CONFIG = """
 model = "{model}"
 model_provider = "abridge"
+{more}
 check_for_update_on_startup = false
 
 [model_providers.abridge]
-name = "Abridge"
+name = "{provider}"
 base_url = "{address}/v1"
 wire_api = "responses"
 supports_websockets = {websockets}
@@ -55,6 +56,8 @@ stream_max_retries = 0
 enabled = false
 """
 
+
+COMPACTING = "model_auto_compact_token_limit = 50"
 
 REQUESTS_LOGGED = {"ABRIDGE_LOG__REQUESTS": "true"}
 SWITCHED_OFF = {"ABRIDGE_SERVER__WEBSOCKETS": "false"}
@@ -82,6 +85,7 @@ class Codex:
     folder: Path
     model: str
     websockets: bool = False
+    compacts: bool = False  # its conversation, at the server, once it has some tokens
 
     @property
     def work(self) -> Path:
@@ -95,7 +99,13 @@ class Codex:
         for folder in (home, self.work):
             folder.mkdir()
         websockets = str(self.websockets).lower()
-        config = CONFIG.format(address=self.address, model=self.model, websockets=websockets)
+        config = CONFIG.format(
+            address=self.address,
+            model=self.model,
+            websockets=websockets,
+            provider="OpenAI" if self.compacts else "Abridge",  # it asks no other server
+            more=COMPACTING if self.compacts else "",
+        )
         (home / "config.toml").write_text(config)
         return await asyncio.create_subprocess_exec(
             *(CODEX, "exec", "--json", "--skip-git-repo-check"),
@@ -127,12 +137,13 @@ async def codex(
     *,
     model: str = MODEL,
     websockets: bool = False,
+    compacts: bool = False,
     **environ: str,
 ) -> AsyncIterator[Codex]:
     async with serve(upstream) as address:
         entry = {"base_url": f"{address}/v1", "api": api}
         async with sidecar(ABRIDGE_UPSTREAMS=json.dumps([entry]), **environ) as running:
-            yield Codex(running.url, folder, model, websockets)
+            yield Codex(running.url, folder, model, websockets, compacts)
             running.signal()
             await running.end()
             serves = websockets and "ABRIDGE_SERVER__WEBSOCKETS" not in environ
@@ -174,6 +185,27 @@ async def test_it_shows_the_summary_runs_the_command_and_ends(
     assert "42\\n" in again.body.decode()
     if api == "messages":
         assert _blocks(again.json)["thinking"]["signature"] == "c2ln0000"
+
+
+@pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
+async def test_it_has_its_conversation_compacted(tmp_path: Path, *, websockets: bool) -> None:
+    """Within its turn, once a command has run: with `compaction_trigger`, and then goes on."""
+    summary = completion({"content": "The user asked for six times seven. The command said 42."})
+    upstream = Upstream(
+        turn("chat", "", (SHELL, {"cmd": "echo $((6 * 7)) | tee made"})),
+        Answer.json(summary),
+        turn("chat", "It is forty-two.", thought="I have seen it.", first=1),
+    )
+    async with codex(upstream, "chat", tmp_path, websockets=websockets, compacts=True) as client:
+        ran = await client.run()
+    assert ran.code == 0, ran.errors
+    assert [item["text"] for item in ran.items("agent_message")] == ["It is forty-two."]
+    _, asked, last = (request.json["messages"] for request in upstream.requests)
+    assert "about to be compacted" in asked[-1]["content"]
+    said = json.dumps(last)
+    assert "The command said 42." in said
+    assert SEVEN in said
+    assert THOUGHT not in said
 
 
 def _blocks(body: dict[str, Any]) -> dict[str, Any]:

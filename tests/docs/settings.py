@@ -34,6 +34,7 @@ SEE = {
     "summarizer": "[Summarizers](summarizers.md), [the styles](summaries.md#ask-for-one)",
     "review": "[Summarizers](summarizers.md)",
     "reasoning": "[Hide reasoning](hiding.md)",
+    "compaction": "[Compaction](compaction.md)",
     "history": "[Conversations](conversations.md)",
     "usage": "[What it costs](cost.md)",
     "limits": "[The threat model](threat-model.md)",

@@ -98,7 +98,7 @@ class TestReferences:
             (USER, "msg_"),
             (message_item(0, "x"), "msg_"),
             (call_item(0, "f", "{}"), "fc_"),
-            ({"type": "compaction"}, "item_"),
+            ({"type": "compaction"}, "cmp_"),
         ],
     )
     def test_id_prefixes_are_openais(self, item: Json, prefix: str) -> None:

@@ -370,7 +370,6 @@ class TestPaths:
             ("DELETE", "/v1/models/ft"),
             ("GET", "/v1/models/../files"),
             ("GET", "/v1/models/%2e%2e/files"),
-            ("POST", f"{PATH}/compact"),
             ("GET", f"{PATH}/resp_1/x"),
             ("GET", f"/v1/files%3F{PATH}/resp_1"),
             ("GET", f"/v1/files%2F..{PATH}/resp_1"),

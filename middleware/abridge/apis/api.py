@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
+from abridge.apis.compaction import CompactionForm
 from abridge.apis.display import Display
 from abridge.apis.history import History
 from abridge.apis.shapes import Shape
@@ -215,6 +216,7 @@ class Api:
     """End of the path at which clients have a request's tokens counted; empty if nowhere."""
     token_count: Mapping[str, str] = field(default_factory=dict)
     """What the answer there says beside the number."""
+    compaction: CompactionForm | None = None  # None: its clients ask for no compactions
     read_wish: Callable[[Json], ReasoningWish | None] = lambda _: None
     """Reads the client's wish for reasoning; None if the request says nothing."""
     wants_progress: Callable[[Iterable[tuple[bytes, bytes]]], bool] = lambda _: False
@@ -242,6 +244,11 @@ class Api:
     request_id_header: bytes = b""
     """The response header that names the request, as error bodies do in `request_id`; empty if the
     API has none."""
+
+    @property
+    def compacts_at(self) -> str:
+        """End of the path at which conversations are compacted; empty if nowhere."""
+        return self.compaction.endpoint if self.compaction is not None else ""
 
     def follow_calls(self, display: Display) -> CallAttribution | None:
         """Return the stage that attributes the calls of an answer, if one is to."""

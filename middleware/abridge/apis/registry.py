@@ -29,8 +29,8 @@ def fallbacks(api: Api) -> tuple[UpstreamApi, ...]:
 
 @cached(PATHS)
 def find_api(path: str, raw_path: str = "") -> Api | None:
-    """Return the API whose endpoint a request's path is, or the one that counts its tokens; None if
-    it is neither.
+    """Return the API whose endpoint a request's path is, or the one that counts its tokens or
+    compacts its conversation; None if it is none of these.
 
     Servers merge slashes and resolve dots, some before they decode the client's path (`raw_path`),
     some after it. A path that any of them would take for an endpoint is one.
@@ -40,8 +40,8 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
         (
             api
             for api in APIS
-            for endpoint in filter(None, (api.endpoint or api.path, api.counts_tokens_at))
-            if any(candidate.endswith(endpoint) for candidate in candidates)
+            for endpoint in (api.endpoint or api.path, api.counts_tokens_at, api.compacts_at)
+            if endpoint and any(candidate.endswith(endpoint) for candidate in candidates)
         ),
         None,
     )
@@ -51,4 +51,11 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
 def counts_tokens(path: str, raw_path: str) -> bool:
     """Return whether a request on an API's path asks for the number of its tokens."""
     endpoints = tuple(filter(None, (api.counts_tokens_at for api in APIS)))
+    return any(candidate.endswith(endpoints) for candidate in normalized_paths(path, raw_path))
+
+
+@cached(PATHS)
+def compacts(path: str, raw_path: str) -> bool:
+    """Return whether a request on an API's path asks for a compaction of its conversation."""
+    endpoints = tuple(filter(None, (api.compacts_at for api in APIS)))
     return any(candidate.endswith(endpoints) for candidate in normalized_paths(path, raw_path))

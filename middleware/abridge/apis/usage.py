@@ -104,9 +104,10 @@ class UsageFields:
             return
         usage = holder["usage"] = {**usage, SHARE_FIELD: share.as_dict()}
         if merged and as_count(usage.get(self.input)) is not None:
-            self._add_to_totals(usage, share.tokens)
+            self.add_to_totals(usage, share.tokens)
 
-    def _add_to_totals(self, usage: Json, spent: Tokens) -> None:
+    def add_to_totals(self, usage: Json, spent: Tokens) -> None:
+        """Add tokens to the totals of a usage object, as far as it has them."""
         for name, more in (
             (self.input, spent.input),
             (self.output, spent.output),

@@ -11,7 +11,9 @@ from typing import Any, Literal, TypedDict
 from abridge.config.review import ReviewSettings
 from abridge.config.tables import (
     AttributionSettings,
+    BackgroundSettings,
     ChatSettings,
+    CompactionSettings,
     HistorySettings,
     LimitSettings,
     LogSettings,
@@ -75,6 +77,7 @@ class SummarySettingsDict(TypedDict, total=False):
     default: Literal["off", "auto", "concise", "detailed", "title"]
     allow: Sequence[Literal["auto", "concise", "detailed", "title"]]
     language: str
+    translate: bool
     live: bool
     part_chars: int
     max_parts: int
@@ -115,6 +118,14 @@ class SummarizerSettingsDict(TypedDict, total=False):
     prompts: PromptSettings | PromptSettingsDict
     breaker_failures: int
     breaker_seconds: float
+
+
+class CompactionSettingsDict(TypedDict, total=False):
+    """See `CompactionSettings`."""
+
+    kind: Literal["auto", "upstream", "model"]
+    max_tokens: int
+    keep_tokens: int
 
 
 class ReviewSettingsDict(TypedDict, total=False):
@@ -159,6 +170,16 @@ class HistorySettingsDict(TypedDict, total=False):
     seal_ttl: float
     tenant: str
     anonymous: bool | Literal["loopback"]
+
+
+class BackgroundSettingsDict(TypedDict, total=False):
+    """See `BackgroundSettings`."""
+
+    responses: int
+    per_tenant: int
+    seconds: float
+    bytes: int | str
+    lease: float
 
 
 class UsageSettingsDict(TypedDict, total=False):
@@ -214,10 +235,12 @@ class SettingsDict(TypedDict, total=False):
     upstreams: Sequence[UpstreamSettings | UpstreamSettingsDict]
     summary: SummarySettings | SummarySettingsDict
     summarizer: SummarizerSettings | SummarizerSettingsDict
+    compaction: CompactionSettings | CompactionSettingsDict
     review: ReviewSettings | ReviewSettingsDict
     reasoning: ReasoningSettings | ReasoningSettingsDict
     chat: ChatSettings | ChatSettingsDict
     history: HistorySettings | HistorySettingsDict
+    background: BackgroundSettings | BackgroundSettingsDict
     usage: UsageSettings | UsageSettingsDict
     attribution: AttributionSettings | AttributionSettingsDict
     limits: LimitSettings | LimitSettingsDict

@@ -19,7 +19,9 @@ from abridge.config.review import EXTRACT_UNREVIEWED, ReviewSettings
 from abridge.config.setting_types import Table, explain_error, note_places
 from abridge.config.tables import (
     AttributionSettings,
+    BackgroundSettings,
     ChatSettings,
+    CompactionSettings,
     HistorySettings,
     LimitSettings,
     LogSettings,
@@ -78,6 +80,8 @@ class Settings(Table):
     """When to make a summary, and how."""
     summarizer: SummarizerSettings = SummarizerSettings()
     """What writes summaries."""
+    compaction: CompactionSettings = CompactionSettings()
+    """Summaries in the place of a long conversation."""
     review: ReviewSettings = ReviewSettings()
     """What checks them before they are shown."""
     reasoning: ReasoningSettings = ReasoningSettings()
@@ -86,6 +90,8 @@ class Settings(Table):
     """The fields on Chat Completions."""
     history: HistorySettings = HistorySettings()
     """The memory of earlier reasoning."""
+    background: BackgroundSettings = BackgroundSettings()
+    """Responses that run without their client."""
     usage: UsageSettings = UsageSettings()
     """The report of the summarizer's tokens."""
     attribution: AttributionSettings = AttributionSettings()
@@ -203,6 +209,8 @@ class Settings(Table):
                 f"summarizer.kind: 'extractive' copies sentences of the raw reasoning, which "
                 f"{hiding} hides; must be model, upstream or object"
             )
+        if self.compaction.kind == "model" and self.summarizer.kind != "model":
+            yield "compaction.kind: 'model' needs summarizer.kind = 'model'"
         if summary.on_failure == "extract":
             on_failure = key("summary", "on_failure")
             if expose == "summary":

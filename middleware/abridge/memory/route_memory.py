@@ -191,10 +191,10 @@ class RouteMemory:
         return self.store is not None and self.settings.restore != "never"
 
     def create_sealer(
-        self, tenant_tags: Mapping[str, bytes], api: str, model: str
+        self, tenant_tags: Mapping[str, bytes], api: str, model: str, upstream: str | None = None
     ) -> Sealer | None:
-        """Create the sealer of one request from a client that speaks `api`. Return None if no keys
-        are configured."""
+        """Create the sealer of one request from a client that speaks `api`, for what goes to this
+        upstream, the route's own if it is None. Return None if no keys are configured."""
         if not self.keyring.configured:
             return None
         from abridge.memory.client_envelopes import Sealer  # noqa: PLC0415 -- an extra
@@ -203,7 +203,7 @@ class RouteMemory:
             self.keyring,
             tenant_tags,
             api=api,
-            upstream=self._upstream,
+            upstream=self._upstream if upstream is None else upstream,
             model=model,
             now=time(),
             limit=self._limit,

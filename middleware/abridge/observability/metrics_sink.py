@@ -22,6 +22,9 @@ SUMMARY_CALL = "abridge.inner"
 """Scope key that marks a summarizer's own call when it passes through Abridge: no client made this
 request, so it is not counted."""
 
+COMPACTION_STYLE = "compaction"
+"""What stands in the label `style` for a compaction."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -78,6 +81,7 @@ class MetricsSink:
         labels = record.api, record.upstream or "none", model
         self.metrics.requests.labels(*labels, record.outcome).inc()
         self._count_history(record, labels[:2])
+        self._count_compaction(record, labels)
         if record.engaged:
             self._observe_times(record, labels)
             self._count_reading(record, labels[:2])
@@ -103,6 +107,15 @@ class MetricsSink:
                 metrics.reasoning_restored.labels(*labels, source).inc(turns)
             for reason, turns in changes.dropped.items():
                 metrics.reasoning_dropped.labels(*labels, reason).inc(turns)
+
+    def _count_compaction(self, record: Record, labels: tuple[str, str, str]) -> None:
+        """Count a compaction as a summary of a style of its own, and what it cost."""
+        if (made := record.compaction) is None:
+            return
+        kind = COMPACTION_STYLE, made.summarizer
+        self.metrics.summaries.labels(*labels, *kind, made.outcome).inc()
+        for token_type, count in _positive_counts(made.tokens, ("input", "output")):
+            self.metrics.summarizer_tokens.labels(*labels[1:], *kind, token_type).inc(count)
 
     def _observe_times(self, record: Record, labels: tuple[str, str, str]) -> None:
         metrics, exemplar = self.metrics, record.exemplar

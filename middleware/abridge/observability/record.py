@@ -31,6 +31,9 @@ TRACE = "abridge.trace"
 WEBSOCKET = "abridge.websocket"
 """Scope key that says that a request came over a WebSocket."""
 
+BACKGROUND = "abridge.background"
+"""Scope key of the id of the background response that a request runs; None for any other."""
+
 SHUTTING_DOWN = "shutting_down"
 """Cause of a request that a stopping server cancelled; the message by which it cancels it."""
 
@@ -68,6 +71,15 @@ class ShownPart:
 
 
 @dataclass(slots=True)
+class CompactionRecord:
+    """A compaction of a request's conversation."""
+
+    summarizer: str  # who wrote it: `upstream` or `model`
+    outcome: str = "failed"  # as in the metrics
+    tokens: Tokens = NO_TOKENS
+
+
+@dataclass(slots=True)
 class Record:
     """One request. The fields from `first_summary` on are set only if it was `engaged`."""
 
@@ -98,6 +110,7 @@ class Record:
     overhead: float = 0.0  # seconds that Abridge itself took before upstream was called
     history_changes: list[HistoryChanges] = field(default_factory=list)
     dropped_request_fields: int = 0  # fields dropped from the request
+    compaction: CompactionRecord | None = None
     first_summary: float | None = None
     thinking: tuple[float, float] | None = None  # first and last reasoning delta
     answer: tuple[float, float] | None = None  # first and last content delta sent

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
+from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
 from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, reasons_in_summaries
@@ -28,6 +30,7 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, Room
+from abridge.pipeline.compaction import Compactor
 from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.early_head import send_head_early
 from abridge.pipeline.engage import Endpoints, Engagement
@@ -44,6 +47,24 @@ EFFORT_HEADER, BUDGET_HEADER = b"x-abridge-effort", b"x-abridge-budget"
 """Response headers with what is in force where a client asked for more than it may."""
 
 
+BACKGROUND_FIELDS = ("background", "background_options")
+"""Fields of a request that say how a background response is made, not what it says."""
+
+
+class BeginsBackground(Protocol):
+    """Begins background responses of Abridge's own."""
+
+    async def begin(
+        self,
+        prepared: PreparedRequest,
+        style: SummaryStyle | None,
+        body: bytes,
+        endpoints: Endpoints,
+        *,
+        streams: bool,
+    ) -> None: ...
+
+
 class Dispatcher:
     """Dispatches requests to `app`; those on which Abridge engages, by `engagement`."""
 
@@ -54,8 +75,11 @@ class Dispatcher:
         memory: MemoryRegistry,
         metrics_sink: MetricsSink,
         engagement: Engagement,
+        *,
+        background: BeginsBackground,
     ) -> None:
         self._app = app
+        self._background = background
         self._memory = memory
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
@@ -66,6 +90,9 @@ class Dispatcher:
             settings, memory, engagement.answer_memory.learned, metrics_sink
         )
         self._token_counting = TokenCounting(app, self._preparation, self._discovery)
+        self._compactor = Compactor(
+            settings, memory, self._preparation, engagement.summarizer_model, self._attempt
+        )
 
     async def aclose(self) -> None:
         await self._engagement.aclose()
@@ -178,10 +205,18 @@ class Dispatcher:
     async def _attempt(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
-        """Prepare the request for one of upstream's APIs and answer it."""
+        """Prepare the request for one of upstream's APIs and answer it, its conversation compacted
+        if it asks for that."""
+        if await self._compactor.take(request, upstream, endpoints):
+            return
+        if request.compacts:
+            await self._have_compacted(request, upstream, endpoints)
+            return
         style = request.summary_style()
         if request.background:
-            _check_background(request)
+            if _is_kept_here(request, upstream):
+                await self._begin_background(request, upstream, style, endpoints)
+                return
             style = None
         language = self._summary_language(request, style)
         streams = request.body.get("stream") is True
@@ -202,6 +237,45 @@ class Dispatcher:
             await self._engagement.engage(prepared, style, endpoints)
         else:
             await pass_on(endpoints.app, prepared.scope, prepared.buffered, endpoints.send)
+
+    async def _have_compacted(
+        self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
+    ) -> None:
+        """Have upstream's own endpoint compact a conversation, if it has one."""
+        prepared = await self._preparation.prepare(request, upstream, engaged=False)
+        app = EndpointTrial(self._with_answer_changes(prepared, endpoints).app, prepared.model)
+        try:
+            await pass_on(app, prepared.scope, prepared.buffered, endpoints.send)
+        except EndpointMissing:
+            again = await request.reread()
+            await self._compactor.answer(again, upstream, endpoints)
+
+    async def _begin_background(
+        self,
+        request: ApiRequest,
+        upstream: UpstreamApi,
+        style: SummaryStyle | None,
+        endpoints: Endpoints,
+    ) -> None:
+        """Begin a background response of Abridge's own. The request is prepared like any other, so
+        that one which cannot be answered is refused now."""
+        if request.body.get("store") is False:
+            raise RequestError(
+                "A background response must be stored: 'store' must not be false.",
+                param="store",
+                code="unsupported_value",
+            )
+        streams = request.body.get("stream") is True
+        left_out = (*BACKGROUND_FIELDS, "stream")
+        body = {key: value for key, value in request.body.items() if key not in left_out}
+        alone = await request.work.run(dumps, {**body, "stream": True})
+        prepared = await self._preparation.prepare(
+            replace(request, body=body, begins_background=True),
+            upstream,
+            engaged=True,
+            summary_due=style is not None,
+        )
+        await self._background.begin(prepared, style, alone, endpoints, streams=streams)
 
     def _with_answer_changes(self, prepared: PreparedRequest, endpoints: Endpoints) -> Endpoints:
         """Return the endpoints through which models are renamed in the answer, and its headers say
@@ -278,12 +352,12 @@ def _lowered_headers(lowered: LoweredEffort) -> list[tuple[bytes, bytes]]:
     return [(name, str(value).encode()) for name, value in values if value is not None]
 
 
-def _check_background(request: ApiRequest) -> None:
-    """Raise RequestError where reasoning is hidden, or tokens are counted: a background response is
-    fetched later, unread."""
-    if hides_raw(request.route) or has_budget(request.scope):
-        raise RequestError(
-            "Background responses are not available here.",
-            param="background",
-            code="unsupported_value",
-        )
+def _is_kept_here(request: ApiRequest, upstream: UpstreamApi) -> bool:
+    """Return whether a background response is Abridge's own: upstream keeps none, or its answer
+    must be read as it comes, since reasoning is hidden or tokens are counted."""
+    return (
+        upstream is not request.api.upstream
+        or PROFILES[request.route.upstream.profile].forgets_responses
+        or hides_raw(request.route)
+        or has_budget(request.scope)
+    )

@@ -24,6 +24,7 @@ from abridge.pipeline.exchange_plan import ExchangePlan, ExchangePlanner
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.pipeline.renaming import RenamingApp
 from abridge.summarizers.guard import GraceBackoff, Guard
+from abridge.summarizers.model.summarizer import ModelSummarizer
 from abridge.summarizers.review import Review, Reviewer, select_reviewer
 from abridge.summarizers.selection import SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
@@ -84,6 +85,11 @@ class Engagement:
     def copies(self) -> bool:
         """Summaries are copied from the reasoning, in its language."""
         return self._summarizers.copies
+
+    @property
+    def summarizer_model(self) -> ModelSummarizer | None:
+        """The summarizer, if it is a model of its own."""
+        return self._summarizers.model
 
     async def aclose(self) -> None:
         await self._summarizers.aclose()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from starlette.types import Scope
@@ -30,7 +30,14 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody
 from abridge.pipeline.request import ApiRequest
-from abridge.pipeline.steps import SAME_API, TRANSLATED, RequestDraft, StepContext
+from abridge.pipeline.steps import (
+    RESOLVING,
+    SAME_API,
+    TRANSLATED,
+    RequestDraft,
+    Step,
+    StepContext,
+)
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
 from abridge.providers.profile import Profile
@@ -110,19 +117,33 @@ class RequestPreparation:
         )
         draft = RequestDraft(request.take_body(), request.scope)
         try:
-            for step in TRANSLATED if context.translates else SAME_API:
-                draft = await step(draft, context)
+            draft = await self._take(TRANSLATED if context.translates else SAME_API, draft, context)
             return await context.work.run(_finish, draft, context)
         except RecursionError:
             raise RequestError(TOO_DEEP, code="invalid_json") from None
-        except RequestError as error:
-            if error.code == DAMAGED_CODE:
-                self._metrics_sink.count_refused_envelope(request.api, request.scope)
-            raise draft.references.renumber_error(error) from None
         finally:
             record = Record.get(request.scope)
             record.history_changes = list(draft.history_changes)
             record.dropped_request_fields = draft.dropped_fields
+
+    async def resolve(self, request: ApiRequest, upstream: UpstreamApi) -> RequestDraft:
+        """Return a request with its whole conversation in the body. Raises RequestError."""
+        context = self._context(request, upstream, REASONING, engaged=True, summary_due=False)
+        draft = RequestDraft(request.take_body(), request.scope)
+        return await self._take(RESOLVING, draft, context)
+
+    async def _take(
+        self, steps: Sequence[Step], draft: RequestDraft, context: StepContext
+    ) -> RequestDraft:
+        request = context.request
+        try:
+            for step in steps:
+                draft = await step(draft, context)
+        except RequestError as error:
+            if error.code == DAMAGED_CODE:
+                self._metrics_sink.count_refused_envelope(request.api, request.scope)
+            raise draft.references.renumber_error(error) from None
+        return draft
 
     def _context(
         self,

@@ -22,7 +22,7 @@ from abridge.apis.json import (
 from abridge.apis.model_names import MAX_NAME_CHARS
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.opaque_state import STATE_OR_ENVELOPE
-from abridge.apis.registry import counts_tokens
+from abridge.apis.registry import compacts, counts_tokens
 from abridge.apis.summary_request import (
     STYLE_NAMES,
     check_language,
@@ -37,7 +37,9 @@ from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
 from abridge.http.asgi import Inflater, can_inflate, get_header, request_paths
+from abridge.observability.record import BACKGROUND
 from abridge.pipeline.body import BufferedBody, ReserveMemory
+from abridge.stored_responses.references import BackgroundStage
 from abridge.work import Work
 
 SUMMARY_HEADER = b"x-abridge-summary"
@@ -82,9 +84,11 @@ class ApiRequest:
     work: Work  # on the body
     _may_have_state: bool | None = None  # None until it is asked
     counts_tokens: bool = False  # it asks for the number of its input tokens alone
-    drops_state: Literal["", "foreign_state", "refused_state"] = ""
-    """Why opaque reasoning state is left out for upstream: another provider made it, or upstream
-    refused it. Empty if it is not."""
+    begins_background: bool = False  # it is answered by a background response of Abridge's own
+    compacts: bool = False  # it asks for a compaction by its path
+    drops_state: Literal["", "foreign_state", "refused_state", "compacted"] = ""
+    """Why opaque reasoning state is left out for upstream: another provider made it, upstream
+    refused it, or the conversation is summed up. Empty if it is not."""
 
     @classmethod
     async def read(
@@ -124,6 +128,7 @@ class ApiRequest:
             wish=api.read_wish(body),
             work=work,
             counts_tokens=bool(api.counts_tokens_at) and counts_tokens(*request_paths(scope)),
+            compacts=bool(api.compacts_at) and compacts(*request_paths(scope)),
         )
 
     def fails_over(self) -> ApiRequest:
@@ -170,7 +175,12 @@ class ApiRequest:
 
     @property
     def background(self) -> bool:
-        return self.body.get("background") is True
+        """The client asks for a background response, in an API that has them."""
+        return self.body.get("background") is True and self.api.upstream.stores_responses
+
+    @property
+    def background_stage(self) -> BackgroundStage:
+        return "runs" if self.scope.get(BACKGROUND) else "begins" if self.begins_background else ""
 
     def wants_opaque_state(self, body: Json) -> bool | None:
         """Return whether `body`, in the client's API, requests opaque state; None if the API cannot

@@ -15,9 +15,13 @@ from starlette.types import Scope
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi, UpstreamOptions
 from abridge.apis.credentials import Header, move_key
+from abridge.apis.json import objects
+from abridge.apis.responses.api import RESPONSES
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
+from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
+from abridge.stored_responses.references import read_input_items
 
 
 @dataclass(slots=True, frozen=True)
@@ -58,6 +62,25 @@ def translate_body(
         tuple(unsupported.param for unsupported in translated.unsupported),
         upstream.endpoint(model_request.model, stream=model_request.stream),
     )
+
+
+def as_items(body: Json, api: Api) -> list[Json]:
+    """Return the conversation of a request as items of Responses."""
+    if api is RESPONSES:
+        return objects(read_input_items(body))
+    conversation = {api.conversation_field: body.get(api.conversation_field)}
+    options = UpstreamOptions(PROFILES["auto"])
+    written = RESPONSES.upstream.write_request(api.read_request(conversation), options)
+    return objects(written.body["input"])
+
+
+def from_items(items: list[Json], api: Api) -> list[Json]:
+    """Return items of Responses as items or messages of an API."""
+    if api is RESPONSES:
+        return items
+    options = UpstreamOptions(PROFILES["auto"])
+    written = api.upstream.write_request(RESPONSES.read_request({"input": items}), options)
+    return objects(written.body[api.conversation_field])
 
 
 def scope_for_upstream(

@@ -18,10 +18,11 @@ from typing import TypeAlias
 from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
+from abridge.apis.compaction import unreadable_error
 from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.history import History
-from abridge.apis.json import contains
+from abridge.apis.json import contains, packed
 from abridge.apis.object_references import (
     EVERYTHING,
     ObjectReference,
@@ -51,9 +52,10 @@ from abridge.pipeline.request import (
     check_item_count,
     conversation_too_large,
 )
-from abridge.pipeline.request_translation import scope_for_upstream, translate_body
+from abridge.pipeline.request_translation import from_items, scope_for_upstream, translate_body
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
+from abridge.stored_responses.compactions import Compactions
 from abridge.stored_responses.references import (
     NO_REFERENCES,
     ReferenceResolver,
@@ -196,11 +198,32 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
         context.settings.name,
         resolves_all=resolves_all,
         shares_key=context.settings.shares_key,
+        background=context.request.background_stage,
     )
     references = await resolver.resolve(draft.body, context.admit, context.work)
     check_item_count(draft.body, context.request.api.conversation_field, context.limits.items)
     changed = draft.changed or references.substituted
     return replace(draft, references=references, changed=changed)
+
+
+async def open_compactions(draft: RequestDraft, context: StepContext) -> RequestDraft:
+    """Put what a compaction of Abridge's holds in the place of what it stands for."""
+    api, memory = context.request.api, context.turn_memory
+    form = api.compaction
+    if form is None or not context.may_have_envelopes(draft):
+        return draft
+    found = await context.work.run(form.find, draft.body)
+    if found is None:
+        return draft
+    tags = memory.owner.tags if memory.owner is not None else None
+    compactions = Compactions.for_tenant(memory.route_memory, tags)
+    compaction = await compactions.open(found.blob, found.param, form.unreadable_code)
+    if found.text is not None and found.text != compaction.text:
+        raise unreadable_error(found.param, form.unreadable_code)
+    await context.admit(list(map(packed, compaction.items)))
+    items = await context.work.run(from_items, compaction.items, api)
+    sources = await context.work.run(form.replace, draft.body, found, items)
+    return replace(draft, changed=True, references=draft.references.moved(sources))
 
 
 async def choose_summary_language(draft: RequestDraft, context: StepContext) -> RequestDraft:
@@ -255,8 +278,9 @@ async def drop_foreign_state(draft: RequestDraft, context: StepContext) -> Reque
 
 
 async def drop_refused_state(draft: RequestDraft, context: StepContext) -> RequestDraft:
-    """Drop all reasoning of earlier turns, the opaque state in which upstream has refused."""
-    if context.request.drops_state != "refused_state":
+    """Drop all reasoning of earlier turns: upstream has refused the opaque state in it, or what it
+    writes is not to quote it."""
+    if context.request.drops_state not in ("refused_state", "compacted"):
         return draft
     return await _drop_reasoning(draft, context, context.upstream.history, lambda _: True)
 
@@ -408,10 +432,12 @@ async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> Reques
     return replace(draft, changed=True, history_changes=changes)
 
 
+RESOLVING: tuple[Step, ...] = (refuse_shared_objects, resolve_references, open_compactions)
+"""These put the whole conversation into the body."""
+
 SAME_API: tuple[Step, ...] = (
     use_upstreams_names,
-    refuse_shared_objects,
-    resolve_references,
+    *RESOLVING,
     choose_summary_language,
     drop_revealing_fields,
     drop_foreign_state,
@@ -430,8 +456,7 @@ SAME_API: tuple[Step, ...] = (
 
 TRANSLATED: tuple[Step, ...] = (
     use_upstreams_names,
-    refuse_shared_objects,
-    resolve_references,
+    *RESOLVING,
     choose_summary_language,
     drop_revealing_fields,
     drop_foreign_state,

@@ -55,6 +55,7 @@ _OPENAI_COLUMNS: Mapping[str, Any] = MappingProxyType(
         "lacks": MappingProxyType({"responses": frozenset({"top_k", *_PENALTIES})}),
         # reasoning is sent back by id or encrypted; content that is not empty is rejected
         "rejects_clear_reasoning": True,
+        "compacts": ("responses",),  # guides/compaction
         "min_output_tokens": 16,  # openai-openapi, `CreateResponse.max_output_tokens`
     }
 )
@@ -86,6 +87,7 @@ _ROWS = (
     Profile(
         "auto",
         apis=ALL_APIS,
+        compacts=("responses", "messages"),  # it may
         summarized_models=(*CLAUDE_SUMMARIES, *_BEDROCK_SUMMARIES, *GEMINI_SUMMARIES),
         signed_models=_CLAUDE,
         learns=True,
@@ -109,6 +111,7 @@ _ROWS = (
             RejectedFields(("temperature", "top_k"), when="asked"),
         ),
         apis=("messages", "chat"),
+        compacts=("messages",),  # build-with-claude/compaction-on-demand
         key_header="x-api-key",
         parses_text=True,
         makes_summaries=True,

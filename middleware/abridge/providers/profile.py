@@ -216,6 +216,8 @@ class Profile:
     apis: tuple[ApiName, ...] = ("chat",)  # likeliest first; not all at one address
     token_counters: tuple[TokenCounterName, ...] = ()
     """Its endpoints that count tokens, best first, besides that of a Messages endpoint."""
+    compacts: tuple[ApiName, ...] = ()
+    """The APIs on which it compacts conversations itself."""
     key_header: str = "authorization"  # in `authorization` the key is a bearer token
     learns: bool = False  # observations refine it (`providers/learned.py`)
     telemetry_name: str = ""  # its name in OpenTelemetry's conventions, if not `name`

@@ -65,6 +65,12 @@ class SummarizerSelection:
         shared = self._shared_summarizer
         return shared is not None and shared.name == EXTRACTIVE
 
+    @property
+    def model(self) -> ModelSummarizer | None:
+        """The summarizer, if it is a model of its own."""
+        shared = self._shared_summarizer
+        return shared if isinstance(shared, ModelSummarizer) else None
+
     def for_request(
         self, app: ASGIApp, scope: Scope, model: str, api: Api, profile: Profile
     ) -> Summarizer:

@@ -64,9 +64,9 @@ class DictBackend:
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self._get(self._names.value(key)) for key in keys]
 
-    async def put(self, values: Mapping[bytes, bytes]) -> None:
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> None:
         for key, value in values.items():
-            self._set(self._names.value(key), value)
+            self._set(self._names.value(key), value, 1 if ttl is None else ttl / self._ttl)
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         for key in keys:

@@ -10,6 +10,7 @@ from functools import partial
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
+from abridge.apis.messages.compaction import MESSAGES_COMPACTION
 from abridge.apis.messages.errors import encode_error_body, error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
@@ -57,6 +58,7 @@ MESSAGES = Api(
     request_shape=REQUEST_SHAPE,
     wants_state=lambda _: None,
     translating_writer=_make_translating_writer,
+    compaction=MESSAGES_COMPACTION,
     write_error=error_body,
     stream_error=encode_error_body,
     attribution=follow_calls,

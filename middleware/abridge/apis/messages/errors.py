@@ -58,6 +58,9 @@ DETAILS_BY_PARAM: Mapping[str | None, Json] = MappingProxyType(
 """What an error says beside its message, by the field at fault. Anthropic's clients then send the
 whole conversation instead (`ThreadUnsupportedRequestErrorDetails` of anthropic-sdk-python)."""
 
+COMPACTION_CODE = "compaction_"
+"""Begins the codes of errors about compactions, which Anthropic tells in the details."""
+
 SPECIFIC_TYPES = frozenset({*TYPES_BY_STATUS.values(), *CLIENT_ERROR_TYPES})
 """Types that say what is wrong, whichever API they were told in."""
 
@@ -80,6 +83,8 @@ def error_body(
     error: Json = {"type": _error_type(kind, code, status), "message": message}
     if param in DETAILS_BY_PARAM:
         error["details"] = DETAILS_BY_PARAM[param]
+    elif code is not None and code.startswith(COMPACTION_CODE):
+        error["details"] = {"error_code": code}
     return {"type": "error", "error": error}
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
+from abridge.apis.responses.compaction import RESPONSES_COMPACTION
 from abridge.apis.responses.errors import encode_error_body
 from abridge.apis.responses.hiding import ECHOED
 from abridge.apis.responses.history import ResponsesHistory
@@ -61,6 +62,7 @@ RESPONSES = Api(
     translating_writer=_make_translating_writer,
     counts_tokens_at="/responses/input_tokens",
     token_count={"object": "response.input_tokens"},
+    compaction=RESPONSES_COMPACTION,
     write_error=error_body,
     stream_error=encode_error_body,
     attribution=None,

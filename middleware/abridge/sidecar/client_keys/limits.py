@@ -116,7 +116,9 @@ def tokens_of(record: Record) -> int:
     used = _reported(record.upstream_tokens)
     if record.outcome != "ok" or used == 0:
         used = max(used, _estimated(record))
-    return used + _reported(record.summarizer_tokens)
+    made = record.compaction
+    compacted = 0 if made is None else _reported(made.tokens)
+    return used + compacted + _reported(record.summarizer_tokens)
 
 
 def _reported(tokens: Tokens) -> int:

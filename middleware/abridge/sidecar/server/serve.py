@@ -199,7 +199,8 @@ async def _serve(
             for task in beside:
                 task.cancel()
             admin.should_exit = True
-    await app.aclose()
+    end = (signals.first_at or 0.0) + settings.server.drain_delay + settings.server.drain
+    await app.aclose(max(0.0, end - asyncio.get_running_loop().time()))
 
 
 def _count_refusal(code: str) -> None:

@@ -47,9 +47,9 @@ class ModelAnswer:
         self._tokens: Tokens | None = None
         self._model = endpoint.model
         self._sentences = WholeSentences(max_tokens)
-        self._stopped = False  # for its length
+        self.reason = ""  # why the model stopped, unless it was done
         self._has_text = False
-        self._failed = False
+        self.failed = False  # it broke off
         self.ended = False
 
     @property
@@ -88,7 +88,7 @@ class ModelAnswer:
 
     def check(self) -> None:
         """Raise SummarizerError if the answer broke off or was blank."""
-        if self._failed:
+        if self.failed:
             raise self.error("upstream_error", "The summarizer model's answer broke off.")
         if not self._has_text:
             raise self.error("empty", "The summarizer model returned no text.")
@@ -108,15 +108,15 @@ class ModelAnswer:
                 case UsageReported(usage=usage):
                     self._tokens = usage
                 case ErrorReported():
-                    self._failed = True
-                case Finished(reason="length"):
-                    self._stopped = True
+                    self.failed = True
+                case Finished(reason=reason) if reason != "stop":
+                    self.reason = reason
                 case ResponseEnded(ok=ok, usage=usage):
-                    self.ended, self._failed = True, self._failed or not ok
+                    self.ended, self.failed = True, self.failed or not ok
                     self._tokens = usage or self._tokens
                     pieces = self._splitter.end()
             text += "".join(piece.text for piece in pieces if piece.kind == "text")
         self._has_text = self._has_text or bool(text.strip())
         if self.ended:
-            return self._sentences.end(text, stopped=self._stopped)
+            return self._sentences.end(text, stopped=self.reason == "length")
         return self._sentences.feed(text)

@@ -16,6 +16,8 @@ from abridge.providers.profile import Profile
 from abridge.stages.tags import TagSplitter
 from abridge.summarizers.model.prompts import Prompt
 
+USAGE_IN_STREAM: Json = {"stream_options": {"include_usage": True}}
+
 MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -45,6 +47,22 @@ class ModelEndpoint:
         fields |= settings.extra_body
         return {key: value for key, value in fields.items() if value is not None}
 
+    def complete_body(
+        self, conversation: Json, settings: SummarizerSettings, max_tokens: int
+    ) -> Json:
+        """Build the body of a request that goes on with a conversation: streamed, not stored."""
+        limits = {
+            "chat": {self.profile.max_tokens_field: max_tokens, **USAGE_IN_STREAM},
+            "responses": {"max_output_tokens": max_tokens, "store": False},
+            "messages": {"max_tokens": max_tokens},
+        }
+        others = {
+            name: conversation[name] for name in conversation if name not in MAX_TOKENS_FIELDS
+        }
+        fields = {**others, "model": self.model, "stream": True, **limits[self.api.name]}
+        self.profile.drop_rejected(fields, self.model or "")
+        return fields | settings.extra_body
+
     @staticmethod
     def max_tokens(body: Json, prompt: Prompt) -> int:
         """Return the most tokens that a request's body allows, as far as that is known."""
@@ -62,7 +80,7 @@ def _chat_body(endpoint: ModelEndpoint, prompt: Prompt) -> Json:
             {"role": "system", "content": prompt.system},
             {"role": "user", "content": prompt.user},
         ],
-        "stream_options": {"include_usage": True},
+        **USAGE_IN_STREAM,
         endpoint.profile.max_tokens_field: prompt.max_tokens,
         **endpoint.profile.thinking_off,
     }

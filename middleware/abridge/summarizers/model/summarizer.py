@@ -21,7 +21,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import EventTooLarge
 from abridge.providers.catalog import PROFILES
-from abridge.summarizers.checks import Checks
+from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
 from abridge.summarizers.model.prompts import (
@@ -60,7 +60,7 @@ class ModelSummarizer:
         marker: Callable[[], str] = lambda: token_hex(3),
     ) -> None:
         self._transport = transport
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._settings = settings
         self._marker = marker
         self.name = name
@@ -81,11 +81,20 @@ class ModelSummarizer:
             headers[name.decode()] = value.decode()
         return cls(transport, ModelEndpoint(url, settings.model, api, profile, headers), settings)
 
-    async def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
+    def summarize(self, passage: Passage) -> AsyncIterator[str | SummarizerUsage]:
         prompt = self._prompt(passage)
-        body = self._endpoint.build_body(self._settings, prompt)
-        max_tokens = self._endpoint.max_tokens(body, prompt)
-        answer = ModelAnswer(self._endpoint, max_tokens)
+        body = self.endpoint.build_body(self._settings, prompt)
+        answer = ModelAnswer(self.endpoint, self.endpoint.max_tokens(body, prompt))
+        return self._call(body, answer)
+
+    def complete(
+        self, conversation: Json, max_tokens: int, answer: ModelAnswer
+    ) -> AsyncIterator[str | SummarizerUsage]:
+        """Have the model go on with a conversation in its API. Raises SummarizerError."""
+        body = self.endpoint.complete_body(conversation, self._settings, max_tokens)
+        return self._call(body, answer)
+
+    async def _call(self, body: Json, answer: ModelAnswer) -> AsyncIterator[str | SummarizerUsage]:
         try:
             response = await self._transport.handle_async_request(self._request(body))
             try:
@@ -113,6 +122,8 @@ class ModelSummarizer:
     def new_checks(self, passage: Passage) -> Checks:
         """Return what checks the text for a passage: it must repeat neither what the prompt says
         beside its material nor, where that is hidden, the reasoning in it."""
+        if passage.translates:
+            return TranslationChecks(passage)
         said = said_by_itself(passage.style, self._settings.prompts)
         shown = shorten(passage.text, self._settings.max_input_chars)
         hidden = f"{passage.before}\n{shown}" if passage.hidden else ""
@@ -130,8 +141,8 @@ class ModelSummarizer:
     def _request(self, body: Json) -> httpx.Request:
         return httpx.Request(
             "POST",
-            self._endpoint.url,
-            headers={**self._endpoint.headers, **REQUEST_HEADERS},
+            self.endpoint.url,
+            headers={**self.endpoint.headers, **REQUEST_HEADERS},
             content=dumps(body),
             extensions={"timeout": httpx.Timeout(self._settings.timeout).as_dict()},
         )
