@@ -72,6 +72,11 @@ class TestRestoring:
         read.restore(turn, ANSWER)
         assert steps_of(read) == [ANSWER[0], ANSWER[2], output("I looked."), ANSWER[3]]
 
+    def test_a_call_that_was_never_signed_keeps_its_placeholder(self) -> None:
+        read, turn = history(SENT)
+        read.restore(turn, [thought("Hm.", ""), output("I look."), ANSWER[3]])
+        assert steps_of(read) == [thought("Hm.", ""), *SENT]
+
 
 class TestStripping:
     def test_a_signature_stays_without_our_summary(self) -> None:

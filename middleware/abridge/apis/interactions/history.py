@@ -13,6 +13,7 @@ from itertools import groupby, takewhile
 from abridge.apis.history import IsOurSummary, PieceHistory, read_text
 from abridge.apis.interactions.reasoning import (
     MODEL_STEPS,
+    is_placeholder,
     is_thought,
     signature_of,
     thought_text,
@@ -51,10 +52,11 @@ class InteractionsHistory(PieceHistory):
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Put the original in the place of the steps or, if the answer was edited since, its
-        thoughts before them."""
-        steps = self.without_reasoning(turn.items)
+        thoughts before them. Calls that were never signed keep their placeholder."""
+        steps, is_marked = self.without_reasoning(turn.items), any(map(is_placeholder, turn.items))
         is_same = _model_turn(original).encode_canonical() == turn.encode_canonical()
-        turn.items[:] = original if is_same else [*filter(is_thought, original), *steps]
+        restored = original if is_same else [*filter(is_thought, original), *steps]
+        turn.items[:] = with_signature(restored) if is_marked else restored
 
     def drop_reasoning(self, turn: Turn) -> bool:
         """See `History`. Calls that were signed must not be without a signature in the current

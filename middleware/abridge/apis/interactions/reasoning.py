@@ -58,6 +58,10 @@ def is_thought(step: Json) -> bool:
     return step.get("type") == "thought"
 
 
+def is_placeholder(step: Json) -> bool:
+    return is_thought(step) and step.get("signature") == NO_SIGNATURE
+
+
 def thought_text(step: Json) -> str:
     """Return the summary of a thought."""
     if not is_thought(step):
@@ -67,8 +71,8 @@ def thought_text(step: Json) -> str:
 
 def signature_of(step: Json) -> str:
     """Return the model's own signature of a thought, "" if it has none."""
-    signature = string(step.get("signature")) if is_thought(step) else ""
-    return "" if signature == NO_SIGNATURE else signature
+    is_own = is_thought(step) and not is_placeholder(step)
+    return string(step.get("signature")) if is_own else ""
 
 
 def place_of(call_count: int, *, has_begun: bool) -> int:
