@@ -19,6 +19,7 @@ from abridge.sidecar.check.run import Check
 from abridge.sidecar.check.summarizer import SAMPLE_PART
 from abridge.sidecar.demo.model import scripted_model
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.end_to_end.translation.turn import answer
 from tests.support.servers import serve, unused_address
 from tests.support.sidecar import environment
@@ -403,6 +404,17 @@ class TestProbing:
         (received,) = server.apps[endpoint].requests
         assert (received.path, received.query) == (f"/v1/models/{endpoint}", b"alt=sse")
         assert not {"model", "stream"} & received.json.keys()
+
+    async def test_an_upstream_with_geminis_interactions(self) -> None:
+        listed = Answer.json({"models": [{"name": "models/gemini-3-flash"}]})
+        steps = [interactions.thought(THOUGHT), interactions.output("9.9")]
+        server = Server(models=listed, interactions=Answer(interactions.stream(steps)))
+        upstream = {"api": "interactions", "profile": "gemini-native"}
+        findings = await findings_for(server, {"upstream": upstream}, probing=True)
+        probed = about(findings, "Interactions")
+        assert (probed.grade, "reasoning in" in probed.text) == ("ok", True)
+        (received,) = server.apps["interactions"].requests
+        assert (received.json["model"], received.json["store"]) == ("gemini-3-flash", False)
 
     @pytest.mark.parametrize("profile", ["auto", "transformers"])
     async def test_reasoning_inside_messages_is_told_apart(self, profile: str) -> None:
