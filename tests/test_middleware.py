@@ -262,11 +262,6 @@ class TestHiding:
         assert check_chat(answer.data).choices[0].text == "Hello."
         assert not scripted.requests
 
-    async def test_a_response_in_the_background_is_refused(self) -> None:
-        app = wrap(thinker(), reasoning={"expose": "none"})
-        answer = await call(app, RESPONSES_PATH, {"model": "m", "input": "x", "background": True})
-        assert (answer.status, answer.json["error"]["param"]) == (400, "background")
-
     @pytest.mark.parametrize("body", [b"[]", b"{", b""])
     async def test_a_request_that_cannot_be_read_is_not_let_through(self, body: bytes) -> None:
         upstream = thinker()

@@ -33,6 +33,7 @@ with _without_collecting():
     from abridge.config.settings import Settings
     from abridge.config.tables import (
         AttributionSettings,
+        BackgroundSettings,
         ChatSettings,
         CompactionSettings,
         HistorySettings,
@@ -60,6 +61,7 @@ __all__ = [
     "AbridgeError",
     "AbridgeMiddleware",
     "AttributionSettings",
+    "BackgroundSettings",
     "ChatSettings",
     "CompactionSettings",
     "HistorySettings",

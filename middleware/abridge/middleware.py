@@ -22,8 +22,9 @@ from abridge.apis.paths import OVERRIDING_HEADERS, model_in_path
 from abridge.apis.registry import compacts, counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
+from abridge.background.responses import BackgroundResponses
 from abridge.client_shares import client_of
-from abridge.config.client_key import CLIENT_KEY
+from abridge.config.client_key import CLIENT_KEY, key_name
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
@@ -41,7 +42,15 @@ from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
-from abridge.observability.record import RECORD, TRACE, WEBSOCKET, Record, Sink, new_request_id
+from abridge.observability.record import (
+    BACKGROUND,
+    RECORD,
+    TRACE,
+    WEBSOCKET,
+    Record,
+    Sink,
+    new_request_id,
+)
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.allowed_models import (
     check_body,
@@ -158,8 +167,16 @@ class AbridgeMiddleware:
             transport=transport,
             tracing=self._tracing,
         )
+        self._background = BackgroundResponses(
+            self._answer_alone, self.settings, self._stored_responses, self._metrics_sink.metrics
+        )
         self._dispatcher = Dispatcher(
-            self._upstream_app, self.settings, self._memory, self._metrics_sink, engagement
+            self._upstream_app,
+            self.settings,
+            self._memory,
+            self._metrics_sink,
+            engagement,
+            background=self._background,
         )
         self._names_matter = len(self._routes) > 1 or any(route.renames for route in self._routes)
         self._sends_heads_early = any(route.summary.early_head for route in self._routes)
@@ -188,17 +205,13 @@ class AbridgeMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             record = Record.start(scope)
-            own = {RECORD: record, TRACE: None, FAILS_OVER: False}
+            own = {RECORD: record, TRACE: None, FAILS_OVER: False, BACKGROUND: None}
             scope = {**scope, **own, CLIENT_KEY: None, EARLY_HEAD: None}  # no outer Abridge's
             if self._hides_raw:  # paths are closed, so a request may have no other one
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
-            if self._tracing is None or SUMMARY_CALL in scope:
-                await self._handle(scope, receive, send)
-            else:
-                with self._tracing.trace_request(scope) as traced:
-                    await self._handle(traced, receive, send)
+            await self._trace(scope, receive, send)
         elif scope["type"] == "lifespan":
-            await run_lifespan(self.app, scope, receive, send, self.aclose)
+            await run_lifespan(self.app, scope, receive, send, self._drain)
         elif self._takes_socket(scope):
             if self._keys is not None and not await self._admits_socket(
                 self._keys, scope, receive, send
@@ -244,16 +257,42 @@ class AbridgeMiddleware:
             return False
         return True
 
+    async def finish_background(self, seconds: float | None = None) -> None:
+        """Wait for the background responses that run, so many seconds at most."""
+        await self._background.finish(seconds)
+
     async def aclose(self) -> None:
-        """Close the connections to summarizer models and stores; a later request opens new ones."""
+        """End background responses, and close the connections to summarizer models and stores; a
+        later request opens new ones."""
+        await self._background.aclose()
         await self._dispatcher.aclose()
         await self._memory.aclose()
+
+    async def _drain(self) -> None:
+        await self.finish_background(self.settings.server.drain)
+        await self.aclose()
+
+    async def _answer_alone(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that was admitted before, and whose client does not wait for it."""
+        record = Record.start(scope)
+        record.key = key_name(scope)
+        own = {RECORD: record, TRACE: None, FAILS_OVER: False, EARLY_HEAD: None}
+        await self._trace({**scope, **own}, receive, send)
+
+    async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, within a span where traces are written."""
+        if self._tracing is None or SUMMARY_CALL in scope:
+            await self._handle(scope, receive, send)
+        else:
+            with self._tracing.trace_request(scope) as traced:
+                await self._handle(traced, receive, send)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""
         CLIENT.set(client_of(scope))
         api = find_api(*request_paths(scope)) if scope["method"] == "POST" else None
-        if api is None or not self._sends_heads_early or WEBSOCKET in scope:
+        must_wait = WEBSOCKET in scope or scope[BACKGROUND]
+        if api is None or not self._sends_heads_early or must_wait:
             await self._answer(api, scope, receive, send)
             return
         async with EarlyHead(send, _error_writer(api, scope)) as early:
@@ -261,7 +300,7 @@ class AbridgeMiddleware:
 
     async def _answer(self, api: Api | None, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            if self._keys is not None and SUMMARY_CALL not in scope:
+            if self._keys is not None and SUMMARY_CALL not in scope and not scope[BACKGROUND]:
                 await self._keys.admit(scope, Record.get(scope))
             await self._serve(api, scope, receive, send)
         except RequestError as error:
@@ -280,8 +319,9 @@ class AbridgeMiddleware:
             self._check_shared_endpoint(read_as, scope)
         if api is not None:
             check_endpoint(scope, api.path, self._open_paths)
-        if response_path is not None and await self._stored_responses.answer(
-            response_path, scope, receive, send
+        if response_path is not None and (
+            await self._background.answer(response_path, scope, receive, send)
+            or await self._stored_responses.answer(response_path, scope, receive, send)
         ):
             record.outcome = "stored"
             return

@@ -195,57 +195,77 @@ MINDED: dict[str, tuple[str, Json, dict[str, Fate]]] = {
     "a speaker's name": (
         "chat",
         {"messages": [{**HELLO, "name": "Ada"}]},
-        {"responses": "sent", "messages": "sent", "gemini": "sent"},
+        {"responses": "sent", "messages": "sent", "gemini": "sent", "interactions": "sent"},
     ),
     "the model's own name": (
         "chat",
         {"messages": [{"role": "assistant", "content": "Hi", "name": "Eve"}, HELLO]},
-        {"responses": "left out", "messages": "left out", "gemini": "left out"},
+        {
+            "responses": "left out",
+            "messages": "left out",
+            "gemini": "left out",
+            "interactions": "left out",
+        },
     ),
     "truncation": (  # what is too long is refused by upstream
         "responses",
         {"truncation": "auto"},
-        {"chat": "left out", "messages": "left out", "gemini": "left out"},
+        {
+            "chat": "left out",
+            "messages": "left out",
+            "gemini": "left out",
+            "interactions": "left out",
+        },
     ),
     "penalties": (
         "chat",
         {"presence_penalty": 0.5},
-        {"responses": "sent", "messages": "left out", "gemini": "sent"},
+        {"responses": "sent", "messages": "left out", "gemini": "sent", "interactions": "left out"},
     ),
     "verbosity": (
         "responses",
         {"text": {"verbosity": "low"}},
-        {"chat": "sent", "messages": "left out", "gemini": "left out"},
+        {"chat": "sent", "messages": "left out", "gemini": "left out", "interactions": "left out"},
     ),
     "a predicted output": (  # it makes the same answer come sooner
         "chat",
         {"prediction": {"type": "content", "content": "x"}},
-        {"responses": "left out", "messages": "left out", "gemini": "left out"},
+        {
+            "responses": "left out",
+            "messages": "left out",
+            "gemini": "left out",
+            "interactions": "left out",
+        },
     ),
     "an extension": (
         "chat",
         {"x_of_a_server": 1},
-        {"responses": "sent", "messages": "sent", "gemini": "left out"},
+        {"responses": "sent", "messages": "sent", "gemini": "left out", "interactions": "left out"},
     ),
     "an effort for a model whose name upstream may not know": (
         "chat",
         {"reasoning_effort": "high"},
-        {"responses": "sent", "messages": "sent", "gemini": "sent"},
+        {"responses": "sent", "messages": "sent", "gemini": "sent", "interactions": "sent"},
     ),
     "a change of effort in the input": (
         "responses",
         {"input": [HELLO, {"type": "configuration_update", "reasoning": {"effort": "high"}}]},
-        {"chat": "sent", "messages": "sent", "gemini": "sent"},
+        {"chat": "sent", "messages": "sent", "gemini": "sent", "interactions": "sent"},
     ),
     "a search beside functions": (
         "responses",
         {"tools": [{"type": "function", "name": "f"}, {"type": "web_search"}]},
-        {"chat": "left out", "messages": "left out", "gemini": "left out"},
+        {
+            "chat": "left out",
+            "messages": "left out",
+            "gemini": "left out",
+            "interactions": "left out",
+        },
     ),
     "a search beside nothing": (
         "responses",
         {"tools": [{"type": "web_search"}]},
-        {"chat": "refused", "messages": "refused", "gemini": "refused"},
+        {"chat": "refused", "messages": "refused", "gemini": "refused", "interactions": "refused"},
     ),
 }
 """What people mind most, with the API that it is of, and what becomes of it for each upstream."""

@@ -10,7 +10,7 @@ import pytest
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.history import History
 from abridge.apis.registry import APIS, UPSTREAM_APIS
-from abridge.apis.responses.history import ResponsesHistory
+from abridge.apis.responses.history import ResponsesHistory, read_turns
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 
 Json = dict[str, Any]
@@ -26,6 +26,7 @@ THOUGHTS: dict[str, Callable[[str], Json]] = {
     },
     "messages": lambda text: {"type": "thinking", "thinking": text, "signature": "c2ln"},
     "gemini": lambda text: {"text": text, "thought": True},
+    "interactions": lambda text: {"type": "thought", "summary": [{"type": "text", "text": text}]},
 }
 """Reasoning as each API spells it."""
 
@@ -54,6 +55,15 @@ def spell(api: str, reasoning: str | None) -> Json:
             answer = {"role": "assistant", "content": [*thought, text, use]}
             messages = [user, answer, {"role": "user", "content": blocks}]
             return {"system": "Be brief.", "messages": messages}
+        case "interactions":
+            steps = [
+                {"type": "user_input", "content": [{"type": "text", "text": "Hi"}]},
+                *thought,
+                {"type": "model_output", "content": [text]},
+                {"type": "function_call", "id": call, "name": "look", "arguments": {"a": 1}},
+                {"type": "function_result", "call_id": call, "name": "look", "result": "7"},
+            ]
+            return {"system_instruction": "Be brief.", "input": steps}
     use = {"functionCall": {"id": call, "name": "look", "args": {"a": 1}}}
     response = {"functionResponse": {"id": call, "name": "look", "response": {"output": "7"}}}
     contents = [
@@ -124,8 +134,11 @@ class TestEach:
         self, api: str, read: Callable[[Json], History], shown: str | None
     ) -> None:
         history, turn = self.read(api, read, shown)
-        answer = spell("gemini", "Hm.")["contents"][1]["parts"]  # which is kept whole
-        history.restore(turn, answer if api == "gemini" else [THOUGHTS[api]("Hm.")])
+        whole = {  # answers that are kept whole
+            "gemini": spell("gemini", "Hm.")["contents"][1]["parts"],
+            "interactions": spell("interactions", "Hm.")["input"][1:4],
+        }
+        history.restore(turn, whole.get(api, [THOUGHTS[api]("Hm.")]))
         assert history.body() == spell(api, "Hm.")
 
     @pytest.mark.parametrize(
@@ -134,7 +147,9 @@ class TestEach:
     def test_an_odd_conversation_is_not_fatal(
         self, api: str, read: Callable[[Json], History], given: Any
     ) -> None:
-        name = {"responses": "input", "gemini": "contents"}.get(api, "messages")
+        name = {"responses": "input", "gemini": "contents", "interactions": "input"}.get(
+            api, "messages"
+        )
         assert read({name: given}).body() == {name: given}
 
 
@@ -308,3 +323,13 @@ def test_a_prefix_depends_on_everything_before_it() -> None:
         [Turn("user", "ab"), Turn("assistant", ""), Turn("user", "c")],
     ):
         assert PrefixDigest().extended_by(other).digest() != digest
+
+
+def test_patches_of_one_call_id_are_told_apart() -> None:
+    """By what they do: some servers count their calls anew in each answer."""
+    calls = [
+        {"type": "apply_patch_call", "call_id": "c1", "operation": {"type": kind, "path": "a"}}
+        for kind in ("create_file", "delete_file")
+    ]
+    identities = [turn.encode_identity() for item in calls for turn in read_turns([item])]
+    assert len(set(identities)) == 2

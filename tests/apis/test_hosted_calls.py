@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.apis.messages import scripts as messages
 from tests.support.streams import (
     call_item,
@@ -21,6 +22,9 @@ from tests.support.translated import TranslatedTurn, read_events, turn_of
 
 SEARCH = {"id": "ws_0", "type": "web_search_call", "status": "completed"}
 REMOTE = {"id": "mcp_0", "type": "mcp_call", "name": "roll", "status": "completed"}
+SEARCHED = {"type": "google_search_call", "id": "g_1", "arguments": {"queries": ["a"]}}
+FOUND = {"type": "google_search_result", "call_id": "g_1", "result": []}
+REMOTELY = {"type": "mcp_server_tool_call", "id": "m_1", "name": "roll", "arguments": {}}
 TOOL_CALL = {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "id": "a"}}
 
 Json = dict[str, Any]
@@ -41,6 +45,9 @@ def answers(api: str, *items: Json) -> list[TranslatedTurn]:
         case "messages":
             content = list(items)
             return both_ways(api, messages.message(content), messages.stream(content))
+    if api == "interactions":
+        steps = list(items)
+        return both_ways(api, interactions.whole(steps), interactions.stream(steps))
     parts = list(items)
     whole = gemini.whole(parts)
     return both_ways(api, whole, [frame(whole)])
@@ -59,6 +66,10 @@ ONLY_HOSTED: dict[str, tuple[list[Json], list[Json]]] = {
         [gemini.thought("Hm."), TOOL_CALL, {"executableCode": {"code": "1"}}],
         [{"type": "toolCall", "name": "GOOGLE_SEARCH_WEB"}, {"type": "executableCode"}],
     ),
+    "interactions": (
+        [interactions.thought("Hm."), SEARCHED, FOUND, REMOTELY],
+        [{"type": "google_search_call"}, {"type": "mcp_server_tool_call", "name": "roll"}],
+    ),
 }
 
 
@@ -74,11 +85,13 @@ SAID: dict[str, list[Json]] = {
     "responses": [message_item(3, "So.")],
     "messages": [messages.text("So.")],
     "gemini": [gemini.text("So.")],
+    "interactions": [interactions.output("So.")],
 }
 CALLED: dict[str, list[Json]] = {
     "responses": [call_item(3, "f", "{}")],
     "messages": [messages.tool_use(0)],
     "gemini": [gemini.function_call("fc_1")],
+    "interactions": [interactions.function_call("fc_1")],
 }
 
 

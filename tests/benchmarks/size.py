@@ -42,7 +42,7 @@ def main(checkout: Path) -> None:
             lines = sum(len(file.read_bytes().splitlines()) for file in files)
             code = sum(map(_count_code, files))
             print(f"{folder}: {lines:,} lines ({code:,} of code) in {len(files)} files")
-    for api in ("chat", "responses", "messages", "gemini"):
+    for api in ("chat", "responses", "messages", "gemini", "interactions"):
         print(
             f"apis/{api}: {len(list((checkout / f'middleware/abridge/apis/{api}').glob('*.py')))}"
         )

@@ -28,7 +28,7 @@ if FOLDER is None or NODE is None:
 
 SCRIPT = Path(__file__).with_name("anthropic_sdk.mjs").read_text()
 SUMMARY = "**Adding up**\n\nI add the numbers."
-APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages", "gemini"])
+APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages", "gemini", "interactions"])
 LOOK = (TOOL, ARGUMENTS)
 
 

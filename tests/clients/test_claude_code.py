@@ -36,7 +36,7 @@ AGAIN = "So it is. I have seen the file, and it says forty-two, as it should."
 THIRD = "They ask for the double of it. Twice forty-two is eighty-four, so that is the answer."
 SUMMARY = "sum of the first ten odd numbers"
 
-APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages", "gemini"])
+APIS = pytest.mark.parametrize("api", ["chat", "responses", "messages", "gemini", "interactions"])
 
 
 @dataclass
@@ -207,6 +207,9 @@ def reasoning_in(api: str, body: dict[str, Any]) -> list[str]:
     if api == "gemini":
         parts = [part for content in body["contents"] for part in content["parts"]]
         return [part["text"] for part in parts if part.get("thought")]
+    if api == "interactions":
+        thoughts = [step for step in body["input"] if step["type"] == "thought"]
+        return ["".join(part["text"] for part in step["summary"]) for step in thoughts]
     said = [message for message in body["messages"] if message["role"] == "assistant"]
     if api == "chat":
         return [message["reasoning_content"] for message in said if "reasoning_content" in message]

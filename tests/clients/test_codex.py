@@ -31,7 +31,7 @@ if not CODEX:
 
 PATIENCE = 60.0  # seconds; it takes two to start
 
-TRANSLATED = pytest.mark.parametrize("api", ["chat", "messages", "gemini"])
+TRANSLATED = pytest.mark.parametrize("api", ["chat", "messages", "gemini", "interactions"])
 SHELL = "exec_command"
 SEVEN = "What is six times seven?"
 MODEL = "thinker-1"

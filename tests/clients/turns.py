@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.apis.messages import scripts as messages
 from tests.support.streams import (
     THOUGHT,
@@ -49,6 +50,14 @@ def turn(api: str, text: str = "", *calls: Call, thought: str = THOUGHT, first: 
         ]
         signed = [gemini.signed(part, f"c2ln{first:04}") for part in made[:1]]
         return Answer(gemini.stream([*parts, *signed, *made[1:]]))
+    if api == "interactions":
+        steps = [interactions.thought(thought, f"c2ln{first:04}")] if thought else []
+        steps += [interactions.output(text)] if text else []
+        steps += [
+            interactions.function_call(f"fc_{number}", name, **arguments)
+            for number, (name, arguments) in enumerate(calls, first)
+        ]
+        return Answer(interactions.stream(steps))
     blocks = [messages.thinking(thought, f"c2ln{first:04}")] if thought else []
     blocks += [messages.text(text)] if text else []
     blocks += [

@@ -22,6 +22,7 @@ def settings(base_url: str, **tables: Any) -> Settings:
         ("http://vllm:8000", {}, "http://vllm:8000/v1"),
         ("http://vllm:8000/", {"api": "messages"}, "http://vllm:8000/v1"),
         ("https://gemini", {"api": "gemini"}, "https://gemini/v1beta"),
+        ("https://gemini", {"api": "interactions"}, "https://gemini/v1beta"),
         ("https://api.deepseek.com", {}, None),
         ("http://vllm:8000/v1", {}, None),
         ("http://gateway/openai", {}, None),

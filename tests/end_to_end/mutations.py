@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.apis.messages import scripts as messages
 from tests.support.streams import call as tool_call
 from tests.support.streams import (
@@ -50,6 +51,12 @@ PARTS = [
     gemini.text("Hello."),
     gemini.signed(gemini.function_call("fc_1", "f", a=1), "b3BhcXVl"),
 ]
+STEPS = [
+    interactions.thought(THOUGHT),
+    {"type": "code_execution_call", "id": "c_1", "arguments": {"code": THOUGHT}},
+    interactions.output("Hello."),
+    interactions.function_call("fc_1", "f", a=1),
+]
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 
@@ -64,12 +71,14 @@ STREAMS: dict[str, Any] = {
     "responses": payloads(responses_stream(OUTPUT)),
     "messages": payloads(messages.stream(BLOCKS, "tool_use")),
     "gemini": payloads(gemini.stream(PARTS)),
+    "interactions": interactions.events(STEPS),
 }
 WHOLE: dict[str, Any] = {
     "chat": completion(MESSAGE),
     "responses": response(OUTPUT),
     "messages": messages.message(BLOCKS, "tool_use"),
     "gemini": gemini.whole(PARTS),
+    "interactions": interactions.whole(STEPS),
 }
 """An answer of each API that has what it may have."""
 

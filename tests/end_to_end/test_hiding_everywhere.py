@@ -12,6 +12,7 @@ from abridge.apis.api import Api
 from abridge.apis.registry import APIS
 from abridge.providers.catalog import PROFILES
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.apis.messages import scripts as messages
 from tests.support.hiding import ANSWER, THINKING, chat_answer, said, samples, spoken
 from tests.support.hiding_samples import FORMATS, LEGITIMATE
@@ -47,6 +48,13 @@ def _gemini(text: str, finish: str, *, stream: bool) -> bytes:
     return json.dumps(gemini.whole(parts, reason)).encode()
 
 
+def _interactions(text: str, finish: str, *, stream: bool) -> bytes:
+    steps, status = [interactions.output(text)], {"length": "incomplete"}.get(finish, "")
+    if stream:
+        return b"".join(interactions.stream(steps, status))
+    return json.dumps(interactions.whole(steps, status)).encode()
+
+
 def _chat(text: str, finish: str, *, stream: bool) -> bytes:
     return chat_answer({"content": text}, finish, 7 if stream else None)
 
@@ -56,6 +64,7 @@ ANSWERS: Mapping[str, Callable[..., bytes]] = {
     "responses": _responses,
     "messages": _messages,
     "gemini": _gemini,
+    "interactions": _interactions,
 }
 
 THOUGHTS: dict[str, Json] = {

@@ -45,15 +45,20 @@ VOUCHING = {
     "responses": "openrouter",
     "messages": "anthropic",
     "gemini": "gemini-native",
+    "interactions": "gemini-native",
 }
 SAME = {
     "chat": ["anthropic/claude-sonnet-4.5", "anthropic/claude-4.5-sonnet-20250929", CLAUDE, ""],
     "responses": ["anthropic/claude-4.6-sonnet-20260217", CLAUDE],
     "messages": ["claude-sonnet-4-5", "us.anthropic/claude-sonnet-4-5", CLAUDE],
     "gemini": ["models/gemini-2.5-pro", "gemini-2.5-pro-preview-05-06", "gemini-3-pro-preview"],
+    "interactions": ["models/gemini-2.5-pro", "gemini-3.8-flash"],
 }
 """Names under which upstreams answer (recorded): with a date, a prefix, in another order."""
-ASKED = {"chat": CLAUDE, "responses": CLAUDE, "messages": CLAUDE, "gemini": GEMINI}
+ASKED = {
+    **dict.fromkeys(("chat", "responses", "messages"), CLAUDE),
+    **dict.fromkeys(("gemini", "interactions"), GEMINI),
+}
 STREAMED = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 EVERYWHERE = pytest.mark.parametrize(
     ("client", "upstream"), [(client, upstream) for client in CLIENTS for upstream in ALL_UPSTREAMS]

@@ -63,8 +63,8 @@ def app_for(
 
 
 @pytest.mark.parametrize("client", list(PATHS))
-@pytest.mark.parametrize("first", ["chat", "responses", "messages", "gemini"])
-@pytest.mark.parametrize("second", ["chat", "responses", "messages", "gemini"])
+@pytest.mark.parametrize("first", ["chat", "responses", "messages", "gemini", "interactions"])
+@pytest.mark.parametrize("second", ["chat", "responses", "messages", "gemini", "interactions"])
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 async def test_every_client_is_answered_by_a_fallback_with_any_api(
     client: str, first: str, second: str, *, stream: bool

@@ -200,6 +200,13 @@ class TestGemini:
         answer = await get(upstream, "/v1/models/gemini-3-flash", upstreams=[self.ENTRY])
         assert (answer.json["object"], answer.json["id"]) == ("model", "gemini-3-flash")
 
+    async def test_the_list_of_its_other_api_is_the_same(self) -> None:
+        upstream = Upstream(Answer.json(self.LISTED))
+        entry = {**self.ENTRY, "api": "interactions"}
+        answer = await get(upstream, headers={"authorization": "Bearer k"}, upstreams=[entry])
+        assert answer.json["data"][0]["id"] == "gemini-3-flash"
+        assert upstream.requests[0].header("x-goog-api-key") == "k"
+
     async def test_its_list_is_joined_to_others(self) -> None:
         others = {"name": "other", "base_url": f"{ORIGIN}/v1", "models": ["m"]}
         upstream = Upstream(Answer.json(self.LISTED), Answer.json(OPENAIS))

@@ -18,6 +18,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.learned import Observation
 from abridge.providers.profile import (
+    GOOGLES,
     ApiName,
     Profile,
     ReasoningReturn,
@@ -46,7 +47,7 @@ def test_each_row_is_sound(profile: Profile) -> None:
     assert len(set(profile.reasoning_in)) == len(profile.reasoning_in)
     assert "tags" not in profile.reasoning_in or profile.tags
     assert set(profile.apis) <= set(get_args(ApiName))
-    assert "chat" in profile.apis or profile.apis == ("gemini",)
+    assert "chat" in profile.apis or profile.apis == GOOGLES
     assert profile.key_header == profile.key_header.lower()
     returns = profile.returns
     assert {returns.place, *returns.rejects} <= places

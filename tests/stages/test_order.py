@@ -172,13 +172,15 @@ def test_past_the_limit_the_open_call_keeps_nobody_waiting() -> None:
     assert told(out) == [("call", "{"), ("text", "x" * 90)]
 
 
-def test_where_parts_may_alternate_only_reasoning_is_ended() -> None:
+def test_where_parts_may_alternate_only_reasoning_is_ended_and_texts_before_it() -> None:
     call, text, thinking = Part("call"), Part("text"), Part("reasoning")
     begun = ReasoningStarted(0, None, 0, part=thinking)
     events = [piece(call, "{"), said(text, "a"), begun, piece(call, "}"), said(text, "b")]
     out = arranged([*events, FINISHED], Order(LIMIT, count(-1, -1), alternating=True))
-    assert [event for event in out if not isinstance(event, ReasoningEnded)] == [*events, FINISHED]
-    assert [type(event) for event in out].count(ReasoningEnded) == 1
+    bounds = PartStarted, PartEnded, ReasoningEnded
+    assert [event for event in out if not isinstance(event, bounds)] == [*events, FINISHED]
+    made = [type(event) for event in out if isinstance(event, bounds)]
+    assert made == [PartEnded, ReasoningEnded, PartStarted]
 
 
 def test_texts_that_alternate_thousands_of_times_are_told_one_after_the_other() -> None:

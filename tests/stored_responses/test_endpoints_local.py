@@ -51,12 +51,13 @@ class Down(MemoryStore):
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [None for _ in keys]
 
-    async def put(self, values: Mapping[bytes, bytes]) -> None:
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> bool:
         """Drop the values."""
+        return False
 
 
 class Failing(MemoryStore):
-    async def put(self, values: Mapping[bytes, bytes]) -> None:
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> bool:
         raise KeyError(values)
 
 
@@ -66,10 +67,10 @@ class Waiting(MemoryStore):
     gate: asyncio.Event
     reached: asyncio.Event
 
-    async def put(self, values: Mapping[bytes, bytes]) -> None:
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> bool:
         self.reached.set()
         await self.gate.wait()
-        await super().put(values)
+        return await super().put(values, ttl)
 
 
 class TestStore:

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.apis.messages import scripts as messages
 from tests.support.checker import (
     CallAttribution,
@@ -48,6 +49,11 @@ def encode_turn(api: str, steps: list[Step], *, stream: bool) -> bytes:
         case "gemini":
             parts = list(map(_part, count(), steps))
             return b"".join(gemini.stream(parts)) if stream else _body(gemini.whole(parts))
+        case "interactions":
+            said = list(map(_step, count(), steps))
+            if stream:
+                return b"".join(interactions.stream(said))
+            return _body(interactions.whole(said))
         case _:
             content, stop = blocks(steps), "tool_use"
             whole = messages.message(content, stop)
@@ -95,6 +101,17 @@ def _part(number: int, step: Step) -> Json:
         case "say":
             return gemini.text(text)
     return gemini.signed(gemini.function_call(f"fc_{number}", **json.loads(ARGUMENTS)), "c2ln")
+
+
+def _step(number: int, step: Step) -> Json:
+    """Return a step; a redacted thought has no summary."""
+    kind, text = step
+    match kind:
+        case "think" | "redact":
+            return interactions.thought(text if kind == "think" else "", f"sig{number}")
+        case "say":
+            return interactions.output(text)
+    return interactions.function_call(f"fc_{number}", **json.loads(ARGUMENTS))
 
 
 def deltas(steps: list[Step]) -> list[Json]:

@@ -54,12 +54,15 @@ def unknown_value(random: Random) -> Any:
     )
 
 
+CALL_INPUTS = ("input", "args", "arguments")
+
+
 def objects_in(value: Any) -> Iterator[dict[str, Any]]:
     """Yield all objects in a value, but for the input of a call: its keys are the tool's. (Gemini
-    has it in `args`.)"""
+    has it in `args` or `arguments`.)"""
     if isinstance(value, dict):
         yield value
-        called = [key for key in ("input", "args") if isinstance(value.get(key), dict)]
+        called = [key for key in CALL_INPUTS if isinstance(value.get(key), dict)]
         value = [inner for key, inner in value.items() if key not in called]
     for inner in value:
         if isinstance(inner, dict | list):

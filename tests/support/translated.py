@@ -10,6 +10,7 @@ from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display
 from abridge.apis.gemini.api import GEMINI
+from abridge.apis.interactions.api import INTERACTIONS
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.events import (
@@ -38,6 +39,7 @@ TRANSLATING_READERS: dict[str, Callable[[Profile, Display, int], Reader]] = {
     "responses": RESPONSES.upstream.translating_reader,
     "messages": MESSAGES.upstream.translating_reader,
     "gemini": GEMINI.translating_reader,
+    "interactions": INTERACTIONS.translating_reader,
 }
 
 

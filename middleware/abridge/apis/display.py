@@ -40,6 +40,8 @@ class Display:
     """Upstream vouches that nobody can read its opaque state. Else that stays here, or is sealed,
     where raw reasoning is hidden."""
     native: bool = False  # what upstream calls reasoning is a summary already
+    replaces_native: bool = False
+    """A summary that upstream makes beside its reasoning is read as that, and replaced."""
     restores: bool = False
     """What a client drops of the reasoning is restored, although it was shown all of it: as where a
     summary replaces raw reasoning."""

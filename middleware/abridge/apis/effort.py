@@ -123,6 +123,7 @@ EFFORT_FIELDS = (
     EffortField((*_GOOGLE, "thinking_level"), "low"),  # Gemini's compatible endpoint
     EffortField(("extra_body", *_GOOGLE, "thinking_level"), "low"),
     EffortField(("generationConfig", "thinkingConfig", "thinkingLevel"), "low"),  # Gemini's own API
+    EffortField(("generation_config", "thinking_level"), "low"),  # Gemini's Interactions
     EffortField(("think",), "low"),  # Ollama
 )
 

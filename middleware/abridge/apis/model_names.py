@@ -30,13 +30,19 @@ MAX_KEYS_CHECKED = 16
 
 _WILDCARDS = re.compile(r"[*?\[]")
 
-_HOLDER = re.compile(rb'[^{]*\{[^{}\[\]]*"(?:response|message)"\s*:\s*\{')
-"""The beginning of an event that holds a response, as `response.created`, or a message, as
-`message_start` (the APIs' references)."""
+HOLDERS = ("response", "message", "interaction")
+"""The keys of an event that holds an answer, as `response.created`, `message_start` and
+`interaction.created` do (the APIs' references)."""
+
+_HOLDER = re.compile(rb'[^{]*\{[^{}\[\]]*"(?:%b)"\s*:\s*\{' % "|".join(HOLDERS).encode())
+"""The beginning of such an event."""
 
 
 _QUIET = frozenset(
-    {"ping", "message_start", "response.created", "response.queued", "response.in_progress"}
+    {
+        *("ping", "message_start", "response.created", "response.queued", "response.in_progress"),
+        *("interaction.created", "interaction.status_update"),
+    }
 )
 """Types of events before an answer's first piece."""
 
@@ -114,8 +120,8 @@ class AnsweredNames:
     """Puts clients' names of models in the place of upstream's, in the JSON of answers.
 
     A name is replaced only where an answer says which model gave it: `model` of the answer itself,
-    or of the `response` or `message` that an event holds, or Gemini's `modelVersion`. All other
-    bytes stay as they are.
+    or of the `response`, `message` or `interaction` that an event holds, or Gemini's
+    `modelVersion`. All other bytes stay as they are.
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
@@ -149,7 +155,7 @@ class AnsweredNames:
 def answered_model(said: Json) -> str:
     """Return the model that an answer, or an event of one, says it is from; empty without a name.
     Azure's first chunk has an empty one."""
-    for holder in (said, as_object(said.get("response")), as_object(said.get("message"))):
+    for holder in (said, *(as_object(said.get(key)) for key in HOLDERS)):
         name = holder.get("model") or holder.get("modelVersion")
         if isinstance(name, str) and name.strip():
             return name
@@ -158,7 +164,7 @@ def answered_model(said: Json) -> str:
 
 def says_something(event: Json) -> bool:
     """Return whether an event of any API says a piece of an answer."""
-    kind = event.get("type")
+    kind = event.get("type") or event.get("event_type")
     return bool(event.get("choices") or event.get("candidates")) or (
         isinstance(kind, str) and kind not in _QUIET
     )

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
 from abridge.apis.gemini.api import GEMINI
+from abridge.apis.interactions.api import INTERACTIONS
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.paths import normalized_paths
 from abridge.apis.responses.api import RESPONSES
@@ -16,7 +17,7 @@ from abridge.caches import PATHS, cached
 APIS = (CHAT, RESPONSES, MESSAGES)
 
 UPSTREAM_APIS: Mapping[str, UpstreamApi] = MappingProxyType(
-    {api.name: api for api in (*(api.upstream for api in APIS), GEMINI)}
+    {api.name: api for api in (*(api.upstream for api in APIS), GEMINI, INTERACTIONS)}
 )
 """The APIs that upstreams speak, by their names in the settings."""
 

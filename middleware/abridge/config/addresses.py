@@ -8,9 +8,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 from abridge.config.settings import Settings
 from abridge.http.hosts import is_loopback_name
+from abridge.providers.profile import GOOGLES
 
 VERSIONS = ("/v1", "/v1beta")
-"""Paths below which model servers have their API; the second is Gemini's."""
+"""Paths below which model servers have their API; the second is Google's."""
 
 ROOT_HOSTS = frozenset({"api.deepseek.com", "api.perplexity.ai"})
 """Hosts that have it at the root (https://api-docs.deepseek.com,
@@ -25,7 +26,7 @@ def suggest_version(base_url: str, api: str = "same") -> str | None:
     """Return an address with the version that it probably lacks, None if it has one."""
     if _VERSION.search(urlsplit(base_url).path):
         return None
-    return base_url + VERSIONS[api == "gemini"]
+    return base_url + VERSIONS[api in GOOGLES]
 
 
 def other_addresses(base_url: str) -> list[str]:
@@ -58,7 +59,7 @@ def find_unversioned(settings: Settings) -> Iterator[str]:
             continue
         yield (
             f"{key}: is {base_url}, without a path, and most servers have their API below "
-            f"{VERSIONS[api == 'gemini']}: if it answers 404, set {suggest_version(base_url, api)}"
+            f"{VERSIONS[api in GOOGLES]}: if it answers 404, set {suggest_version(base_url, api)}"
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypedDict
 from abridge.config.review import ReviewSettings
 from abridge.config.tables import (
     AttributionSettings,
+    BackgroundSettings,
     ChatSettings,
     CompactionSettings,
     HistorySettings,
@@ -52,7 +53,7 @@ class UpstreamSettingsDict(TypedDict, total=False):
     models: Sequence[str]
     rename: Mapping[str, str]
     fallback: str | None
-    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"]
+    api: Literal["same", "auto", "chat", "responses", "messages", "gemini", "interactions"]
     profile: str
     unsupported: Literal["refuse", "drop"]
     max_tokens: int
@@ -76,6 +77,7 @@ class SummarySettingsDict(TypedDict, total=False):
     default: Literal["off", "auto", "concise", "detailed", "title"]
     allow: Sequence[Literal["auto", "concise", "detailed", "title"]]
     language: str
+    translate: bool
     live: bool
     part_chars: int
     max_parts: int
@@ -170,6 +172,16 @@ class HistorySettingsDict(TypedDict, total=False):
     anonymous: bool | Literal["loopback"]
 
 
+class BackgroundSettingsDict(TypedDict, total=False):
+    """See `BackgroundSettings`."""
+
+    responses: int
+    per_tenant: int
+    seconds: float
+    bytes: int | str
+    lease: float
+
+
 class UsageSettingsDict(TypedDict, total=False):
     """See `UsageSettings`."""
 
@@ -228,6 +240,7 @@ class SettingsDict(TypedDict, total=False):
     reasoning: ReasoningSettings | ReasoningSettingsDict
     chat: ChatSettings | ChatSettingsDict
     history: HistorySettings | HistorySettingsDict
+    background: BackgroundSettings | BackgroundSettingsDict
     usage: UsageSettings | UsageSettingsDict
     attribution: AttributionSettings | AttributionSettingsDict
     limits: LimitSettings | LimitSettingsDict

@@ -19,6 +19,7 @@ from abridge.config.review import EXTRACT_UNREVIEWED, ReviewSettings
 from abridge.config.setting_types import Table, explain_error, note_places
 from abridge.config.tables import (
     AttributionSettings,
+    BackgroundSettings,
     ChatSettings,
     CompactionSettings,
     HistorySettings,
@@ -89,6 +90,8 @@ class Settings(Table):
     """The fields on Chat Completions."""
     history: HistorySettings = HistorySettings()
     """The memory of earlier reasoning."""
+    background: BackgroundSettings = BackgroundSettings()
+    """Responses that run without their client."""
     usage: UsageSettings = UsageSettings()
     """The report of the summarizer's tokens."""
     attribution: AttributionSettings = AttributionSettings()

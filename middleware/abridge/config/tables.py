@@ -109,6 +109,10 @@ class SummarySettings(Table):
     """The language of summaries for requests that name none. `auto`: the last user message's where
     that is clear, else the reasoning's; `reasoning`: the reasoning's; or a language tag such as
     `de` or `pt-BR`. A summarizer that copies sentences keeps the reasoning's."""
+    translate: bool = False
+    """Whether a summary that the provider itself made is translated where it is in another language
+    than its reader's, by a summarizer that is a model. Upstream gets its own again. Off, since it
+    costs calls, and another model then rewrites what the provider vouches for."""
     live: bool = True
     """Whether to make parts while the model still reasons; false: one summary at its end."""
     part_chars: Characters = 1500
@@ -298,6 +302,22 @@ class HistorySettings(Table):
     def is_shared(self) -> bool:
         """True if other processes can reach the store, too."""
         return "://" in self.store
+
+
+class BackgroundSettings(Table):
+    """Responses that run without their client (`background: true`), as far as Abridge runs them:
+    for each process."""
+
+    responses: NonNegativeInt = 100
+    """The number of them at once; beyond it, 429. 0: such requests are refused."""
+    per_tenant: PositiveInt = 20
+    """The number of one tenant's at once; beyond it, 429."""
+    seconds: PositiveSeconds = 3600.0
+    """How long one may take, and never longer than `history.ttl`; then it has failed."""
+    bytes: Size = 16 * MiB
+    """The size of all events of one, which are stored; beyond it, it has failed."""
+    lease: PositiveSeconds = 30.0
+    """How long after a process has stopped the responses that it ran have failed."""
 
 
 class UsageSettings(Table):

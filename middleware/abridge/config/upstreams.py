@@ -41,7 +41,7 @@ class UpstreamSettings(Table):
     fallback: UpstreamName | None = None
     """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
     503 or 529. A request moves on once at most."""
-    api: Literal["same", "auto", "chat", "responses", "messages", "gemini"] = "auto"
+    api: Literal["same", "auto", "chat", "responses", "messages", "gemini", "interactions"] = "auto"
     """The API it speaks. `same`: the client's; `auto`: the client's, and where that turns out not
     to be available (404, 405) another, for ten minutes: Responses and Chat Completions for each
     other, and either for Messages. Mounted around an application, the default is `same`."""

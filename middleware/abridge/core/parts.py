@@ -100,8 +100,15 @@ class SummaryPart:
 
     def use_fallback(self, text: str) -> None:
         """Use `text` in place of what the summarizer would have written."""
-        self.unsent = [text]
         self.extracted = True
+        self._use(text)
+
+    def use_reasoning(self) -> None:
+        """Use the reasoning itself, which is a summary already."""
+        self._use(self.reasoning.strip())
+
+    def _use(self, text: str) -> None:
+        self.unsent = [text]
         self.end(complete=True)
 
 
@@ -110,7 +117,7 @@ class ReasoningItem:
     key: ItemKey
     segmenter: Segmenter
     title_splitter: TitleSplitter | None = None
-    """Splits reasoning that is a summary already, to copy it into parts."""
+    """Splits reasoning that is a summary already, to copy it into parts, or to translate them."""
     is_native: bool = False  # its reasoning is a summary already
     stretches_read: int = 0  # stretches that upstream has begun
     is_arriving: bool = False  # its reasoning is still coming in
@@ -125,7 +132,7 @@ class ReasoningItem:
 
     @classmethod
     def for_plan(cls, key: ItemKey, plan: SummaryPlan) -> ReasoningItem:
-        is_native = plan.native is not None
+        is_native = plan.native in ("shown", "copied")
         return cls(key, plan.new_segmenter(), plan.new_title_splitter(), is_native)
 
     def plan_part(self, part_id: int, cut: Cut) -> SummaryPart:
@@ -159,15 +166,36 @@ class ReasoningItem:
             if self.title_splitter is not None:
                 self._copy(self.title_splitter.feed(text))
             return ()
-        return () if self.has_native_summary else self.segmenter.feed(text)
+        if self.has_native_summary:
+            return ()
+        if self.title_splitter is not None:
+            return self._cut_at_titles(self.title_splitter.feed(text))
+        return self.segmenter.feed(text)
+
+    def _cut_at_titles(self, pieces: list[NativePiece]) -> list[Cut]:
+        """Return what is to be translated by now: each title begins a part, and a paragraph where
+        it is added to the part before."""
+        cuts: list[Cut] = []
+        for piece in pieces:
+            if piece.begins and (before := self.segmenter.end_stretch()) is not None:
+                cuts.append(Cut(f"{before.text}\n\n", before.before))
+            cuts += self.segmenter.feed(piece.text)
+        return cuts
 
     def end_text(self) -> Cut | None:
         """End a stretch of reasoning; return what is left to be summarized of it."""
-        if self.title_splitter is not None:
-            self._copy(self.title_splitter.end())
-            self._end_copied(complete=not self.title_splitter.is_full)
+        splitter, rest = self.title_splitter, list[Cut]()
+        if splitter is not None and self.is_native:
+            self._copy(splitter.end())
+            self._end_copied(complete=not splitter.is_full)
+        elif splitter is not None:
+            rest = self._cut_at_titles(splitter.end())
         is_summarized = self.is_native or self.has_native_summary
-        return None if is_summarized else self.segmenter.end_stretch()
+        last = None if is_summarized else self.segmenter.end_stretch()
+        if not rest:
+            return last
+        rest += [] if last is None else [last]
+        return Cut("".join(cut.text for cut in rest), rest[0].before)
 
     def yield_to_native(self) -> None:
         """Note that upstream makes a summary beside the reasoning: that is no summary then."""
@@ -238,6 +266,7 @@ class ReasoningItem:
             before=part.before,
             told=tuple(text for one in self.parts if one.ended and (text := one.text)),
             language=plan.language,
+            translates=plan.native == "translated",
             hidden=plan.hidden,
         )
 

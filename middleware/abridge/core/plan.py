@@ -25,6 +25,8 @@ class Passage:
     """Earlier parts, with their titles, as far as they were written when this one was requested."""
     language: str | None = None
     """The language to write in, a tag such as `de` or `pt-BR`; None: the reasoning's own."""
+    translates: bool = False
+    """`text` is a summary already, which is only to be written in that language."""
     hidden: bool = False
     """The client must not see the reasoning, so no sentence of it may be repeated."""
 
@@ -41,9 +43,9 @@ comes."""
 
 Fallback = Callable[[Passage], str]
 
-NativeReasoning: TypeAlias = Literal["shown", "copied"]
-"""What becomes of reasoning that is a summary already: it is shown where it stands, or copied into
-summary parts."""
+NativeReasoning: TypeAlias = Literal["shown", "copied", "translated"]
+"""What becomes of reasoning that is a summary already: it is shown where it stands, copied into
+summary parts, or written into such parts in its reader's language."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -85,7 +87,7 @@ class SummaryPlan:
         )
 
     def new_title_splitter(self) -> TitleSplitter | None:
-        if self.native != "copied" or self.style is None:
+        if self.native not in ("copied", "translated") or self.style is None:
             return None
         return TitleSplitter(self.max_parts, self.reasoning_limit)
 

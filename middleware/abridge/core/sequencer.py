@@ -63,6 +63,7 @@ from abridge.core.events import (
     UsageReported,
     held_size,
 )
+from abridge.core.language import detect_language, is_another_language
 from abridge.core.parts import (
     GIVEN_UP_AT_ONCE,
     ItemCut,
@@ -75,6 +76,9 @@ from abridge.core.parts import (
 )
 from abridge.core.plan import OverheadBudget, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
+
+MAX_TRANSLATED_CHARS = 12_000
+"""Characters of a part that are translated: a summarizer is not held to writing more."""
 
 
 class Sequencer:
@@ -299,6 +303,9 @@ class Sequencer:
         if self._stopped_by is not None:
             self._give_up_part(item, part, self._stopped_by)
             return
+        if self._plan.native == "translated" and not self._is_to_translate(part):
+            part.use_reasoning()
+            return
         part.queued = self._plan.in_turn and item.is_written_to
         if part.queued:
             return
@@ -311,6 +318,15 @@ class Sequencer:
         self._requested[part.id] = item, part
         self._budget.start_call(part.id, passage)
         self._effects.append(RequestPart(part.id, item.key, passage))
+
+    def _is_to_translate(self, part: SummaryPart) -> bool:
+        """Return whether a part is surely in another language than its reader's, and may be
+        translated."""
+        if len(part.reasoning) > MAX_TRANSLATED_CHARS:
+            return False
+        found, wanted = detect_language(part.reasoning), self._plan.language
+        is_foreign = bool(found and wanted and is_another_language(found, wanted))
+        return is_foreign and self._budget.has_room()
 
     def _request_queued(self, item: ReasoningItem, now: float) -> None:
         """Request the part whose turn it is; if the budget denies that, the next one."""
@@ -355,7 +371,11 @@ class Sequencer:
             self._effects.append(CancelPart(part.id, timed_out))
 
     def _give_up_part(self, item: ReasoningItem, part: SummaryPart, error: ErrorDetail) -> None:
-        """Use the fallback for a failed part of which nothing was emitted, else end it."""
+        """Use the fallback for a failed part of which nothing was emitted, else end it; what was to
+        be translated is shown as it is."""
+        if self._plan.native == "translated" and part.index is None and not self._stopped_by:
+            part.use_reasoning()
+            return
         fallback = self._plan.fallback if part.index is None and not self._stopped_by else None
         text = fallback(item.build_passage(part, self._plan)) if fallback is not None else ""
         if not (text and self._plan.in_turn):

@@ -111,6 +111,10 @@ class Metrics:
     key_tokens = _counter("Tokens used by key, those of summaries included.", "key")
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
     websockets_open = _gauge("WebSockets of clients that are open.")
+    background_running = _gauge("Background responses that Abridge runs.")
+    background_responses = _counter(
+        "Background responses that Abridge ran, by the status in which they ended.", "status"
+    )
     requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")
     upstream_info = _gauge(
         "Always 1; labelled with the profile, and with whether it wants earlier reasoning back.",

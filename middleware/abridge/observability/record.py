@@ -31,6 +31,9 @@ TRACE = "abridge.trace"
 WEBSOCKET = "abridge.websocket"
 """Scope key that says that a request came over a WebSocket."""
 
+BACKGROUND = "abridge.background"
+"""Scope key of the id of the background response that a request runs; None for any other."""
+
 SHUTTING_DOWN = "shutting_down"
 """Cause of a request that a stopping server cancelled; the message by which it cancels it."""
 

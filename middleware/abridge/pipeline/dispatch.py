@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
+from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
 from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw, reasons_in_summaries
@@ -45,6 +47,24 @@ EFFORT_HEADER, BUDGET_HEADER = b"x-abridge-effort", b"x-abridge-budget"
 """Response headers with what is in force where a client asked for more than it may."""
 
 
+BACKGROUND_FIELDS = ("background", "background_options")
+"""Fields of a request that say how a background response is made, not what it says."""
+
+
+class BeginsBackground(Protocol):
+    """Begins background responses of Abridge's own."""
+
+    async def begin(
+        self,
+        prepared: PreparedRequest,
+        style: SummaryStyle | None,
+        body: bytes,
+        endpoints: Endpoints,
+        *,
+        streams: bool,
+    ) -> None: ...
+
+
 class Dispatcher:
     """Dispatches requests to `app`; those on which Abridge engages, by `engagement`."""
 
@@ -55,8 +75,11 @@ class Dispatcher:
         memory: MemoryRegistry,
         metrics_sink: MetricsSink,
         engagement: Engagement,
+        *,
+        background: BeginsBackground,
     ) -> None:
         self._app = app
+        self._background = background
         self._memory = memory
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
@@ -191,7 +214,9 @@ class Dispatcher:
             return
         style = request.summary_style()
         if request.background:
-            _check_background(request)
+            if _is_kept_here(request, upstream):
+                await self._begin_background(request, upstream, style, endpoints)
+                return
             style = None
         language = self._summary_language(request, style)
         streams = request.body.get("stream") is True
@@ -224,6 +249,34 @@ class Dispatcher:
         except EndpointMissing:
             again = await request.reread()
             await self._compactor.answer(again, upstream, endpoints)
+
+    async def _begin_background(
+        self,
+        request: ApiRequest,
+        upstream: UpstreamApi,
+        style: SummaryStyle | None,
+        endpoints: Endpoints,
+    ) -> None:
+        """Begin a background response of Abridge's own. The request is prepared like any other, so
+        that one which cannot be answered is refused now."""
+        if request.body.get("store") is False:
+            raise RequestError(
+                "A background response must be stored: 'store' must not be false.",
+                param="store",
+                code="unsupported_value",
+            )
+        streams = request.body.get("stream") is True
+        left_out = (*BACKGROUND_FIELDS, "stream")
+        body = {key: value for key, value in request.body.items() if key not in left_out}
+        alone = await request.work.run(dumps, {**body, "stream": True})
+        prepared = await self._preparation.prepare(
+            replace(request, body=body, begins_background=True),
+            upstream,
+            engaged=True,
+            summary_due=style is not None,
+            summary_language=self._summary_language(request, style),
+        )
+        await self._background.begin(prepared, style, alone, endpoints, streams=streams)
 
     def _with_answer_changes(self, prepared: PreparedRequest, endpoints: Endpoints) -> Endpoints:
         """Return the endpoints through which models are renamed in the answer, and its headers say
@@ -300,12 +353,12 @@ def _lowered_headers(lowered: LoweredEffort) -> list[tuple[bytes, bytes]]:
     return [(name, str(value).encode()) for name, value in values if value is not None]
 
 
-def _check_background(request: ApiRequest) -> None:
-    """Raise RequestError where reasoning is hidden, or tokens are counted: a background response is
-    fetched later, unread."""
-    if hides_raw(request.route) or has_budget(request.scope):
-        raise RequestError(
-            "Background responses are not available here.",
-            param="background",
-            code="unsupported_value",
-        )
+def _is_kept_here(request: ApiRequest, upstream: UpstreamApi) -> bool:
+    """Return whether a background response is Abridge's own: upstream keeps none, or its answer
+    must be read as it comes, since reasoning is hidden or tokens are counted."""
+    return (
+        upstream is not request.api.upstream
+        or PROFILES[request.route.upstream.profile].forgets_responses
+        or hides_raw(request.route)
+        or has_budget(request.scope)
+    )

@@ -27,7 +27,7 @@ from abridge.http.asgi import (
     with_header_list,
     without_trailers,
 )
-from abridge.observability.record import CANCELLED, SHUTTING_DOWN, cancellation_cause
+from abridge.observability.record import BACKGROUND, CANCELLED, SHUTTING_DOWN, cancellation_cause
 from abridge.observability.recorder import ExchangeRecorder
 from abridge.pipeline.answers.answer import Answer, AnswerContext
 from abridge.pipeline.answers.stream import StreamAnswer
@@ -67,11 +67,13 @@ class Exchange:
         self._answer: Answer | None = None
         self._answer_bytes = 0
         self._body_complete = False
+        self._is_alone = False  # nobody waits for signs of life
 
     async def run(self, app: ASGIApp, scope: Scope, body: bytes) -> None:
         """Answer the request. Re-raises the application's exception once the client has its
         answer."""
         self._client.receive.body = body
+        self._is_alone = bool(scope.get(BACKGROUND))
         failure: Exception | None = None
         try:
             async with _RequestTasks() as tasks:
@@ -168,7 +170,8 @@ class Exchange:
     def _begin_answer(self, start: Message) -> None:
         self._answer = _choose_answer(start, self._context)
         self._recorder.record.stream = isinstance(self._answer, StreamAnswer)
-        self._client.keep_alive = self._answer.keep_alive
+        if not self._is_alone:
+            self._client.keep_alive = self._answer.keep_alive
 
     def _feed(self, answer: Answer, body: bytes) -> None:
         self._answer_bytes += len(body)

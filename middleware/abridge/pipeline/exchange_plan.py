@@ -14,7 +14,7 @@ from abridge.apis.quotes import repeats_added
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Route, Settings
 from abridge.config.tables import SummarySettings
-from abridge.core.plan import Fallback, SummaryPlan
+from abridge.core.plan import Fallback, NativeReasoning, SummaryPlan
 from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE
 from abridge.memory.summaries import SummaryTracker
@@ -26,7 +26,7 @@ from abridge.pipeline.native_reasoning import depends_on_model, find_native_reas
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.stages.attribution import CallAttribution
 from abridge.summarizers.guard import Guard
-from abridge.summarizers.summarizer import Summarizer
+from abridge.summarizers.summarizer import CheckedSummarizer, Summarizer
 
 FIRST_SHARE = 0.6
 """The size of the first part, as a share of the others': until it is written,
@@ -88,7 +88,7 @@ class ExchangePlanner:
         route's; `answered_by` is the model that answers, if that is known."""
 
         def plan_for(model: str) -> ExchangePlan | None:
-            if find_native_reasoning(prepared, model) is not None:
+            if find_native_reasoning(prepared, model, translates=translates) is not None:
                 return None
             return self.plan(prepared, requested, summarizer, guard, grace, answered_by=model)
 
@@ -97,8 +97,9 @@ class ExchangePlanner:
         free = summarizer.name == EXTRACTIVE
         hide_unread = hides_raw(route) or prepared.translated
         native = None
+        translates = route.summary.translate and isinstance(summarizer, CheckedSummarizer)
         if style is not None and not guard.reviews:  # a review sees every summary that is shown
-            native = find_native_reasoning(prepared, answered_by)
+            native = find_native_reasoning(prepared, answered_by, translates=translates)
         display = self._display(prepared, style)
         if native is not None:
             display = show_native(display, native, prepared)
@@ -124,7 +125,7 @@ class ExchangePlanner:
             reader=reader,
             writer=writer,
             attribution=prepared.request.api.follow_calls(display),
-            summary_plan=replace(plan, language=prepared.summary_language, native=native),
+            summary_plan=_for_native(plan, native, prepared.summary_language),
             hide_unread=hide_unread,
             hides_raw=hides_raw(route),
             errors=ErrorWriter(
@@ -140,7 +141,8 @@ class ExchangePlanner:
             guard=guard,
             summarizer=summarizer,
             summary_tracker=prepared.turn_memory.track_summaries(
-                copied=free or route.summary.on_failure == "extract", native=native is not None
+                copied=free or route.summary.on_failure == "extract" or native == "translated",
+                native=native in ("shown", "copied"),
             ),
             remember=self._answer_memory.for_request(prepared, display, writer),
             event_limit=int(self._settings.limits.event),
@@ -247,6 +249,17 @@ class ExchangePlanner:
             fallback=_import_fallback() if extracts else None,
             fail_response=summary.on_failure == "fail",
         )
+
+
+def _for_native(
+    plan: SummaryPlan, native: NativeReasoning | None, language: str | None
+) -> SummaryPlan:
+    """Return the plan for reasoning that may be a summary already. Of one that is translated
+    nothing is left out, and each part comes whole."""
+    plan = replace(plan, native=native, language=language)
+    if native != "translated":
+        return plan
+    return replace(plan, hidden=False, tail_chars=0, min_chars=1, first_token_timeout=inf)
 
 
 def _import_fallback() -> Fallback:

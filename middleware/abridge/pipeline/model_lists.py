@@ -23,6 +23,7 @@ from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
 from abridge.http.asgi import decoded_path, drop_headers, get_header
 from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import GOOGLES
 from abridge.stored_responses.rewriting import RewritingApp
 
 UNKNOWN_TIME = "1970-01-01T00:00:00Z"
@@ -55,7 +56,7 @@ class ModelLists:
         self._app = app
         self._limit = settings.limits.body
         self._may_be_anthropics = any(route.upstream.api == "messages" for route in settings.routes)
-        self._may_be_googles = any(route.upstream.api == GEMINI.name for route in settings.routes)
+        self._may_be_googles = any(route.upstream.api in GOOGLES for route in settings.routes)
         self._only_upstream = settings.routes[0].upstream if len(settings.routes) == 1 else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

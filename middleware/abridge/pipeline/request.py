@@ -37,7 +37,9 @@ from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
 from abridge.http.asgi import Inflater, can_inflate, get_header, request_paths
+from abridge.observability.record import BACKGROUND
 from abridge.pipeline.body import BufferedBody, ReserveMemory
+from abridge.stored_responses.references import BackgroundStage
 from abridge.work import Work
 
 SUMMARY_HEADER = b"x-abridge-summary"
@@ -82,6 +84,7 @@ class ApiRequest:
     work: Work  # on the body
     _may_have_state: bool | None = None  # None until it is asked
     counts_tokens: bool = False  # it asks for the number of its input tokens alone
+    begins_background: bool = False  # it is answered by a background response of Abridge's own
     compacts: bool = False  # it asks for a compaction by its path
     drops_state: Literal["", "foreign_state", "refused_state", "compacted"] = ""
     """Why opaque reasoning state is left out for upstream: another provider made it, upstream
@@ -172,7 +175,12 @@ class ApiRequest:
 
     @property
     def background(self) -> bool:
-        return self.body.get("background") is True
+        """The client asks for a background response, in an API that has them."""
+        return self.body.get("background") is True and self.api.upstream.stores_responses
+
+    @property
+    def background_stage(self) -> BackgroundStage:
+        return "runs" if self.scope.get(BACKGROUND) else "begins" if self.begins_background else ""
 
     def wants_opaque_state(self, body: Json) -> bool | None:
         """Return whether `body`, in the client's API, requests opaque state; None if the API cannot

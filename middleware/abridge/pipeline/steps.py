@@ -198,6 +198,7 @@ async def resolve_references(draft: RequestDraft, context: StepContext) -> Reque
         context.settings.name,
         resolves_all=resolves_all,
         shares_key=context.settings.shares_key,
+        background=context.request.background_stage,
     )
     references = await resolver.resolve(draft.body, context.admit, context.work)
     check_item_count(draft.body, context.request.api.conversation_field, context.limits.items)

@@ -13,6 +13,7 @@ from typing import Any, get_args
 from abridge.providers.claude import CLAUDE_SUMMARIES
 from abridge.providers.gemini import GEMINI_SUMMARIES
 from abridge.providers.profile import (
+    GOOGLES,
     TAGS,
     ApiName,
     ChatFeature,
@@ -188,17 +189,17 @@ _ROWS = (
     ),
     Profile(
         "gemini-native",
-        reasoning_in=(),  # on Gemini's own API thoughts are parts of their own
+        reasoning_in=(),  # on Gemini's own APIs thoughts are parts of their own
         tags=(),
         summarized_models=GEMINI_SUMMARIES,
-        returns=ReasoningReturn("nothing"),  # of its own API, on which calls come with signatures
-        apis=("gemini",),
+        returns=ReasoningReturn("nothing"),  # of its own APIs, which sign calls or thoughts
+        apis=GOOGLES,
         key_header="x-goog-api-key",
         telemetry_name="gcp.gemini",
         parses_text=True,
         makes_summaries=True,
         encrypts_state=True,
-        source="ai.google.dev: api/generate-content, gemini-api/docs/thinking",
+        source="ai.google.dev: api/generate-content, api/interactions-api, docs/thinking",
     ),
     Profile(
         "groq",

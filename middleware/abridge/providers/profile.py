@@ -23,7 +23,10 @@ class Tag:
     separator: str = "\n"  # goes between blocks that follow each other
 
 
-ApiName: TypeAlias = Literal["chat", "responses", "messages", "gemini"]
+ApiName: TypeAlias = Literal["chat", "responses", "messages", "gemini", "interactions"]
+
+GOOGLES: tuple[ApiName, ...] = ("gemini", "interactions")
+"""Gemini's own APIs, which share their lists of models and the version in their addresses."""
 
 TokenCounterName: TypeAlias = Literal["messages", "responses", "tokenize"]
 """An endpoint that counts a request's tokens: that of Messages, that of Responses, or vLLM's

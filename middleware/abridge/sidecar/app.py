@@ -116,6 +116,10 @@ class Abridge:
         else:
             await self._router({**scope, CLIENT_KEY: key}, receive, send)
 
+    async def finish_background(self) -> None:
+        """Wait for the background responses that run."""
+        await self._middleware.finish_background()
+
     async def aclose(self) -> None:
         """Close all connections; needed only where no lifespan runs."""
         await self._middleware.aclose()

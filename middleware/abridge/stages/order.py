@@ -45,8 +45,9 @@ class Unnamed(Part):
 
 class Order:
     """Order the events of one lane. At most `limit` bytes wait: past that, the open call is ended
-    as it stands. With `alternating`, parts may go on side by side, as on Chat Completions, and only
-    reasoning ends where another part goes on. `items` numbers the reasoning items made here."""
+    as it stands. With `alternating`, parts may go on side by side, as on Chat Completions: only
+    reasoning ends where another part goes on, and a text where reasoning does. `items` numbers the
+    reasoning items made here."""
 
     def __init__(self, limit: int, items: Iterator[int], *, alternating: bool = False) -> None:
         self._alternating = alternating
@@ -151,14 +152,14 @@ class Order:
             self._open = self._arguments = None
 
     def _open_part(self, part: Part, event: Event) -> None:
-        self._end_open()
+        self._end_open(part)
         self._open, self._lane = part, event.lane
         self._arguments = _Arguments(part) if part.kind == "call" else None
 
-    def _end_open(self) -> None:
+    def _end_open(self, following: Part | None = None) -> None:
         """End the open part, since another one goes on or there is no room to wait for its end."""
         part, self._open, self._arguments = self._open, None, None
-        if part is None or (self._alternating and part.kind != "reasoning"):
+        if part is None or (self._alternating and not _ends_before(part, following)):
             return
         part.is_closed = True
         if isinstance(part, Unnamed):
@@ -230,6 +231,13 @@ class CallOrder(Order):
             return None
         last = next(reversed(self._queued), self._open)
         return last if last is not None and last.kind == "other" else Unnamed("other")
+
+
+def _ends_before(part: Part, following: Part | None) -> bool:
+    """Return whether a part that may go on beside others ends where this one goes on: a text does
+    only before reasoning, since a stage may hold back the end of what it says."""
+    is_before_reasoning = following is not None and following.kind == "reasoning"
+    return part.kind == "reasoning" or (part.kind == "text" and is_before_reasoning)
 
 
 def _says_something(event: Event) -> bool:

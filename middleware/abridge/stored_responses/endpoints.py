@@ -28,7 +28,7 @@ from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.hidden import HiddenCount
 from abridge.errors import RequestError
-from abridge.http.asgi import decoded_path, json_start, request_paths
+from abridge.http.asgi import decoded_path, request_paths, send_json
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
@@ -107,7 +107,7 @@ class StoredResponses:
     async def answer(self, path: ResponsePath, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request; return False if upstream's answer needs no change. Raises
         RequestError."""
-        repository, record = await self._find(path.response_id, scope)
+        repository, record = await self.find(path.response_id, scope)
         if repository is not None and isinstance(record, LocalRecord):
             await self._answer_locally(
                 path, LocalView(path.response_id, record, repository), scope, send
@@ -141,8 +141,7 @@ class StoredResponses:
         view = self._view(UpstreamRecord(local.record.upstream, raw=True, made=summaries), None)
         body = dumps(await _choose_rewrite(path, view, scope)(content))
         Record.get(scope).status = 200
-        await send(json_start(200, body))
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+        await send_json(send, body)
 
     async def _ask_upstream(
         self, path: ResponsePath, view: UpstreamView, scope: Scope, receive: Receive, send: Send
@@ -160,7 +159,7 @@ class StoredResponses:
         await app(scope, receive, send)
         Record.get(scope).dropped_response_fields = view.drops.count
 
-    async def _find(
+    async def find(
         self, response_id: str, scope: Scope
     ) -> tuple[ResponseRepository | None, LocalRecord | UpstreamRecord | None]:
         """Find a response's record, and the tenant's repository that has it."""
@@ -235,7 +234,7 @@ def lacks_storage(upstream: UpstreamSettings) -> bool:
 async def _read_local(path: ResponsePath, local: LocalView, scope: Scope) -> Json:
     if path.subresource == "input_items":
         return await local.input_items(scope.get("query_string", b""))
-    if path.subresource == "cancel":
+    if path.subresource == "cancel" and local.record.response.get("background") is not True:
         raise not_cancellable()
     if path.method == "DELETE":
         return await local.delete()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.json import loads_exact, objects, packed, string
@@ -23,6 +23,7 @@ from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.stored_responses.repeats import StoredConversation
 from abridge.stored_responses.repository import (
+    UNFINISHED,
     InputItems,
     LocalRecord,
     ResponseRepository,
@@ -33,6 +34,7 @@ from abridge.stored_responses.storage import (
     NoteUpstream,
     StorageAction,
     StoreLocally,
+    StoreNothing,
 )
 from abridge.work import Work
 
@@ -40,6 +42,10 @@ PREVIOUS_RESPONSE_ID, CONVERSATION = "previous_response_id", "conversation"
 
 AdmitItems: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
 """Admits the JSON of items to a request. Raises RequestError if they are too much."""
+
+BackgroundStage: TypeAlias = Literal["", "begins", "runs"]
+"""What a request is to a background response. The one that `begins` it only has it stored here; the
+one that `runs` it makes the answer, which whoever runs it stores. Any other is neither."""
 
 _INPUT_INDEX = re.compile(r"\binput\[(\d+)\]([\w.\[\]]*)")
 
@@ -52,6 +58,7 @@ class ReferenceResolver:
     upstream: str  # its name in the settings
     resolves_all: bool  # upstream stores no responses
     shares_key: bool = False  # upstream takes all clients for one
+    background: BackgroundStage = ""
 
     async def resolve(self, body: Json, admit: AdmitItems, work: Work) -> ResolvedReferences:
         """Replace the references in a request's body by the items they stand for.
@@ -65,6 +72,7 @@ class ReferenceResolver:
         references = await work.run(
             References,
             body,
+            "" if self.resolves_all else self.upstream,
             resolve_all=self.resolves_all,
             include_returned=self.resolves_all and store_wanted,
         )
@@ -110,14 +118,17 @@ class ReferenceResolver:
         repository, conversation_id = self.repository, references.conversation_id
         if repository is None:
             return None
+        if self.background == "begins":
+            basis = references.add_to_input_items(repository.create_input_items())
+            return StoreLocally(repository, self.upstream, basis)
         if not (self.resolves_all or conversation_id):
             return NoteUpstream(repository, self.upstream, self.shares_key)
         basis = references.add_to_input_items(repository.create_input_items())
-        storage: StorageAction = (
-            StoreLocally(repository, self.upstream, basis)
-            if self.resolves_all
-            else NoteUpstream(repository, self.upstream, self.shares_key)
-        )
+        storage: StorageAction = StoreLocally(repository, self.upstream, basis)
+        if not self.resolves_all:
+            storage = NoteUpstream(repository, self.upstream, self.shares_key)
+        elif self.background == "runs":
+            storage = StoreNothing()
         if not conversation_id:
             return storage
         added_ids = basis.ids[len(references.history_ids) :]
@@ -173,11 +184,18 @@ class References:
     """References of one request: all if `resolve_all`, else only those to Abridge's own ids.
 
     With `include_returned`, Abridge's stored items that the client sends back in full are looked
-    up, too. `param` is what errors call the input.
+    up, too. `upstream` is the name of one that knows what its own responses continue; `param` is
+    what errors call the input.
     """
 
     def __init__(
-        self, body: Json, *, resolve_all: bool, include_returned: bool, param: str = "input"
+        self,
+        body: Json,
+        upstream: str = "",
+        *,
+        resolve_all: bool,
+        include_returned: bool,
+        param: str = "input",
     ) -> None:
         previous, items = string(body.get(PREVIOUS_RESPONSE_ID)), read_input_items(body)
         self.previous_id = previous if resolve_all or is_minted(previous) else ""
@@ -186,6 +204,8 @@ class References:
         if self.conversation_id and previous:
             raise _exclusive()
         self._body, self._param = body, param
+        self._upstream = upstream
+        self._upstreams_previous = ""  # what the previous response itself continues there
         self._input = [(referenced_id(item), item) for item in items]
         if not resolve_all:
             self._input = [(name if is_minted(name) else "", item) for name, item in self._input]
@@ -227,6 +247,10 @@ class References:
         (record,) = await repository.find(self.previous_id)
         if not isinstance(record, LocalRecord):
             raise self._not_found()
+        if record.response.get("status") in UNFINISHED:
+            raise _previous_unfinished(self.previous_id)
+        if record.upstream == self._upstream:
+            self._upstreams_previous = record.continues_upstream
         return [*record.basis, *record.output]
 
     @property
@@ -290,6 +314,8 @@ class References:
         self._body["input"] = [*map(loads_exact, history), *items]
         if self._continues:
             del self._body[CONVERSATION if self.conversation_id else PREVIOUS_RESPONSE_ID]
+        if self._upstreams_previous:
+            self._body[PREVIOUS_RESPONSE_ID] = self._upstreams_previous
         return len(history)
 
 
@@ -423,6 +449,14 @@ def _exclusive() -> RequestError:
         "only one of them.",
         param=PREVIOUS_RESPONSE_ID,
         code="mutually_exclusive_parameters",
+    )
+
+
+def _previous_unfinished(response_id: str) -> RequestError:
+    return RequestError(
+        f"Previous response with id '{response_id}' has not finished yet.",
+        param="previous_response_id",
+        code="previous_response_unfinished",
     )
 
 

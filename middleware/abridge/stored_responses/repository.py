@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 
 from starlette.types import Scope
 
-from abridge.apis.json import dumps, loads_exact
-from abridge.apis.openai import derived_id
+from abridge.apis.json import dumps, loads_exact, string
+from abridge.apis.openai import derived_id, is_minted
 from abridge.core.conversation import Json
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.route_memory import RouteMemory
@@ -23,9 +23,22 @@ from abridge.memory.stores.store import Store
 from abridge.memory.tenants import keyed_digest
 from abridge.work import in_turns
 
-RecordKind: TypeAlias = Literal["response", "conversation", "item", "made", "owner", "compaction"]
+RecordKind: TypeAlias = Literal[
+    "response",
+    "conversation",
+    "item",
+    "made",
+    "owner",
+    "compaction",
+    "events",
+    "lease",
+    "stop",
+]
 
-_RecordName: TypeAlias = tuple[RecordKind, str]
+RecordName: TypeAlias = tuple[RecordKind, str]
+
+UNFINISHED = ("queued", "in_progress")
+"""Statuses of a background response that still runs."""
 
 REASONING_ID_PREFIX = "rs_"
 """Prefix of the ids of reasoning items, whose lifetime is not extended by use."""
@@ -39,6 +52,12 @@ class LocalRecord:
     response: Json  # without its output
     basis: list[str]  # ids of all input items
     output: list[str]  # ids of the output items
+
+    @property
+    def continues_upstream(self) -> str:
+        """The id of a response of upstream's own that it continues; empty if there is none."""
+        previous = string(self.response.get("previous_response_id"))
+        return "" if is_minted(previous) else previous
 
 
 @dataclass(slots=True, frozen=True)
@@ -70,6 +89,12 @@ class InputItems:
         self._key = key
         self._seen: set[str] = set()
         self._occurrences: Counter[bytes] = Counter()
+
+    def stored(self) -> InputItems:
+        """Return the same items as such that are stored."""
+        items = InputItems(self._key)
+        items.ids = self.ids
+        return items
 
     def add_known(self, item_id: str) -> bool:
         """Append an item stored under this id. Return False if it is already in the list."""
@@ -114,7 +139,7 @@ class ResponseRepository:
         return InputItems(keyed_digest(key.store, b"basis", self._tags[key.id]))
 
     async def find(self, *response_ids: str) -> list[LocalRecord | UpstreamRecord | None]:
-        return [_parse_response(value) for value in await self._get("response", response_ids)]
+        return [parse_response(value) for value in await self._get("response", response_ids)]
 
     async def get_items(self, item_ids: Sequence[str]) -> list[bytes | None]:
         return await self._get("item", item_ids)
@@ -149,6 +174,9 @@ class ResponseRepository:
         lifetime of that note again."""
         await self._put({("owner", name): upstream.encode() for name in ids})
 
+    async def save_items(self, items: Mapping[str, bytes]) -> None:
+        await self._put(_item_records(items))
+
     async def save_local(
         self, response_id: str, response: LocalRecord, items: Mapping[str, bytes]
     ) -> None:
@@ -158,7 +186,7 @@ class ResponseRepository:
         item_ids = list(response.made)
         shown_before = zip(item_ids, await self._get("made", item_ids), strict=True)
         encoded_id = response_id.encode()
-        values: dict[_RecordName, bytes] = {
+        values: dict[RecordName, bytes] = {
             ("made", name): encoded_id if before in (None, encoded_id) else b""
             for name, before in shown_before
         }
@@ -173,6 +201,28 @@ class ResponseRepository:
         if content is not None:
             await self.save_compaction(name, content)
         return content
+
+    @property
+    def tenant(self) -> str:
+        """A name of the tenant that tells nothing of it."""
+        return self._tags[self._keyring.primary.id].hex()
+
+    async def get_values(self, *names: RecordName) -> list[bytes | None]:
+        """Look up values of several kinds at once: all of them, or none if the store is down."""
+        keys = self._keyring.keys
+        found = await self._store.get(
+            [self._store_key(name, key) for name in names for key in keys]
+        )
+        return self._keyring.first_of_each(found)
+
+    async def put_values(
+        self, values: Mapping[RecordName, bytes], ttl: float | None = None
+    ) -> bool:
+        """Store values, for `ttl` seconds where that is less than the store's own time. Return
+        whether the store could be reached."""
+        key = self._keyring.primary
+        named = {self._store_key(name, key): value for name, value in values.items()}
+        return await self._store.put(named, ttl)
 
     async def find_conversation(self, conversation_id: str) -> ConversationRecord | None:
         (value,) = await self._get("conversation", [conversation_id])
@@ -213,12 +263,12 @@ class ResponseRepository:
         names = [self._store_key((kind, name), key) for name in ids for key in self._keyring.keys]
         return self._keyring.first_of_each(await self._store.get(names))
 
-    async def _put(self, values: Mapping[_RecordName, bytes]) -> None:
+    async def _put(self, values: Mapping[RecordName, bytes]) -> None:
         key = self._keyring.primary
         async for batch in in_turns(values.items()):
             await self._store.put({self._store_key(name, key): value for name, value in batch})
 
-    def _store_key(self, name: _RecordName, key: Key) -> bytes:
+    def _store_key(self, name: RecordName, key: Key) -> bytes:
         kind, record_id = (part.encode(errors="surrogatepass") for part in name)
         return keyed_digest(key.store, b"responses", kind, self._tags[key.id], record_id)
 
@@ -244,11 +294,11 @@ def _packed(record: LocalRecord | UpstreamRecord | ConversationRecord) -> bytes:
     return dumps({entry.name: getattr(record, entry.name) for entry in fields(record)})
 
 
-def _item_records(items: Mapping[str, bytes]) -> dict[_RecordName, bytes]:
+def _item_records(items: Mapping[str, bytes]) -> dict[RecordName, bytes]:
     return {("item", name): item for name, item in items.items()}
 
 
-def _parse_response(value: bytes | None) -> LocalRecord | UpstreamRecord | None:
+def parse_response(value: bytes | None) -> LocalRecord | UpstreamRecord | None:
     if value is None:
         return None
     fields = loads_exact(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from abridge.apis.display import Display
@@ -49,6 +49,20 @@ class StoreLocally:
         display: Display,  # noqa: ARG002
         work: Work,
     ) -> None:
+        await self.save_response(response, work)
+
+    async def save_input(self) -> StoreLocally:
+        """Store the input alone; return what stores the response without it."""
+        await self.repository.save_items(self.input_items.new)
+        return replace(self, input_items=self.input_items.stored())
+
+    async def refresh_input(self) -> None:
+        """Restart the lifetime of the input, which was stored before."""
+        ids = self.input_items.ids
+        found = zip(ids, await self.repository.get_items(ids), strict=True)
+        await self.repository.refresh({name: item for name, item in found if item is not None})
+
+    async def save_response(self, response: Json, work: Work) -> None:
         output = await work.run(_pack_output, response)
         without_output = {**response, "output": []}
         local = LocalRecord(self.upstream, without_output, self.input_items.ids, list(output))
@@ -88,6 +102,15 @@ class NoteUpstream:
         await self.repository.save_upstream(
             response_id, UpstreamRecord(self.upstream, display.show_raw, fields, item_summaries)
         )
+
+
+class StoreNothing:
+    """Store nothing: whoever runs the background response does."""
+
+    async def save(
+        self, response: Json, ended: ResponseEnded, display: Display, work: Work
+    ) -> None:
+        """Do nothing."""
 
 
 @dataclass(slots=True, frozen=True)

@@ -374,6 +374,22 @@ class Checks:
         self.is_over = True
 
 
+class TranslationChecks(Checks):
+    """Checks a translation, which is shown once it is whole, in its own form."""
+
+    def feed(self, text: str, *, last: bool = False) -> str:
+        if self.is_over:
+            return ""
+        self._text += self._thinking.feed(text, last=last)
+        written = detect_language(self._text) if last else None
+        if self._loops.found_in(text):
+            self._fail("loop")
+        elif written and self._language and is_another_language(written, self._language):
+            self._fail("language")
+        self.is_over = self.is_over or last
+        return self._text.strip() if last and self.failure is None else ""
+
+
 def _shorten(sentence: str, size: float) -> str:
     """Return the words of a sentence that fit."""
     end = next(end for end in range(len(sentence), -1, -1) if text_size(sentence[:end]) < size)

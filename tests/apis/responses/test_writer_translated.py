@@ -155,7 +155,7 @@ class TestOrder:
             "response.completed",
         ]
 
-    @pytest.mark.parametrize("upstream", ["chat", "messages", "gemini"])
+    @pytest.mark.parametrize("upstream", ["chat", "messages", "gemini", "interactions"])
     def test_reasoning_ends_as_upstreams_does_whatever_its_summary_takes(
         self, upstream: str
     ) -> None:

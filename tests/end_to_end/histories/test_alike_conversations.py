@@ -17,6 +17,7 @@ from tests.end_to_end.histories.answers import labels
 from tests.end_to_end.histories.chat_dialects import VLLM
 from tests.end_to_end.histories.clients import Client
 from tests.end_to_end.histories.gemini_provider import GeminiNative
+from tests.end_to_end.histories.interactions_provider import GeminiInteractions
 from tests.end_to_end.histories.messages_provider import Raw
 from tests.end_to_end.histories.provider import Provider
 from tests.end_to_end.histories.responses_provider import Open
@@ -28,6 +29,7 @@ KINDS: dict[str, type[Provider]] = {
     "responses": Open,
     "messages": Raw,
     "gemini": GeminiNative,
+    "interactions": GeminiInteractions,
 }
 KEPT: dict[str, Any] = {
     "store": {},

@@ -48,11 +48,13 @@ def play(parts: list[Json], *, stream: bool, reason: str = "STOP") -> Answer:
 class Stage:
     """A sidecar before an upstream that speaks Gemini's API."""
 
+    api = "gemini"
+
     def __init__(self, client: str, *answers: Answer, stream: bool, **tables: Any) -> None:
         self.client, self.stream = client, stream
         self.played, self.registry = Upstream(*answers), CollectorRegistry()
         entry = {
-            "api": "gemini",
+            "api": self.api,
             "profile": "gemini-native",
             "base_url": f"{ORIGIN}/v1beta",
             **tables.pop("entry", {}),

@@ -71,7 +71,7 @@ class TestAnswers:
         reply = await call(app, path, request_body(client, stream=stream), KEY)
         received = read_answer(client, reply, stream=stream)
         assert reply.status == 200
-        assert played.requests[0].path.startswith(PATHS.get(upstream, "/v1/models/"))
+        assert played.requests[0].path.startswith({**PATHS, **OWN_PATHS}[upstream])
         assert (received.text, received.summary) == (WORDS, SUMMARY)
         assert received.raw == (THOUGHT if client == "responses" else "")
         assert received.finish == ENDS[client][0]
@@ -168,7 +168,8 @@ class TestAnswers:
 
 _API = {api.name: api for api in APIS}
 SERVER = "server_error"
-CALL_IDS = {"messages": "toolu", "gemini": "fc_1"}
+OWN_PATHS = {"gemini": "/v1/models/", "interactions": "/v1/interactions"}
+CALL_IDS = {"messages": "toolu", "gemini": "fc_1", "interactions": "fc_1"}
 _OUTPUT = {"chat": "completion_tokens", "responses": "output_tokens", "messages": "output_tokens"}
 
 

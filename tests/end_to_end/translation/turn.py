@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.apis.messages import scripts as messages
 from tests.support.asgi import Call
 from tests.support.checker import check_chat, check_responses
@@ -30,7 +31,7 @@ from tests.support.upstream import Answer
 
 CLIENTS = ("chat", "responses")
 UPSTREAMS = ("chat", "responses", "messages")
-ALL_UPSTREAMS = (*UPSTREAMS, "gemini")
+ALL_UPSTREAMS = (*UPSTREAMS, "gemini", "interactions")
 """Those of clients as well, and those that only upstreams speak."""
 
 BRIDGES = [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS if client != upstream]
@@ -72,6 +73,13 @@ def answer(
             parts += [gemini.text(text)] if text else []
             parts += [gemini.function_call("fc_1", TOOL, **ARGUMENTS)] if calls else []
             return Answer(gemini.stream(parts)) if stream else Answer.json(gemini.whole(parts))
+        case "interactions":
+            steps = [interactions.thought(thought)]
+            steps += [interactions.output(text)] if text else []
+            steps += [interactions.function_call("fc_1", TOOL, **ARGUMENTS)] if calls else []
+            if stream:
+                return Answer(interactions.stream(steps))
+            return Answer.json(interactions.whole(steps))
         case _:
             blocks = [messages.thinking(thought)]
             blocks += [messages.text(text)] if text else []

@@ -1,4 +1,4 @@
-"""How the upstreams of four APIs say a speech, in frames."""
+"""How the upstreams of five APIs say a speech, in frames."""
 
 from __future__ import annotations
 
@@ -225,9 +225,57 @@ def _gemini_part(speech: Speech, piece: Piece) -> Json | None:
     return {"text": piece.text, **thought}
 
 
+# Interactions
+
+
+def interactions(speech: Speech) -> list[bytes]:
+    head = {"id": "v1_1", "object": "interaction", "model": "m"}
+    created = {**head, "status": "in_progress"}
+    events: list[Json] = [{"event_type": "interaction.created", "interaction": created}]
+    for piece in _said(speech):
+        events += _interactions_piece(speech, piece)
+    if speech.finishes:
+        status = "requires_action" if _has_calls(speech) else "completed"
+        completed = {**head, "status": status}
+        events.append({"event_type": "interaction.completed", "interaction": completed})
+    frames = [frame(event, event["event_type"]) for event in events]
+    return [*frames, b"event: done\ndata: [DONE]\n\n"] if speech.ends else frames
+
+
+def _interactions_piece(speech: Speech, piece: Piece) -> Iterator[Json]:
+    part, place = speech.parts[piece.part], {"index": piece.part}
+    if piece.first:
+        yield {"event_type": "step.start", **place, "step": _step(part)}
+    if piece.text:
+        yield {"event_type": "step.delta", **place, "delta": _step_delta(part, piece.text)}
+    if piece.last:
+        yield {"event_type": "step.stop", **place}
+
+
+def _step(part: Part) -> Json:
+    match part.kind:
+        case "reasoning":
+            return {"type": "thought"}
+        case "text":
+            return {"type": "model_output"}
+        case _:
+            return {"type": "function_call", "id": part.id, "name": part.name, "arguments": {}}
+
+
+def _step_delta(part: Part, text: str) -> Json:
+    match part.kind:
+        case "reasoning":
+            return {"type": "thought_summary", "content": {"type": "text", "text": text}}
+        case "text":
+            return {"type": "text", "text": text}
+        case _:
+            return {"type": "arguments_delta", "arguments": text}
+
+
 UPSTREAMS: dict[str, Callable[[Speech], list[bytes]]] = {
     "chat": chat,
     "responses": responses,
     "messages": messages,
     "gemini": gemini,
+    "interactions": interactions,
 }

@@ -557,14 +557,20 @@ class TestBudgets:
             await served.post("/v1/chat/completions", {**CHAT, "stream": True}, key)
         assert (served.sample("key_tokens_total", key="alice") or 0) >= 1250
 
-    async def test_a_background_response_which_nobody_reads_is_refused(
-        self, tmp_path: Path
-    ) -> None:
-        async with sidecar(tmp_path) as served:
-            key = served.add("alice", tokens_per_day=10**6)
-            answer = await served.post("/v1/responses", {**RESPONSES, "background": True}, key)
-        assert answer.status_code == 400
-        assert answer.json()["error"]["param"] == "background"
+    async def test_a_background_response_is_charged_when_it_ends(self, tmp_path: Path) -> None:
+        gate = asyncio.Event()
+        stream = responses_stream([message_item(0, "Hello.")])
+        async with sidecar(tmp_path, Answer([*stream[:3], gate, *stream[3:]])) as served:
+            key = served.add("alice", tokens_per_day=10, rate=2)
+            begun = await served.post("/v1/responses", {**RESPONSES, "background": True}, key)
+            assert begun.json()["status"] == "queued"
+            assert not served.sample("key_tokens_total", key="alice")
+            gate.set()
+            await until(lambda: bool(served.sample("key_tokens_total", key="alice")))
+            refused = await served.post("/v1/responses", RESPONSES, key)
+        assert served.sample("key_requests_total", key="alice", outcome="ok") == 1
+        assert refused.status_code == 429
+        assert refused.json()["error"]["code"] == "insufficient_quota"
 
 
 class TestWebSockets:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.gemini.parts import LANE
+from abridge.apis.gemini.answer import LANE
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import DropCount, Shape, address, each, fields, number, rebuild, text
 from abridge.apis.usage import as_count
@@ -75,7 +75,7 @@ class AnswerCitations:
         pairs = [*self._read_grounding(), *self._read_recitations()]
         passages = _find_passages([segment for _, segment in pairs], answer or "")
         return [
-            _make_citation(source, passage)
+            make_citation(source, passage)
             for (source, _), passage in zip(pairs, passages, strict=True)
             if _names_source(source)
         ]
@@ -117,7 +117,7 @@ def _names_source(source: Json) -> bool:
     return bool(_file_name(source))
 
 
-def _make_citation(source: Json, passage: tuple[int, int] | None) -> CitationDelta:
+def make_citation(source: Json, passage: tuple[int, int] | None) -> CitationDelta:
     uri = string(source.get("uri"))
     is_page = uri.startswith(("http://", "https://"))
     return CitationDelta(
@@ -138,7 +138,7 @@ def _find_passages(segments: list[Json], answer: str) -> list[tuple[int, int] | 
         (as_count(segment.get("startIndex")) or 0, as_count(segment.get("endIndex")) or 0)
         for segment in segments
     ]
-    characters = _count_characters(answer, {place for both in ranges for place in both})
+    characters = count_characters(answer, {place for both in ranges for place in both})
     found = [(characters.get(start), characters.get(end)) for start, end in ranges]
     return [
         _checked(segment, answer, start, end)
@@ -146,7 +146,7 @@ def _find_passages(segments: list[Json], answer: str) -> list[tuple[int, int] | 
     ]
 
 
-def _count_characters(answer: str, places: set[int]) -> dict[int, int]:
+def count_characters(answer: str, places: set[int]) -> dict[int, int]:
     """Return how many characters come before each place, which is in bytes of UTF-8."""
     encoded, counted, last, count = answer.encode(errors="surrogatepass"), {}, 0, 0
     for place in sorted(places):

@@ -5,10 +5,12 @@ Each content is a list of parts. A result names the function whose call it answe
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from mimetypes import guess_type
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from abridge.apis.gemini.reasoning import current_steps, mark_unsigned, read_state
@@ -47,34 +49,41 @@ FILES_HOST = "generativelanguage.googleapis.com"
 """The host of uploaded files, which belong to the account whose key is sent."""
 
 
-class GeminiConversationBuilder:
-    """Take a request's messages in order. Instructions become the system instruction, wherever in
-    the conversation they stand."""
+class GoogleConversation(ABC):
+    """Take a request's messages in order, for either of Google's APIs. Instructions become the
+    system instruction, wherever in the conversation they stand."""
 
     def __init__(
         self, request: ModelRequest, capabilities: GeminiCapabilities, translated: TranslatedRequest
     ) -> None:
-        self.contents: list[Json] = []
+        self.contents: list[Json] = []  # of the conversation; steps on the Interactions API
         self._translated = translated
         self._capabilities = capabilities
         self._param = request.param("messages")
         self._instructions: list[str] = []
         self._names: dict[str, str] = {}  # of the functions called, by call id
-        for message in normalized(map(_with_text_state_first, request.messages)):
+        for message in normalized(map(self._prepare, request.messages)):
             self._add(with_name_in_text(message, translated))
-        if not self.contents and self._instructions:  # Gemini requires a content
-            self._append("user", [{"text": "\n\n".join(self._instructions)}])
+        if not self.contents and self._instructions:  # Google requires something to answer
+            self._ask([TextPart(self.instructions)])
             self._instructions = []
         if not self.contents and not translated.unsupported:
             translated.leave_out(self._param, NO_MESSAGES, essential=True)
-        if capabilities.needs_signatures:
-            for step in current_steps(self.contents):
-                mark_unsigned(step)
 
     @property
-    def system_instruction(self) -> Json | None:
-        text = "\n\n".join(self._instructions)
-        return {"parts": [{"text": text}]} if text else None
+    def instructions(self) -> str:
+        return "\n\n".join(self._instructions)
+
+    @abstractmethod
+    def _answer(self, parts: Sequence[MessagePart]) -> None:
+        """Write what the assistant said."""
+
+    @abstractmethod
+    def _ask(self, parts: Sequence[MessagePart]) -> None:
+        """Write what the user said, or results of calls."""
+
+    def _prepare(self, message: Message) -> Message:
+        return message
 
     def _add(self, message: Message) -> None:
         if message.role in INSTRUCTION_ROLES:
@@ -83,9 +92,46 @@ class GeminiConversationBuilder:
             others = [part for part in message.parts if not isinstance(part, TextPart)]
             self._translated.unsupported += map(unsupported_part, others)
         elif message.role == "assistant":
-            self._append("model", list(self._write_answer(message.parts)))
+            self._answer(message.parts)
         else:
-            self._append("user", [each for part in message.parts for each in self._write(part)])
+            self._ask(message.parts)
+
+    def _leave_out_foreign(self, part: ReasoningPart) -> None:
+        """Report reasoning of another API, if there is any."""
+        if part.text.strip() or part.state:
+            self._translated.leave_out(part.param or self._param, FOREIGN_REASONING)
+
+    def _read_medium(self, part: ImagePart | FilePart | AudioPart) -> Medium | None:
+        """Read a medium; one that nobody could get is reported."""
+        medium = read_medium(part)
+        if medium is None:
+            self._translated.unsupported.append(unsupported_part(part))
+        return medium
+
+
+class GeminiConversationBuilder(GoogleConversation):
+    """See `GoogleConversation`. Each message is a content."""
+
+    def __init__(
+        self, request: ModelRequest, capabilities: GeminiCapabilities, translated: TranslatedRequest
+    ) -> None:
+        super().__init__(request, capabilities, translated)
+        if capabilities.needs_signatures:
+            for step in current_steps(self.contents):
+                mark_unsigned(step)
+
+    @property
+    def system_instruction(self) -> Json | None:
+        return {"parts": [{"text": self.instructions}]} if self.instructions else None
+
+    def _prepare(self, message: Message) -> Message:
+        return _with_text_state_first(message)
+
+    def _answer(self, parts: Sequence[MessagePart]) -> None:
+        self._append("model", list(self._write_answer(parts)))
+
+    def _ask(self, parts: Sequence[MessagePart]) -> None:
+        self._append("user", [each for part in parts for each in self._write(part)])
 
     def _append(self, role: str, parts: list[Json]) -> None:
         if parts:
@@ -112,9 +158,8 @@ class GeminiConversationBuilder:
         for part in reasoning:
             if is_own and part.text.strip():
                 yield {"text": part.text, "thought": True}
-            elif not is_own and (part.text.strip() or part.state):
-                param = part.param or self._param
-                self._translated.leave_out(param, FOREIGN_REASONING)
+            elif not is_own:
+                self._leave_out_foreign(part)
 
     def _write_call(self, call: ToolCallPart) -> Json:
         self._names[call.id] = call.name
@@ -128,11 +173,9 @@ class GeminiConversationBuilder:
         elif isinstance(part, ToolOutputPart):
             yield from self._write_result(part)
         elif isinstance(part, ImagePart | FilePart | AudioPart):
-            medium = _write_medium(part)
-            if medium is None:
-                self._translated.unsupported.append(unsupported_part(part))
-            else:
-                yield medium
+            medium = self._read_medium(part)
+            if medium is not None:
+                yield _write_medium(medium)
 
     def _write_result(self, output: ToolOutputPart) -> Iterator[Json]:
         """Write the result of a call. Images and files follow it, unless the model takes them
@@ -171,21 +214,28 @@ def _write_id(call_id: str) -> Json:
     return {"id": call_id} if call_id else {}
 
 
-def _write_medium(part: ImagePart | FilePart | AudioPart) -> Json | None:
-    """Write an image, a file or audio: its bytes, or its address. None if there is neither that
-    anybody could have."""
+class Medium(NamedTuple):
+    """An image, a file or audio: its bytes, or the address where Google gets it itself."""
+
+    type: str  # its media type; "" if unknown
+    data: str = ""  # base64
+    uri: str = ""
+
+
+def read_medium(part: ImagePart | FilePart | AudioPart) -> Medium | None:
+    """Return a medium; None if there is neither that anybody could have."""
     if isinstance(part, AudioPart):
-        return _write_bytes(f"audio/{part.format or 'wav'}", part.data)
+        return _with_bytes(f"audio/{part.format or 'wav'}", part.data)
     if part.url.lower().startswith(REMOTE):
         if _is_uploaded(part.url):
             return None
         name = part.url.partition("?")[0] if isinstance(part, ImagePart) else part.name or part.url
-        kind = guess_type(name)[0] or ("image/jpeg" if isinstance(part, ImagePart) else None)
-        return {"fileData": {"fileUri": part.url, **({"mimeType": kind} if kind else {})}}
+        kind = guess_type(name)[0] or ("image/jpeg" if isinstance(part, ImagePart) else "")
+        return Medium(kind, uri=part.url)
     return (
-        _write_data(part.url)
+        _read_data(part.url)
         if isinstance(part, ImagePart)
-        else _write_data(part.data, guess_type(part.name)[0])
+        else _read_data(part.data, guess_type(part.name)[0])
     )
 
 
@@ -198,13 +248,20 @@ def _is_uploaded(url: str) -> bool:
     return host.rstrip(".") == FILES_HOST
 
 
-def _write_data(data: str, kind: str | None = None) -> Json | None:
-    """Write base64, as a data URL or bare."""
+def _read_data(data: str, kind: str | None = None) -> Medium | None:
+    """Read base64, as a data URL or bare."""
     told, content = split_data_url(data)
     if content.startswith(PDF_BASE64_START):
         told = told or PDF_TYPE
-    return _write_bytes(told or kind or "", content)
+    return _with_bytes(told or kind or "", content)
 
 
-def _write_bytes(kind: str, data: str) -> Json | None:
-    return {"inlineData": {"mimeType": kind, "data": data}} if kind and data else None
+def _with_bytes(kind: str, data: str) -> Medium | None:
+    return Medium(kind, data) if kind and data else None
+
+
+def _write_medium(medium: Medium) -> Json:
+    if medium.data:
+        return {"inlineData": {"mimeType": medium.type, "data": medium.data}}
+    kind = {"mimeType": medium.type} if medium.type else {}
+    return {"fileData": {"fileUri": medium.uri, **kind}}

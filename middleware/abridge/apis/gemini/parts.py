@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-from hashlib import blake2b
 from itertools import groupby
 from secrets import token_hex
 from typing import Any, TypeAlias
 
 from abridge.apis.display import Display
 from abridge.apis.errors import UNREADABLE
-from abridge.apis.gemini.messages import MADE_ID
+from abridge.apis.gemini.answer import LANE, GoogleAnswer, make_id
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
-from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import DropCount, Shape, call_name, name, opaque, opaque_state, rebuild
+from abridge.apis.shapes import call_name, name, opaque, opaque_state
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
-    FRAME_OVERHEAD,
     ContentDelta,
-    ErrorDetail,
     Event,
     ImageDelta,
     PartEnded,
@@ -43,12 +39,6 @@ TEXT_KEYS = frozenset({"text", "thought", "thoughtSignature"})
 
 HOSTED_CALL_KINDS = frozenset({"toolCall", "executableCode"})
 """Parts with what Google runs itself (ai.google.dev: api/caching, `Part`)."""
-
-MEDIA = {"image": "an image", "audio": "audio", "video": "a video"}
-"""What an answer may hold beside text, by the first half of its media type."""
-
-LANE = 0
-"""The only lane: the whole answer waits together."""
 
 
 class SentPart(Part):
@@ -85,40 +75,20 @@ class TextRun(SentPart):
         return {"text": "".join(texts), **self._sent, **signed}
 
 
-class AnswerParts:
-    """The parts of one answer, of which at most `limit` characters are kept."""
+class AnswerParts(GoogleAnswer):
+    """The parts of one answer."""
 
     def __init__(self, display: Display, limit: int) -> None:
+        super().__init__(display, limit)
         self.all: list[SentPart] = []
         self.call_ids: list[str] = []  # as clients have them
-        self._item_count = 0
         self._salt = token_hex(8)  # for ids in an answer that has none itself
-        self._hides_raw = display.hides_raw
         self._carries_text_state = display.carries_text_state
-        self._carries_images = display.carries_images
-        self._has_images = False
         self._text_signature = ""  # the last of the answer's texts
-        self._drops = DropCount.of(display)
-        self._left_out = 0  # parts that no other API has
-        self._limit = self._room_left = limit
-        self._hosted_calls: list[dict[str, str]] = []
+        self._limit = limit
         self._open: TextRun | None = None
         self._partial_call: PartialCall | None = None  # the one that is open
         self._last_part: Json | None = None
-        self.failure: ErrorDetail | None = None  # why the answer cannot be read
-
-    @property
-    def dropped(self) -> int:
-        return self._drops.count + self._left_out
-
-    @property
-    def is_complete(self) -> bool:
-        """True while everything kept fits in the limit."""
-        return self._room_left >= 0
-
-    @property
-    def call_count(self) -> int:
-        return len(self.call_ids)
 
     def has_open_part(self, *, streamed: bool) -> bool:
         """Return whether the last part may lack something: a text that streams may always go on."""
@@ -133,16 +103,6 @@ class AnswerParts:
             return None
         return "".join(part.said_text for part in self.all if part.kind == "text")
 
-    @property
-    def only_hosted_calls(self) -> list[dict[str, str]]:
-        """The calls that Google ran itself, if there is nothing else."""
-        is_alone = self.said_text == "" and not (self.call_count or self._has_images)
-        return self._hosted_calls if is_alone else []
-
-    def check(self, value: object, shape: Shape) -> str:
-        """Return a string; "" if it does not have its shape and reasoning is hidden."""
-        return string(rebuild(value, shape, self._drops) if self._hides_raw else value)
-
     def read(self, part: Json, response_id: str) -> list[Event]:
         self._last_part = part
         if is_thought(part):
@@ -155,9 +115,9 @@ class AnswerParts:
             return self._read_text("text", {}, part)
         if isinstance(part.get("inlineData"), dict):
             return self._read_medium(part, part["inlineData"])
-        self._left_out += 1
-        self._note_hosted_call(part)
-        return []
+        for kind in part.keys() & HOSTED_CALL_KINDS:
+            self.note_hosted_call(kind, as_object(part[kind]).get("toolType"))
+        return self.leave_out()
 
     def end(self, response_id: str, *, is_cut: bool) -> list[Event]:
         """End the answer. If it was `cut`, so was a call that is open. The signature of an answer
@@ -167,34 +127,18 @@ class AnswerParts:
             events += [*self._write_signature(None, self._text_signature), *self._end_run()]
         return events
 
-    def _note_hosted_call(self, part: Json) -> None:
-        for kind in part.keys() & HOSTED_CALL_KINDS:
-            tool = self.check(as_object(part[kind]).get("toolType"), name)
-            self._room_left -= FRAME_OVERHEAD
-            if self.is_complete:
-                self._hosted_calls.append(describe_call(kind, tool))
-
     def _is_understood(self, part: Json) -> bool:
         """Return whether a text is certain to be the answer's: where reasoning is hidden, an
         unknown key may say that it is none."""
-        return not self._hides_raw or part.keys() <= TEXT_KEYS
+        return not self.hides_raw or part.keys() <= TEXT_KEYS
 
     def _read_medium(self, sent: Json, medium: Json) -> list[Event]:
-        """Read an image. An answer with what the client's API has no form for fails: without it, it
-        would be another one. An image is kept only where there is room for it."""
         media_type = self.check(medium.get("mimeType"), name)
         data = self.check(medium.get("data"), opaque)
-        kind = media_type.partition("/")[0]
-        if kind not in MEDIA or not data:
-            self._left_out += 1
+        if not self.take_image(media_type.partition("/")[0], data):
             return []
-        if kind != "image" or not self._carries_images:
-            words = f"The answer holds {MEDIA[kind]}, which this API cannot carry."
-            self.failure = ErrorDetail("upstream_error", words)
-            return []
-        self._has_images, part = True, SentPart("other", 0, sent)
-        if len(data) <= self._room_left:
-            self._room_left -= len(data)
+        part = SentPart("other", 0, sent)
+        if self.keep_image(data):
             self.all.append(part)
         image = ImageDelta(LANE, None, media_type=media_type, data=data, part=part)
         return [*self._end_run(), image]
@@ -208,8 +152,7 @@ class AnswerParts:
         if not (text or signature):
             return []
         run, events = self._run_of(kind if text or self._is_in(kind) else "other", common)
-        self._room_left -= len(text) + len(signature)
-        if self.is_complete:
+        if self.keep(len(text) + len(signature)):
             run.signatures |= {len(run.texts): signature} if signature else {}
             run.texts.append(text)
         if text and kind == "text":
@@ -226,14 +169,14 @@ class AnswerParts:
         alone, which is kind `other`, is a run of its own and leaves the open one open."""
         if self._open is not None and self._open.kind == kind:
             return self._open, []
-        run = TextRun(kind, self._item_count, common)
+        run = TextRun(kind, self.item_count, common)
         self.all.append(run)
         if kind == "other":
             return run, []
         events, self._open = self._end_run(), run
         if kind == "text":
             return run, [*events, PartStarted(LANE, None, part=run)]
-        self._item_count += 1
+        self.item_count += 1
         return run, [*events, ReasoningStarted(LANE, None, run.number, part=run)]
 
     def _end_run(self) -> list[Event]:
@@ -273,12 +216,12 @@ class AnswerParts:
         """Read a whole call. One that was cut has arguments without an end, so that nobody runs it,
         and is not kept."""
         call, part = call_of(sent), SentPart("call", self.call_count, sent)
-        self._room_left -= len(dumps(sent))
-        if self.is_complete and not is_cut:
+        if self.keep(len(dumps(sent))) and not is_cut:
             self.all.append(part)
         given = self.check(call.get("id"), name)
-        identity = given or _make_id(response_id or self._salt, part.number, call)
+        identity = given or make_id(response_id or self._salt, part.number, call)
         self.call_ids.append(identity)
+        self.call_count += 1
         signature = self.check(sent.get("thoughtSignature"), opaque_state)
         signing = self._write_signature(part.number, signature)
         arguments = dumps(as_object(call.get("args"))).decode()
@@ -292,12 +235,6 @@ class AnswerParts:
             part=part,
         )
         return [*signing, *self._end_run(), delta, PartEnded(LANE, None, part=part)]
-
-
-def _make_id(response_id: str, number: int, call: Json) -> str:
-    """Return an id for a call to which the model gave none, always the same for the same answer."""
-    seed = f"{response_id}/{number}/".encode(errors="surrogatepass") + dumps(call)
-    return f"{MADE_ID}{blake2b(seed, digest_size=9).hexdigest()}"
 
 
 # A call whose arguments stream: on Vertex AI it may come in several parts: its name, then pieces of

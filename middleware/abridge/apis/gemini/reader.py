@@ -15,10 +15,12 @@ from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, without_message
+from abridge.apis.gemini.answer import LANE
 from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.gemini.history import record_turn
-from abridge.apis.gemini.parts import LANE, AnswerParts, SentPart
+from abridge.apis.gemini.parts import AnswerParts, SentPart
+from abridge.apis.gemini.usage import GEMINI_USAGE
 from abridge.apis.json import (
     as_object,
     begins_object,
@@ -29,7 +31,6 @@ from abridge.apis.json import (
     string,
 )
 from abridge.apis.shapes import name, proper_name
-from abridge.apis.usage import as_count
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
@@ -41,7 +42,6 @@ from abridge.core.events import (
     ResponseEnded,
     ResponseStarted,
 )
-from abridge.core.usage import Tokens
 from abridge.providers.learned import NO_OBSERVATION, Observation
 
 _FILTERED: tuple[str, ...] = (
@@ -93,7 +93,7 @@ class GeminiReader:
         data = sse.frame_data(frame)
         if data is None or data.startswith(sse.DONE):  # [DONE]: of gateways
             return []
-        chunk = None if self._ended else _parse(data)
+        chunk = None if self._ended else parse_answer(data)
         if chunk is None:
             is_lost = not self._ended and begins_object(data)
             self.faults += not is_lost
@@ -105,7 +105,7 @@ class GeminiReader:
             return []
         self._ended = True
         error = self._failure or error or self._find_failure()
-        usage = read_usage(self._usage)
+        usage = GEMINI_USAGE.read(self._usage)
         if error is not None:
             final = usage if self._reason else None  # not final before
             return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
@@ -116,13 +116,13 @@ class GeminiReader:
                 LANE,
                 None,
                 self._finish_reason(),
-                hosted_calls=self._parts.only_hosted_calls,
+                hosted_calls=self._parts.only_hosted_calls(says_text=self._parts.said_text != ""),
             ),
             ResponseEnded(None, None, ok=True, usage=usage),
         ]
 
     def read_whole(self, body: bytes) -> list[Event]:
-        answer = _parse(body) or {}
+        answer = parse_answer(body) or {}
         if not ("candidates" in answer or "promptFeedback" in answer):
             error = self._read_error(answer) if answer.get("error") is not None else None
             return [ResponseEnded(None, None, ok=False, error=error)]
@@ -205,25 +205,5 @@ class GeminiReader:
         return FINISH_REASONS.get(self._reason, default)
 
 
-def _parse(data: bytes) -> Json | None:
+def parse_answer(data: bytes) -> Json | None:
     return parse_object(data, loads_exact) or parse_object(replace_invalid(data), loads_exact)
-
-
-def read_usage(usage: Json) -> Tokens | None:
-    """Return the figures reported; None if there are none.
-
-    Thoughts are counted beside the candidates, and results of the provider's own tools beside the
-    prompt. The total is the sum of the four by definition (google-genai, `UsageMetadata`), so here
-    their sums are exact. In a stream a later figure replaces an earlier one.
-    """
-    figures = {key: as_count(value) for key, value in usage.items()}
-    prompt, results = figures.get("promptTokenCount"), figures.get("toolUsePromptTokenCount")
-    answer, thoughts = figures.get("candidatesTokenCount"), figures.get("thoughtsTokenCount")
-    tokens = Tokens(
-        None if prompt is None else prompt + (results or 0),
-        None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0),
-        figures.get("totalTokenCount"),
-        thoughts,
-        figures.get("cachedContentTokenCount"),
-    )
-    return None if tokens == Tokens() else tokens

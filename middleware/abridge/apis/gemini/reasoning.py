@@ -52,7 +52,7 @@ def write_thinking(
         return _turn_off(capabilities, param, translated)
     if request.budget is not None and capabilities.thinking != "level":
         return {"includeThoughts": True, "thinkingBudget": _known_budget(request.budget)}
-    level = _known_level(effort)
+    level = known_level(effort)
     if level is None:
         return {} if capabilities.thinking == "unknown" else {"includeThoughts": True}
     return {"includeThoughts": True, **_write_level(level, capabilities)}
@@ -78,7 +78,7 @@ def _known_budget(budget: int) -> int:
     return min(max(budget, BUDGETS["low"]), BUDGETS["high"])
 
 
-def _known_level(effort: str | None) -> str | None:
+def known_level(effort: str | None) -> str | None:
     """Return the level of an effort; None if it names none. More than `high` is `high`."""
     if effort in ("xhigh", "max"):
         return "high"
@@ -86,12 +86,16 @@ def _known_level(effort: str | None) -> str | None:
 
 
 def _write_level(level: str, capabilities: GeminiCapabilities) -> Json:
-    """Write the highest level that the model supports and that is not above this one, or else its
-    least."""
     if capabilities.thinking != "level":
         return {"thinkingBudget": BUDGETS[level]}
+    return {"thinkingLevel": supported_level(level, capabilities)}
+
+
+def supported_level(level: str, capabilities: GeminiCapabilities) -> str:
+    """Return the highest level that the model supports and that is not above this one, or else its
+    least."""
     below = [one for one in capabilities.levels if LEVELS.index(one) <= LEVELS.index(level)]
-    return {"thinkingLevel": (below or capabilities.levels)[-1 if below else 0]}
+    return (below or capabilities.levels)[-1 if below else 0]
 
 
 def is_thought(part: Json) -> bool:

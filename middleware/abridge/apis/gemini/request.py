@@ -78,12 +78,17 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
     return translated
 
 
-def _own_thinking(extra: Json) -> Json:
+def given_thinking(extra: Json) -> Json:
     """Return the config of thinking that a client sent in Google's own words, and nothing else in
-    them; what is shown of the thoughts is decided elsewhere."""
+    them."""
     body = as_object(extra.get("extra_body"))
     google = as_object((body if body.keys() == {"google"} else extra).get("google"))
-    given = as_object(google.get("thinking_config")) if len(google) == 1 else {}
+    return as_object(google.get("thinking_config")) if len(google) == 1 else {}
+
+
+def _own_thinking(extra: Json) -> Json:
+    """Write the client's own config; what is shown of the thoughts is decided elsewhere."""
+    given = given_thinking(extra)
     written = {key: given[name] for name, key in THINKING_FIELDS.items() if name in given}
     thinks = bool(written) and written.get("thinkingBudget") != 0
     return {**({"includeThoughts": True} if thinks else {}), **written}

@@ -321,6 +321,8 @@ RestPlace: TypeAlias = Literal["open part", "last part", "no part"]
 """Which part takes, as a delta, what only its final text has: one that has not ended; the last with
 a text, even if it has ended; or none any more, since texts that were told follow all of them."""
 
+PART_SEPARATOR = "\n\n"
+
 MAX_INDEXES = 128
 """Parts of an item that are told apart. A server that has more counts something else."""
 
@@ -378,6 +380,7 @@ class ItemContents:
         self.takes_rest: RestPlace = "open part"
         self.contradicted: str | None = None  # what was streamed of a part whose final text differs
         self.number = 0  # of a message among the messages, or of a call among the calls
+        self.separates = False  # the parts are those of a summary, which is read as reasoning
         self._item_part = part  # of the answer, whose parts are items
         self._address = address
         self._added = added
@@ -729,6 +732,8 @@ class ItemContents:
         kind = part.content_kind
         event: Event
         if kind is REASONING:
+            if stage == "added" and part.place and self.separates:
+                text = PART_SEPARATOR
             event = ReasoningDelta(LANE, frame, self._item_part.number, text)
         elif kind is SUMMARY:
             native = "done" if stage == "text_done" else stage

@@ -152,8 +152,9 @@ class ResponsesReader:
         self._profile = profile
         self._summary_is_raw = summary_is_raw(profile, display)
         self._hides_raw = display.hides_raw
-        # What is hidden keeps its type, by which it can be given back to upstream as it was sent.
-        self._raw_part_type = "summary_text" if display.hides_raw else "reasoning_text"
+        # What is replaced keeps its type, by which it can be given back to upstream as it was sent.
+        keeps_type = display.hides_raw or display.replaces_native
+        self._raw_part_type = "summary_text" if keeps_type else "reasoning_text"
         self._display = display
         self._rebuilder: ResponsesRebuilder | None = None
         if display.hides_raw:
@@ -587,6 +588,7 @@ class ItemReader:
         if not is_reasoning(item):
             return [ContentDelta(LANE, None, raw_text(item))]
         whole = OutputItem(number, item, make_frame=no_frame)
+        whole.contents.separates = self._display.replaces_native
         return [ReasoningStarted(LANE, None, number), *self._complete_reasoning(whole, item, None)]
 
     def read_rest(self, number: int | None, done: Json) -> list[Event]:
@@ -618,6 +620,7 @@ class ItemReader:
     def _begin(self, item: OutputItem, frame: bytes | None) -> list[Event]:
         self._output.note_begun(item, is_ordered=self._told is None)
         if item.is_reasoning:
+            item.contents.separates = self._display.replaces_native
             return [ReasoningStarted(LANE, frame, item.output_index, part=item.part)]
         if self._told is not None:
             return [PartStarted(LANE, None, part=item.part), *self._told.begin(item)]

@@ -165,9 +165,10 @@ def _hides(state: Any, texts: list[str]) -> bool:
 
 
 def summary_is_raw(profile: Profile, display: Display) -> bool:
-    """Return whether upstream's summaries are taken for raw reasoning: where that is hidden, all
-    that nobody vouches for."""
-    return profile.summary_is_raw or (display.hides_raw and not profile.makes_summaries)
+    """Return whether upstream's summaries are taken for reasoning: where they are to be replaced
+    and, where raw reasoning is hidden, all that nobody vouches for."""
+    is_doubtful = display.hides_raw and not profile.makes_summaries
+    return profile.summary_is_raw or display.replaces_native or is_doubtful
 
 
 _RAW_EVENT_TYPES = {

@@ -428,30 +428,15 @@ class ResponsesWriter(TranslatedAnswer):
         return [("response.created", fields), ("response.in_progress", fields)]
 
     def _new_response(self, started: ResponseStarted) -> Json:
-        echo, body, display = self._echo, self._echo.body, self._display
-        repeated = (*PARAM_DEFAULTS, "conversation")
-        requested = {key: body[key] for key in repeated if body.get(key) is not None}
+        body, display = self._echo.body, self._display
         return {
-            "id": self._mint_id("resp_"),
-            "object": "response",
-            "created_at": started.created or int(echo.now()),
-            "status": "in_progress",
-            "completed_at": None,
-            "error": None,
-            "incomplete_details": None,
-            **PARAM_DEFAULTS,
-            **requested,
-            **FIXED_FIELDS,
-            "store": echo.stored,
+            **new_response(body, started.created or int(self._echo.now()), self._mint_id("resp_")),
+            "store": self._echo.stored,
             "model": started.model or string(body.get("model")),
-            "output": [],
             "reasoning": {
                 "effort": as_object(body.get("reasoning")).get("effort"),
                 "summary": display.style if display.show_summary else None,
             },
-            "text": {"format": {"type": "text"}, **as_object(body.get("text"))},
-            "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
-            "usage": None,
         }
 
     def _finish(self, event: Finished) -> WireEvents:
@@ -486,6 +471,31 @@ class ResponsesWriter(TranslatedAnswer):
         annotations = [write_annotation(citation, 0, 0) for citation in self._citations]
         fields = {"annotations": annotations, HOSTED_CALLS: list(self._finished.hosted_calls)}
         return {name: entries for name, entries in fields.items() if entries}
+
+
+def new_response(body: Json, created: int, response_id: str) -> Json:
+    """Return the response to a request as it begins. It repeats the request as it is."""
+    repeated = (*PARAM_DEFAULTS, "conversation")
+    requested = {key: body[key] for key in repeated if body.get(key) is not None}
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": created,
+        "status": "in_progress",
+        "completed_at": None,
+        "error": None,
+        "incomplete_details": None,
+        **PARAM_DEFAULTS,
+        **requested,
+        **FIXED_FIELDS,
+        "store": False,
+        "model": string(body.get("model")),
+        "output": [],
+        "reasoning": body.get("reasoning") or {"effort": None, "summary": None},
+        "text": {"format": {"type": "text"}, **as_object(body.get("text"))},
+        "tools": [_fill_tool(tool) for tool in objects(body.get("tools"))],
+        "usage": None,
+    }
 
 
 def with_part_index(frame: bytes, index: int) -> bytes:

@@ -71,9 +71,9 @@ class MemoryBackend:
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self._get_value(key) for key in keys]
 
-    async def put(self, values: Mapping[bytes, bytes]) -> None:
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> None:
         for key, value in values.items():
-            self._set_value(("value", key), b"", value)
+            self._set_value(("value", key), b"", value, ttl)
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         for key in keys:
@@ -99,19 +99,21 @@ class MemoryBackend:
 
     def _get_value(self, key: bytes) -> bytes | None:
         values = self._read(("value", key))
-        return values[0].data if values else None
+        return values[0].data if values and self._time() < values[0].expires else None
 
     def _read(self, key: tuple[str, bytes]) -> tuple[_Value, ...]:
         """Return the values under a key. Most lookups find none, which takes `in` a fifth of the
         time of `get`."""
         return self._values.get(key, ()) if key in self._values else ()
 
-    def _set_value(self, key: tuple[str, bytes], prefix: bytes, data: bytes) -> None:
+    def _set_value(
+        self, key: tuple[str, bytes], prefix: bytes, data: bytes, ttl: float | None = None
+    ) -> None:
         """Replace the value after that prefix; drop the old one even if it does not fit."""
         now = self._time()
         before = self._values.get(key, ())
         values = [value for value in before if now < value.expires and value.prefix != prefix]
-        value = _Value(prefix, data, now + self._ttl)
+        value = _Value(prefix, data, now + (self._ttl if ttl is None else min(ttl, self._ttl)))
         if _size_in_bytes([value]) <= self._values.maxsize:
             values.append(value)
             del values[:-MAX_ORIGINALS]

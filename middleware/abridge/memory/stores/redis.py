@@ -58,9 +58,10 @@ class RedisBackend:
         names = list(map(self._names.value, keys))
         return await self._connection.run(lambda client: self.read_values(client, names))
 
-    async def put(self, values: Mapping[bytes, bytes]) -> None:
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> None:
         named = {self._names.value(key): value for key, value in values.items()}
-        await self._connection.run(lambda client: _set_values(client, named, self._ttl))
+        seconds = self._ttl if ttl is None else min(ttl, self._ttl)
+        await self._connection.run(lambda client: _set_values(client, named, seconds))
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         names = list(map(self._names.value, keys))

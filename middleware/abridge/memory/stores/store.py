@@ -100,7 +100,8 @@ class Backend(Protocol):
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
-    async def put(self, values: Mapping[bytes, bytes]) -> None: ...
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> None:
+        """Store values, for `ttl` seconds where that is less than the backend's own time."""
 
     async def delete(self, keys: Sequence[bytes]) -> None: ...
 
@@ -165,13 +166,16 @@ class Store:
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return await self._read("get", keys, self._get, None)
 
-    async def put(self, values: Mapping[bytes, bytes]) -> None:
+    async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> bool:
+        """Store values, for `ttl` seconds where that is less than the store's own time. Return
+        whether the store could be reached."""
         if self._sealer is not None:
             values = await self._seal(self._sealer, "put", values, KeyNames.value)
         for keys in self._batches(list(values)):
             batch = values if len(keys) == len(values) else {key: values[key] for key in keys}
-            if not await self._write("put", self._backend.put(batch)):
-                return
+            if not await self._write("put", self._backend.put(batch, ttl)):
+                return False
+        return True
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         for batch in self._batches(keys):

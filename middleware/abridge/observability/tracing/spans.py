@@ -55,6 +55,7 @@ from abridge.observability.logs import record_fields
 from abridge.observability.metrics_sink import SUMMARY_CALL
 from abridge.observability.record import NO_TOKENS, RECORD, TRACE, Record, bounded_text
 from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import GOOGLES
 
 Value: TypeAlias = str | bool | int | float
 
@@ -106,8 +107,9 @@ class ModelServer:
 
 def _provider_name(settings: UpstreamSettings | SummarizerSettings) -> str:
     profile = PROFILES[settings.profile]
-    if profile.learns and settings.api in ("messages", "gemini"):  # whose first API it is
-        profile = next(row for row in PROFILES.values() if row.apis[0] == settings.api)
+    if profile.learns and settings.api in ("messages", *GOOGLES):  # whose first API it is
+        first = GOOGLES[0] if settings.api in GOOGLES else settings.api
+        profile = next(row for row in PROFILES.values() if row.apis[0] == first)
     return profile.telemetry_name or profile.name
 
 

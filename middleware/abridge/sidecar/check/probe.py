@@ -52,6 +52,11 @@ REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
         "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
         "generationConfig": {"maxOutputTokens": MAX_TOKENS},
     },
+    "interactions": lambda _: {
+        "input": QUESTION,
+        "generation_config": {"max_output_tokens": MAX_TOKENS},
+        "store": False,
+    },
 }
 
 OWN_ITEMS = "reasoning in items of its own"

@@ -55,6 +55,7 @@ FORWARDED = frozenset(
         *(b"traceparent", b"tracestate", b"baggage"),
         *(b"x-request-id", b"x-client-request-id", b"x-correlation-id"),
         *(b"http-referer", b"x-title"),  # the client's application, which OpenRouter asks for
+        b"api-revision",  # Gemini's Interactions
         *(b"originator", b"session_id", b"session-id", b"conversation_id"),  # Codex
         *(b"origin", b"access-control-request-method", b"access-control-request-headers"),
     }

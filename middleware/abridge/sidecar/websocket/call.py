@@ -11,11 +11,10 @@ from starlette.types import ASGIApp, Message, Scope
 
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.responses.reasoning import is_reasoning
-from abridge.apis.sse import DONE, FrameDecoder, frame_data
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
-from abridge.http.asgi import get_header
 from abridge.observability.record import CANCELLED, WEBSOCKET
+from abridge.pipeline.inner_call import InnerCall
 from abridge.sidecar.websocket.events import (
     TERMINAL_EVENTS,
     error_event,
@@ -94,16 +93,16 @@ def _without_beta(header: tuple[bytes, bytes]) -> tuple[bytes, bytes] | None:
     return (name, kept) if kept else None
 
 
-class Call:
-    """The client's end of one request: gives it to the application, and sends its answer as events.
+class Call(InnerCall):
+    """One request of a WebSocket, which sends its answer to the client as events.
 
-    `remember` is given the complete response, before the client is. An event, or an answer that is
-    no stream, has at most `limit` bytes.
+    `remember` is given the complete response, before the client is.
     """
 
     def __init__(
         self, body: bytes, limit: int, send_event: SendEvent, remember: RememberResponse
     ) -> None:
+        super().__init__(body, limit)
         self.response_id = ""  # once it is known
         self.has_begun = False  # more of the answer was sent than reasoning
         self.is_steered = False  # another response takes the place of this one
@@ -112,16 +111,8 @@ class Call:
         self._created: Json = {}  # the response as it began
         self._response: Json | None = None  # once it is complete
         self._remember = remember
-        self._body: bytes | None = body
         self._send_event = send_event
-        self._limit = limit
-        self._decoder = FrameDecoder(limit)
-        self._over = asyncio.Event()
         self._linger_timer: asyncio.TimerHandle | None = None
-        self._left = False
-        self._start: Message | None = None
-        self._is_stream = False
-        self._whole = bytearray()
         self._items: list[Json] = []  # that are done
         self._ended = False
 
@@ -140,43 +131,6 @@ class Call:
         self.is_steered = not (self.has_begun or self._ended)
         if self._task is not None and self.is_steered:
             self._task.cancel(CANCELLED)
-
-    def leave(self) -> None:
-        """Tell the application that the client has left."""
-        self._left = True
-        self._over.set()
-
-    async def receive(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self._over.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        """Take a message of the answer. Raises OSError if the client has left."""
-        if self._left:
-            raise OSError("the client has left")
-        if message["type"] == "http.response.start":
-            self._start = message
-            kind = get_header(message.get("headers") or (), b"content-type")
-            self._is_stream = message["status"] == 200 and b"event-stream" in kind
-        elif message["type"] == "http.response.body":
-            await self._take(message.get("body", b""), more=message.get("more_body", False))
-
-    async def _take(self, data: bytes, *, more: bool) -> None:
-        if not self._is_stream:
-            self._whole += data[: self._limit - len(self._whole)]
-            if not more:
-                await self._send_whole()
-        else:
-            for frame in self._decoder.feed(data) if data else ():
-                await self._send_frame(frame)
-            if not more:
-                for frame in self._decoder.end():
-                    await self._send_frame(frame)
-        if not more:
-            self._over.set()
 
     @property
     def is_steerable(self) -> bool:
@@ -204,9 +158,8 @@ class Call:
         if self._linger_timer is not None:
             self._linger_timer.cancel()
 
-    async def _send_frame(self, frame: bytes) -> None:
-        payload = frame_data(frame)
-        if payload is None or payload.startswith(DONE) or self._ended:
+    async def take_event(self, frame: bytes, payload: bytes) -> None:
+        if self._ended:
             return
         self.sent += 1
         if not _may_be_noted(frame, payload):
@@ -251,10 +204,8 @@ class Call:
         output = objects(response.get("output")) or self._items
         self._response = {**response, "output": output}
 
-    async def _send_whole(self) -> None:
-        """Send an answer that is no stream: an error, or a whole response."""
-        start, body = self._start or {}, bytes(self._whole)
-        if (code := start.get("status", 500)) != 200:
+    async def take_whole(self, start: Message, body: bytes) -> None:
+        if (code := start["status"]) != 200:
             event = http_error_event(code, start.get("headers") or (), body)
             self._ended = True
             await self._send_event(event)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from abridge.apis.api import ApiError
 from abridge.apis.json import dumps, loads_exact, parse_object, string
 from abridge.apis.openai import error_body, read_error
-from abridge.apis.responses.writer import FIXED_FIELDS, PARAM_DEFAULTS
+from abridge.apis.responses.writer import new_response
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.sidecar.websocket.steering import STEER, Steer
@@ -174,27 +174,7 @@ def with_stream_id(event: bytes, stream_id: str | None) -> bytes:
 
 def warm_up_events(create: Create, response_id: str, created: int) -> list[bytes]:
     """Write the answer to a request that wants no output: its response can be continued."""
-    fields = create.fields
-    requested = {key: fields[key] for key in PARAM_DEFAULTS if fields.get(key) is not None}
-    response = {
-        "id": response_id,
-        "object": "response",
-        "created_at": created,
-        "status": "in_progress",
-        "completed_at": None,
-        "error": None,
-        "incomplete_details": None,
-        **PARAM_DEFAULTS,
-        **requested,
-        **FIXED_FIELDS,
-        "store": False,
-        "model": string(fields.get("model")),
-        "output": [],
-        "reasoning": fields.get("reasoning") or {"effort": None, "summary": None},
-        "text": fields.get("text") or {"format": {"type": "text"}},
-        "tools": fields.get("tools") or [],
-        "usage": None,
-    }
+    response = new_response(create.fields, created, response_id)
     usage = {
         "input_tokens": 0,
         "input_tokens_details": {"cached_tokens": 0},

@@ -29,6 +29,7 @@ from abridge.core.conversation import Json
 from abridge.errors import EventTooLarge, RequestError, UpstreamBroken
 from abridge.http.asgi import CLOSING
 from abridge.pipeline.body import MemoryBudget
+from abridge.pipeline.inner_call import EVENT_FACTOR
 from abridge.pipeline.request import admit_values, conversation_too_large
 from abridge.sidecar.websocket.call import Call, http_scope
 from abridge.sidecar.websocket.conversations import (
@@ -62,10 +63,6 @@ MAX_RUNNING = 16
 
 MAX_WAITING = 16
 """Requests of a connection that may wait for their turn."""
-
-EVENT_FACTOR = 2
-"""An event that the client gets may be so many times as large as one from upstream: it may have a
-summary as well."""
 
 GOING_AWAY, RESTARTING = 1001, 1012
 """Codes with which a WebSocket is closed: RFC 6455, section 7.4.1, and IANA's registry."""

@@ -21,7 +21,7 @@ from abridge.core.plan import Passage
 from abridge.core.usage import SummarizerUsage
 from abridge.errors import EventTooLarge
 from abridge.providers.catalog import PROFILES
-from abridge.summarizers.checks import Checks
+from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
 from abridge.summarizers.model.prompts import (
@@ -122,6 +122,8 @@ class ModelSummarizer:
     def new_checks(self, passage: Passage) -> Checks:
         """Return what checks the text for a passage: it must repeat neither what the prompt says
         beside its material nor, where that is hidden, the reasoning in it."""
+        if passage.translates:
+            return TranslationChecks(passage)
         said = said_by_itself(passage.style, self._settings.prompts)
         shown = shorten(passage.text, self._settings.max_input_chars)
         hidden = f"{passage.before}\n{shown}" if passage.hidden else ""

@@ -1,0 +1,60 @@
+"""Read the sources that annotate a text (google-genai, `Annotation`).
+
+Places are counted in bytes of UTF-8, of the text that is annotated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from abridge.apis.gemini.citations import count_characters, make_citation
+from abridge.apis.json import string
+from abridge.apis.shapes import Shape, address, fields, name, number, text
+from abridge.apis.usage import as_count
+from abridge.core.conversation import Json
+from abridge.core.events import CitationDelta
+
+ANNOTATION: Shape = fields(
+    {
+        "type": name,
+        **dict.fromkeys(("start_index", "end_index"), number),
+        **dict.fromkeys(("url", "document_uri", "source", "place_id"), address),
+        **dict.fromkeys(("title", "name", "file_name"), text),
+    }
+)
+"""What is known of an annotation where thinking is hidden."""
+
+KINDS = frozenset({"url_citation", "file_citation", "place_citation"})
+
+_ADDRESSES = ("url", "document_uri", "source")
+_NAMES = ("title", "file_name", "name")
+
+
+def read_citations(annotations: Sequence[Json], said: str, before: int) -> Iterator[CitationDelta]:
+    """Yield the sources of a text, with this many characters of the answer before it."""
+    ranges = [
+        (as_count(one.get("start_index")) or 0, as_count(one.get("end_index")) or 0)
+        for one in annotations
+    ]
+    characters = count_characters(said, {place for both in ranges for place in both})
+    for annotation, (first, last) in zip(annotations, ranges, strict=True):
+        start, end = characters.get(first, 0), characters.get(last, 0)
+        passage = (before + start, before + end) if start < end else None
+        yield make_citation(_read_source(annotation), passage)
+
+
+def is_citation(annotation: Json) -> bool:
+    return annotation.get("type") in KINDS and any(_read_source(annotation).values())
+
+
+def _read_source(annotation: Json) -> Json:
+    """Return a source as generateContent has it."""
+    return {
+        "uri": _first(annotation, _ADDRESSES),
+        "title": _first(annotation, _NAMES),
+        "documentName": string(annotation.get("place_id")),
+    }
+
+
+def _first(annotation: Json, keys: Sequence[str]) -> str:
+    return next(filter(None, (string(annotation.get(key)) for key in keys)), "")

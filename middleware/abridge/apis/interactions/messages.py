@@ -1,0 +1,146 @@
+"""Write a request's messages as steps: the user's input, the model's, and the results of calls."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from abridge.apis.gemini.messages import GoogleConversation, Medium
+from abridge.apis.interactions.reasoning import (
+    MODEL_STEPS,
+    place_of,
+    read_state,
+    with_signature,
+)
+from abridge.apis.tools import parse_arguments
+from abridge.core.conversation import Json
+from abridge.core.model_request import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    MessagePart,
+    ModelRequest,
+    ReasoningPart,
+    RefusalPart,
+    TextPart,
+    ToolCallPart,
+    ToolOutputPart,
+    TranslatedRequest,
+)
+from abridge.providers.gemini import GeminiCapabilities
+
+MEDIA_TYPES = ("image", "audio", "video")
+"""The types of contents that are the first half of their media types; any other is a document."""
+
+
+class InteractionsConversationBuilder(GoogleConversation):
+    """See `GoogleConversation`. A message is as many steps as it needs."""
+
+    def __init__(
+        self, request: ModelRequest, capabilities: GeminiCapabilities, translated: TranslatedRequest
+    ) -> None:
+        super().__init__(request, capabilities, translated)
+        if capabilities.needs_signatures:
+            self._sign_current_turn()
+
+    def _sign_current_turn(self) -> None:
+        """See to it that no call in the current turn is without a thought."""
+        kinds = [step["type"] for step in self.contents]
+        start = len(kinds) - kinds[::-1].index("user_input") if "user_input" in kinds else 0
+        run, current = list[Json](), list[Json]()
+        for step in self.contents[start:]:
+            if step["type"] in MODEL_STEPS:
+                run.append(step)
+            else:
+                current += [*with_signature(run), step]
+                run = []
+        self.contents[start:] = [*current, *with_signature(run)]
+
+    def _answer(self, parts: Sequence[MessagePart]) -> None:
+        """Write what the assistant said, each thought at its place. Those without a signature say
+        nothing to the model."""
+        reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
+        thoughts = [(state, part.text) for part in reasoning if (state := read_state(part.state))]
+        for foreign in () if thoughts else reasoning:
+            self._leave_out_foreign(foreign)
+        waiting = deque(sorted(thoughts, key=lambda thought: thought[0][0]))
+        calls, has_begun = 0, False
+        for part in parts:
+            if isinstance(part, ReasoningPart):
+                continue
+            is_call = isinstance(part, ToolCallPart)
+            place = place_of(calls, has_begun=has_begun or is_call)
+            while waiting and waiting[0][0][0] <= place:
+                self.contents.append(_write_thought(*waiting.popleft()))
+            if isinstance(part, ToolCallPart):
+                self.contents.append(self._write_call(part))
+            else:
+                self._say(self._write(part))
+            calls, has_begun = calls + is_call, True
+        self.contents += [_write_thought(*thought) for thought in waiting]
+
+    def _say(self, content: list[Json]) -> None:
+        """Add contents to those of which the answer consists just now, or to new ones."""
+        last = self.contents[-1] if self.contents else {}
+        if content and last.get("type") == "model_output":
+            last["content"] += content
+        elif content:
+            self.contents.append({"type": "model_output", "content": content})
+
+    def _ask(self, parts: Sequence[MessagePart]) -> None:
+        content = list[Json]()
+        for part in parts:
+            if isinstance(part, ToolOutputPart):
+                content += self._write_result(part)
+            else:
+                content += self._write(part)
+        if content:
+            self.contents.append({"type": "user_input", "content": content})
+
+    def _write(self, part: MessagePart) -> list[Json]:
+        """Write a part, unless it is blank."""
+        if isinstance(part, TextPart | RefusalPart):
+            return [{"type": "text", "text": part.text}] if part.text else []
+        if isinstance(part, ImagePart | FilePart | AudioPart):
+            medium = self._read_medium(part)
+            return [] if medium is None else [_write_medium(medium)]
+        return []
+
+    def _write_call(self, call: ToolCallPart) -> Json:
+        self._names[call.id] = call.name
+        arguments = parse_arguments(call, "arguments")
+        return {"type": "function_call", "id": call.id, "name": call.name, "arguments": arguments}
+
+    def _write_result(self, output: ToolOutputPart) -> list[Json]:
+        """Write the result of a call; return the images and files that have to follow it, since the
+        model does not take them inside."""
+        text = "".join(part.text for part in output.parts if isinstance(part, TextPart))
+        others = [part for part in output.parts if not isinstance(part, TextPart)]
+        media = [each for part in others for each in self._write(part)]
+        inside = media if self._capabilities.media_in_results else []
+        texts = [{"type": "text", "text": text}] if text else []
+        self.contents.append(
+            {
+                "type": "function_result",
+                "call_id": output.call_id,
+                "name": self._names.get(output.call_id, output.call_id),
+                "result": [*texts, *inside] if inside else text,
+                **({"is_error": True} if output.failed else {}),
+            }
+        )
+        return [] if inside else media
+
+
+def _write_thought(state: tuple[int, str], text: str) -> Json:
+    _, signature = state
+    summary = {"summary": [{"type": "text", "text": text}]} if text.strip() else {}
+    return {"type": "thought", "signature": signature, **summary}
+
+
+def _write_medium(medium: Medium) -> Json:
+    kind = medium.type.partition("/")[0]
+    return {
+        "type": kind if kind in MEDIA_TYPES else "document",
+        **({"data": medium.data} if medium.data else {"uri": medium.uri}),
+        **({"mime_type": medium.type} if medium.type else {}),
+    }

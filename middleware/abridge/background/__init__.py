@@ -1,0 +1,1 @@
+"""Background responses: `background: true` for upstreams that keep none themselves."""

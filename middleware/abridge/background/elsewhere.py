@@ -1,0 +1,60 @@
+"""A background response that another process runs, or that has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from abridge.stored_responses.event_log import EventIndex, StoredEvents
+from abridge.stored_responses.leases import PROCESS_STOPPED, Leases, Stop
+from abridge.stored_responses.repository import (
+    UNFINISHED,
+    LocalRecord,
+    ResponseRepository,
+    parse_response,
+)
+
+POLL_SECONDS = 0.5
+"""Seconds between two looks at events that another process writes."""
+
+
+class RunElsewhere:
+    """What can be done about such a response from here. It is an `EventSource`."""
+
+    def __init__(self, repository: ResponseRepository, response_id: str) -> None:
+        self._repository = repository
+        self._id = response_id
+        self._events = StoredEvents(repository, response_id)
+
+    async def index(self) -> EventIndex | None:
+        """Return what there is of its events. If its process has stopped, the response is ended:
+        nobody else does that."""
+        index, has_lease = await self._events.index_and_lease()
+        if has_lease or (index is not None and index.ended):
+            return index
+        record, lease = await self._repository.get_values(
+            ("response", self._id), ("lease", self._id)
+        )
+        found = parse_response(record)
+        if lease is not None:
+            return index
+        if not isinstance(found, LocalRecord):
+            return None  # it was deleted, or the store is down
+        if found.response["status"] in UNFINISHED:
+            found = await self.stop(found, PROCESS_STOPPED)
+        if index is not None:
+            await self._events.end(index, found.response)
+        return await self._events.index()
+
+    async def chunk(self, number: int) -> bytes | None:
+        return await self._events.chunk(number)
+
+    async def wait(self, number: int) -> None:  # noqa: ARG002
+        await asyncio.sleep(POLL_SECONDS)
+
+    async def stop(self, record: LocalRecord, stop: Stop) -> LocalRecord:
+        """Have the process that runs it end it, and store it as ended at once."""
+        await Leases(self._repository).stop(self._id, stop)
+        ended = replace(record, response=stop.apply(record.response))
+        await self._repository.save_local(self._id, ended, {})
+        return ended

@@ -1,0 +1,49 @@
+"""Stream the events of a background response to a client, which may come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+
+from starlette.types import Receive, Send
+
+from abridge.http.asgi import EVENT_STREAM
+from abridge.pipeline.client import Client, Clock
+from abridge.stored_responses.event_log import EventSource, events_after
+
+KEEP_ALIVE = b": keep-alive\n\n"
+
+
+async def follow(source: EventSource, number: int, receive: Receive, send: Send) -> None:
+    """Send the events after this number until the response has ended, or the client leaves."""
+    client = Client(receive, send, Clock())
+    client.keep_alive = lambda: KEEP_ALIVE
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            client.listen(tasks)
+            sending = tasks.create_task(client.run())
+            headers = [(b"content-type", EVENT_STREAM), (b"cache-control", b"no-cache")]
+            client.start({"type": "http.response.start", "status": 200, "headers": headers})
+            copying = tasks.create_task(_copy(source, number, client))
+            client.on_leave = partial(_cancel, copying)
+            if client.departed:
+                copying.cancel()
+            await asyncio.wait((copying,))
+            client.close()
+            await asyncio.wait((sending,))
+            client.detach()  # so that its own task ends
+    finally:
+        client.detach()
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+async def _copy(source: EventSource, number: int, client: Client) -> None:
+    with suppress(OSError):  # what `drain` raises once the client has left
+        async for frame in events_after(source, number):
+            client.write(frame)
+            if client.is_behind:
+                await client.drain()

@@ -1,0 +1,77 @@
+"""A request that Abridge sends by itself, and whose answer it takes event by event."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+
+from starlette.types import Message
+
+from abridge.apis.sse import DONE, FrameDecoder, frame_data
+from abridge.http.asgi import get_header
+
+EVENT_FACTOR = 2
+"""An event that a client gets may be so many times as large as one from upstream: it may have a
+summary as well."""
+
+
+class InnerCall(ABC):
+    """The client's end of one request: gives it to the application, and takes its answer.
+
+    An event, or an answer that is no stream, has at most `limit` bytes.
+    """
+
+    def __init__(self, body: bytes, limit: int) -> None:
+        self._body: bytes | None = body
+        self._limit = limit
+        self._decoder = FrameDecoder(limit)
+        self._over = asyncio.Event()
+        self._left = False
+        self._start: Message = {"status": 500}
+        self._is_stream = False
+        self._whole = bytearray()
+
+    @abstractmethod
+    async def take_event(self, frame: bytes, payload: bytes) -> None:
+        """Take an event of a stream, by its frame and the JSON in it."""
+
+    @abstractmethod
+    async def take_whole(self, start: Message, body: bytes) -> None:
+        """Take an answer that is no stream: an error, or a whole response."""
+
+    def leave(self) -> None:
+        """Tell the application that the client has left."""
+        self._left = True
+        self._over.set()
+
+    async def receive(self) -> Message:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._over.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the answer. Raises OSError if the client has left."""
+        if self._left:
+            raise OSError("the client has left")
+        if message["type"] == "http.response.start":
+            self._start = message
+            kind = get_header(message.get("headers") or (), b"content-type")
+            self._is_stream = message["status"] == 200 and b"event-stream" in kind
+        elif message["type"] == "http.response.body":
+            await self._take(message.get("body", b""), more=message.get("more_body", False))
+
+    async def _take(self, data: bytes, *, more: bool) -> None:
+        if not self._is_stream:
+            self._whole += data[: self._limit - len(self._whole)]
+            if not more:
+                await self.take_whole(self._start, bytes(self._whole))
+        else:
+            frames = [*(self._decoder.feed(data) if data else ())]
+            for frame in frames if more else [*frames, *self._decoder.end()]:
+                payload = frame_data(frame)
+                if payload is not None and not payload.startswith(DONE):
+                    await self.take_event(frame, payload)
+        if not more:
+            self._over.set()

@@ -1,0 +1,55 @@
+"""Who runs a background response, and who has ended it.
+
+The process that runs it renews a lease, which expires in the store by itself: so no clock but the
+store's counts. Any other process may end the response by a stop, which the one that runs it finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from abridge.apis.json import dumps, loads
+from abridge.apis.responses.errors import as_failed
+from abridge.core.conversation import Json
+from abridge.core.events import ErrorDetail
+from abridge.stored_responses.repository import ResponseRepository
+
+
+@dataclass(slots=True, frozen=True)
+class Stop:
+    """Why a response ends before it is complete. Field names are the stored JSON keys."""
+
+    status: str  # "failed", "cancelled" or "deleted"
+    reason: str = ""  # of a failure
+
+    def apply(self, response: Json) -> Json:
+        """Return the response as it ends."""
+        if self.status == "failed":
+            return as_failed(response, ErrorDetail("server_error", self.reason))
+        return {**response, "status": "cancelled"}
+
+
+CANCELLED, DELETED = Stop("cancelled"), Stop("deleted")
+
+SERVER_STOPPING = Stop("failed", "The server was shut down while this response ran.")
+
+PROCESS_STOPPED = Stop(
+    "failed", "The process that ran this response stopped, or could no longer reach the store."
+)
+
+
+class Leases:
+    """The leases and stops of one tenant's responses."""
+
+    def __init__(self, repository: ResponseRepository) -> None:
+        self._repository = repository
+
+    async def renew(self, response_id: str, seconds: float) -> None:
+        await self._repository.put_values({("lease", response_id): b"1"}, seconds)
+
+    async def stop(self, response_id: str, stop: Stop) -> None:
+        await self._repository.put_values({("stop", response_id): dumps(asdict(stop))})
+
+    async def find_stop(self, response_id: str) -> Stop | None:
+        (value,) = await self._repository.get_values(("stop", response_id))
+        return None if value is None else Stop(**loads(value))

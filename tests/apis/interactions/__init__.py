@@ -1,0 +1,1 @@
+"""Test Gemini's Interactions API as upstreams speak it."""

@@ -1,0 +1,508 @@
+"""Background responses: polled, streamed, resumed, cancelled, and what ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from abridge.background import run
+from abridge.memory.stores.memory import MemoryStore
+from tests.background.cases import (
+    begin_response,
+    ended,
+    events,
+    numbers,
+    paused,
+    running,
+    streamed,
+)
+from tests.end_to_end.translation.test_translation import KEY, SUMMARY, bridge
+from tests.end_to_end.translation.turn import WORDS, answer
+from tests.stored_responses.conversations import (
+    EXPOSES,
+    NOT_FOUND,
+    OTHER,
+    PATH,
+    TRANSLATED_APIS,
+    create_conversation,
+    fetch,
+    list_conversation,
+    list_items,
+    post,
+    read_error,
+)
+from tests.support.asgi import begin
+from tests.support.checker import check_responses
+from tests.support.servers import until
+from tests.support.streams import THOUGHT
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def gate() -> asyncio.Event:
+    return asyncio.Event()
+
+
+def body(**more: Any) -> Json:
+    asked = {"model": "thinker-1", "input": "Hi", "background": True, **more}
+    return {"reasoning": {"summary": "auto"}, **asked}
+
+
+class TestPolling:
+    @TRANSLATED_APIS
+    async def test_the_client_is_told_of_the_response_before_upstream_says_anything(
+        self, api: str, gate: asyncio.Event
+    ) -> None:
+        async with running(Upstream(paused(gate, api, after=0)), api) as app:
+            begun = await begin_response(app, metadata={"job": "7"}, instructions="Be brief.")
+            assert (begun["metadata"], begun["instructions"]) == ({"job": "7"}, "Be brief.")
+            seen = (await fetch(app, begun["id"])).json
+            assert seen == {**begun, "status": "in_progress"}
+            gate.set()
+            assert (await ended(app, begun["id"]))["status"] == "completed"
+
+    @TRANSLATED_APIS
+    async def test_the_answer_is_that_of_a_request_with_a_client(self, api: str) -> None:
+        async with running(Upstream(answer(api, stream=True)), api) as app:
+            begun = await begin_response(app)
+            response = await ended(app, begun["id"])
+            other = check_responses((await post(app, "Hi", stream=True)).data).response
+        own = ("id", "background", "created_at", "completed_at", "output")
+        assert {key: response[key] for key in response if key not in own} == {
+            key: other[key] for key in other if key not in own
+        }
+        assert [_without_id(item) for item in response["output"]] == [
+            _without_id(item) for item in other["output"]
+        ]
+        assert response["output"][0]["summary"][0]["text"] == SUMMARY
+        assert [response[key] for key in ("id", "created_at", "background", "store")] == [
+            *(begun["id"], begun["created_at"], True, True)
+        ]
+
+    async def test_upstream_is_asked_for_a_stream_of_an_ordinary_response(self) -> None:
+        upstream = Upstream(answer("chat", stream=True))
+        async with running(upstream) as app:
+            await ended(app, (await begin_response(app, background_options={}))["id"])
+        assert upstream.requests[0].json["stream"] is True
+        assert not [key for key in upstream.requests[0].json if key.startswith("background")]
+
+    async def test_its_input_is_listed_while_it_runs(self, gate: asyncio.Event) -> None:
+        async with running(Upstream(paused(gate))) as app:
+            begun = await begin_response(app)
+            (item,) = await list_items(app, begun["id"])
+            gate.set()
+            await ended(app, begun["id"])
+            assert await list_items(app, begun["id"]) == [item]
+
+    async def test_it_can_be_continued_once_it_has_ended(self, gate: asyncio.Event) -> None:
+        upstream = Upstream(paused(gate), answer("chat", stream=False))
+        async with running(upstream) as app:
+            begun = await begin_response(app)
+            early = await post(app, "And?", previous_response_id=begun["id"])
+            assert read_error(early)[:2] == (400, "previous_response_unfinished")
+            gate.set()
+            await ended(app, begun["id"])
+            later = await post(app, "And?", previous_response_id=begun["id"])
+        assert later.json["previous_response_id"] == begun["id"]
+        assert WORDS in upstream.requests[-1].body.decode()
+
+    async def test_it_continues_another(self) -> None:
+        upstream = Upstream(answer("chat", stream=False, text="One."), answer("chat", stream=True))
+        async with running(upstream) as app:
+            first = (await post(app, "Hi")).json
+            begun = await begin_response(app, "And?", previous_response_id=first["id"])
+            response = await ended(app, begun["id"])
+        assert begun["previous_response_id"] == response["previous_response_id"] == first["id"]
+        assert "One." in upstream.requests[1].body.decode()
+
+
+def _without_id(item: Json) -> Json:
+    return {key: value for key, value in item.items() if key != "id"}
+
+
+class TestStreams:
+    async def test_it_streams_from_the_start(self) -> None:
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            received = await post(app, "Hi", background=True, stream=True)
+            whole = check_responses(received.data).response
+            assert (await fetch(app, whole["id"])).json == whole
+        assert numbers(received.data) == list(range(len(events(received.data))))
+        first = events(received.data)[0]
+        assert (first["type"], first["response"]["status"]) == ("response.created", "queued")
+
+    async def test_it_resumes_after_any_event(self) -> None:
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            received = await post(app, "Hi", background=True, stream=True)
+            whole = events(received.data)
+            response_id = whole[0]["response"]["id"]
+            for after in (None, *range(len(whole))):
+                rest = await streamed(app, response_id, after)
+                assert events(rest.data) == whole[0 if after is None else after + 1 :]
+                assert rest.headers["content-type"] == "text/event-stream"
+
+    async def test_a_running_one_is_followed_to_its_end(self, gate: asyncio.Event) -> None:
+        async with running(Upstream(paused(gate))) as app:
+            begun = await begin_response(app)
+            follower = begin(
+                *(app, f"{PATH}/{begun['id']}", b"", KEY),
+                method="GET",
+                query_string=b"stream=true&starting_after=2",
+            )
+            await follower.until(b"reasoning_text.delta")
+            assert numbers(follower.data)[0] == 3
+            assert not follower.complete
+            gate.set()
+            await follower.finish()
+            assert events(follower.data)[-1]["response"] == await ended(app, begun["id"])
+
+    async def test_chunks_are_read_where_they_begin(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("abridge.stored_responses.event_log.CHUNK_BYTES", 700)
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            received = await post(app, "Hi", background=True, stream=True)
+            whole = events(received.data)
+            for after in range(len(whole)):
+                rest = await streamed(app, whole[0]["response"]["id"], after)
+                assert events(rest.data) == whole[after + 1 :]
+
+    async def test_a_departed_client_does_not_stop_it(self, gate: asyncio.Event) -> None:
+        upstream = Upstream(paused(gate))
+        async with running(upstream) as app:
+            client = begin(app, PATH, body(stream=True), KEY)
+            await client.until(b"reasoning_text.delta")
+            await client.leave()
+            response_id = events(client.data)[0]["response"]["id"]
+            gate.set()
+            assert (await ended(app, response_id))["status"] == "completed"
+            rest = await streamed(app, response_id, numbers(client.data)[-1])
+            check_responses(client.data + rest.data)
+        assert upstream.left == 0
+
+    async def test_a_follower_gets_signs_of_life(
+        self, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("abridge.pipeline.client.Client.KEEP_ALIVE_SECONDS", 0.02)
+        async with running(Upstream(paused(gate))) as app:
+            client = begin(app, PATH, body(stream=True), KEY)
+            await client.until(b": keep-alive\n\n", 3)
+            gate.set()
+            await client.finish()
+        check_responses(client.data)
+        assert client.data.count(b"event: response.in_progress") == 1
+
+    async def test_an_invalid_number_is_a_400(self) -> None:
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            response_id = (await begin_response(app))["id"]
+            await ended(app, response_id)
+            refused = await fetch(app, f"{response_id}?stream=true&starting_after=x")
+        assert read_error(refused) == (400, "invalid_value", "starting_after")
+
+    async def test_an_ordinary_response_has_no_events(self) -> None:
+        async with running(Upstream(answer("chat", stream=False))) as app:
+            response = (await post(app, "Hi")).json
+            refused = await fetch(app, f"{response['id']}?stream=true")
+        assert read_error(refused) == (400, "stream_not_resumable", "stream")
+
+
+class TestCancelling:
+    async def test_it_stops_upstream_and_keeps_what_is_done(self, gate: asyncio.Event) -> None:
+        upstream = Upstream(paused(gate, after=-4))
+        async with running(upstream) as app:
+            client = begin(app, PATH, body(stream=True), KEY)
+            await client.until(b"output_item.done")
+            response_id = events(client.data)[0]["response"]["id"]
+            cancelled = (await fetch(app, f"{response_id}/cancel", method="POST")).json
+            await client.finish()
+            again = (await fetch(app, f"{response_id}/cancel", method="POST")).json
+            assert cancelled == again == (await fetch(app, response_id)).json
+        assert (cancelled["status"], cancelled["error"]) == ("cancelled", None)
+        assert [item["type"] for item in cancelled["output"]] == ["reasoning"]
+        assert upstream.left == 1
+        assert events(client.data)[-1]["response"] == cancelled
+
+    async def test_one_that_has_ended_stays_as_it_is(self) -> None:
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            response = await ended(app, (await begin_response(app))["id"])
+            cancelled = await fetch(app, f"{response['id']}/cancel", method="POST")
+        assert cancelled.json == response
+
+    async def test_an_ordinary_response_cannot_be_cancelled(self) -> None:
+        async with running(Upstream(answer("chat", stream=False))) as app:
+            response = (await post(app, "Hi")).json
+            refused = await fetch(app, f"{response['id']}/cancel", method="POST")
+        assert "synchronous" in refused.json["error"]["message"]
+
+    async def test_deleting_stops_it(self, gate: asyncio.Event) -> None:
+        upstream = Upstream(paused(gate))
+        async with running(upstream) as app:
+            response_id = (await begin_response(app))["id"]
+            await until(lambda: upstream.sent > 0)
+            deleted = await fetch(app, response_id, method="DELETE")
+            assert deleted.json["deleted"] is True
+            assert read_error(await fetch(app, response_id)) == NOT_FOUND
+        assert upstream.left == 1
+
+    async def test_an_application_that_does_not_stop_is_cancelled(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(run, "LEAVE_SECONDS", 0.01)
+        stuck = asyncio.Event()
+
+        async def application(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            stuck.set()
+            await asyncio.Event().wait()
+
+        async with running(application) as app:  # type: ignore[arg-type]
+            response_id = (await begin_response(app))["id"]
+            await stuck.wait()
+            cancelled = await fetch(app, f"{response_id}/cancel", method="POST")
+        assert cancelled.json["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("tail", "method"),
+    [
+        ("", "GET"),
+        ("?stream=true", "GET"),
+        ("/cancel", "POST"),
+        ("", "DELETE"),
+        ("/input_items", "GET"),
+    ],
+)
+async def test_nobody_elses_response_is_there(tail: str, method: str, gate: asyncio.Event) -> None:
+    async with running(Upstream(paused(gate))) as app:
+        response_id = (await begin_response(app))["id"]
+        refused = await fetch(app, response_id + tail, OTHER, method)
+        assert read_error(refused) == NOT_FOUND
+        gate.set()
+        assert (await ended(app, response_id))["status"] == "completed"
+        assert read_error(await fetch(app, response_id + tail, OTHER, method)) == NOT_FOUND
+
+
+class TestRefusals:
+    async def refusal(self, app: Any, key: Any = KEY, **more: Any) -> Json:
+        received = await post(app, "Hi", key, background=True, **more)
+        assert received.status >= 400
+        error: Json = received.json["error"]
+        return {**error, "status": received.status}
+
+    async def test_it_must_be_stored(self) -> None:
+        upstream = Upstream(answer("chat", stream=True))
+        async with running(upstream) as app:
+            error = await self.refusal(app, store=False)
+        assert (error["status"], error["param"]) == (400, "store")
+        assert not upstream.requests
+
+    @pytest.mark.parametrize(
+        ("settings", "key", "named"),
+        [
+            ({"history": {"store": "none"}}, KEY, "history.store"),
+            ({"history": {"anonymous": False}}, None, "history.anonymous"),
+            ({"background": {"responses": 0}}, KEY, "not available"),
+        ],
+    )
+    async def test_where_none_can_run_the_error_says_why(
+        self, settings: Any, key: Any, named: str
+    ) -> None:
+        upstream = Upstream(answer("chat", stream=True))
+        async with running(upstream, **settings) as app:
+            error = await self.refusal(app, key)
+        assert (error["status"], error["param"]) == (400, "background")
+        assert named in error["message"]
+        assert not upstream.requests
+
+    async def test_an_invalid_request_is_refused_at_once(self) -> None:
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            assert (await self.refusal(app, temperature="hot"))["param"] == "temperature"
+            loud = await self.refusal(app, reasoning={"summary": "auto", "summary_language": 7})
+            assert loud["param"] == "reasoning.summary_language"
+            missing = await self.refusal(app, previous_response_id="resp_1")
+        assert missing["code"] == "previous_response_not_found"
+
+    async def test_a_store_that_is_down_is_a_503(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def put(*_: Any) -> bool:
+            return False
+
+        monkeypatch.setattr(MemoryStore, "put", put)
+        async with running(Upstream(answer("chat", stream=True))) as app:
+            assert (await self.refusal(app))["status"] == 503
+
+
+class TestCeilings:
+    @pytest.mark.parametrize(
+        ("limits", "other"), [({"per_tenant": 2}, 200), ({"responses": 2}, 429)]
+    )
+    async def test_so_many_run_at_once(self, limits: Json, other: int, gate: asyncio.Event) -> None:
+        async with running(Upstream(paused(gate)), background=limits) as app:
+            ids = [(await begin_response(app))["id"] for _ in range(2)]
+            refused = await post(app, "Hi", background=True)
+            assert (refused.status, refused.json["error"]["code"]) == (
+                *(429, "too_many_background_responses"),
+            )
+            assert (await post(app, "Hi", OTHER, background=True)).status == other
+            gate.set()
+            for response_id in ids:
+                await ended(app, response_id)
+            await asyncio.sleep(0.1)
+            assert (await post(app, "Hi", background=True)).status == 200
+
+    async def test_one_that_takes_too_long_has_failed(self, gate: asyncio.Event) -> None:
+        upstream = Upstream(paused(gate))
+        async with running(upstream, background={"seconds": 0.2}) as app:
+            response = await ended(app, (await begin_response(app))["id"])
+        assert response["status"] == "failed"
+        assert "background.seconds" in response["error"]["message"]
+        assert upstream.left == 1
+
+    async def test_one_that_is_too_large_has_failed(self) -> None:
+        upstream = Upstream(answer("chat", stream=True))
+        async with running(upstream, background={"bytes": 3000}) as app:
+            response = await ended(app, (await begin_response(app))["id"])
+            whole = await streamed(app, response["id"])
+        assert "background.bytes" in response["error"]["message"]
+        assert events(whole.data)[-1]["response"] == response
+        assert len(whole.data) < 6000
+
+
+class TestFailures:
+    async def failed(self, *steps: Any, **more: Any) -> Json:
+        async with running(Upstream(Answer(*steps, **more))) as app:
+            response = await ended(app, (await begin_response(app))["id"])
+            check = check_responses((await streamed(app, response["id"])).data)
+        assert check.response == response
+        assert response["status"] == "failed"
+        return response
+
+    async def test_upstreams_error_is_told(self) -> None:
+        error = json.dumps({"error": {"message": "No such model: x.", "type": "not_found"}})
+        headers = {"content-type": "application/json"}
+        response = await self.failed([error.encode()], status=404, headers=headers)
+        assert response["error"]["message"] == "No such model: x."
+
+    async def test_a_stream_that_breaks_off_has_failed(self) -> None:
+        steps = list(answer("chat", stream=True).steps)[:12]
+        response = await self.failed([*steps, OSError("reset")])
+        assert response["error"]["message"]
+
+    async def test_a_stopping_server_ends_it_with_the_reason(self, gate: asyncio.Event) -> None:
+        upstream = Upstream(paused(gate))
+        app = bridge(upstream, "chat")
+        client = begin(app, PATH, body(stream=True), KEY)
+        await client.until(b"reasoning_text.delta")
+        await app.aclose()  # type: ignore[attr-defined]
+        await client.finish()
+        response = events(client.data)[-1]["response"]
+        assert response["status"] == "failed"
+        assert "shut down" in response["error"]["message"]
+
+    async def test_a_stopping_server_waits_for_it(self, gate: asyncio.Event) -> None:
+        app = bridge(Upstream(paused(gate)), "chat")
+        begun = await begin_response(app)
+        finishing = asyncio.create_task(app.finish_background())  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        gate.set()
+        await finishing
+        assert (await ended(app, begun["id"]))["status"] == "completed"
+
+    async def test_a_loop_that_ends_leaves_it_failed(self, gate: asyncio.Event) -> None:
+        """As where a mounted middleware is told of no end, and the loop cancels all tasks."""
+        app = bridge(Upstream(paused(gate)), "chat")
+        begun = await begin_response(app)
+        (task,) = app._middleware._background._tasks  # type: ignore[attr-defined]
+        task.cancel()
+        await asyncio.wait([task])
+        assert "shut down" in (await ended(app, begun["id"]))["error"]["message"]
+
+
+class TestHiding:
+    @EXPOSES
+    async def test_its_events_are_stored_as_they_are_shown(self, expose: str) -> None:
+        async with running(Upstream(answer("chat", stream=True)), expose=expose) as app:
+            received = await post(app, "Hi", background=True, stream=True)
+            again = await streamed(app, events(received.data)[0]["response"]["id"])
+            assert events(again.data) == events(received.data)
+        output = events(again.data)[-1]["response"]["output"]
+        (reasoning,) = (item for item in output if item["type"] == "reasoning")
+        raw = [part["text"] for part in reasoning.get("content") or ()]
+        summary = [part["text"] for part in reasoning["summary"]]
+        assert raw == ([THOUGHT] if expose in ("auto", "both") else [])
+        assert summary == ([SUMMARY] if expose != "none" else [])
+        assert (b"odd numbers" in received.data) == bool(raw)
+
+    async def test_an_upstream_that_keeps_its_own_is_read_where_reasoning_is_hidden(self) -> None:
+        upstream = Upstream(
+            answer("responses", stream=True), answer("responses", stream=False, text="Yes.")
+        )
+        entry = {"profile": "openai"}
+        async with running(upstream, "responses", expose="none", entry=entry) as app:
+            begun = await begin_response(app, "Hi", previous_response_id="resp_theirs")
+            response = await ended(app, begun["id"])
+            assert "odd" not in json.dumps(response)
+            assert response["id"] == begun["id"]
+            await post(app, "And?", previous_response_id=begun["id"])
+        first, second = (request.json for request in upstream.requests)
+        assert "background" not in first
+        assert first["previous_response_id"] == second["previous_response_id"] == "resp_theirs"
+        assert WORDS in json.dumps(second["input"])
+
+    async def test_what_a_later_setting_hides_is_not_streamed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = MemoryStore(1 << 20, 3600.0)
+        monkeypatch.setattr("abridge.memory.registry.MemoryStore", lambda *_, **__: store)
+        monkeypatch.setenv("KEYS", f"key:{'A' * 43}=")
+        settings: Json = {"history": {"seal_keys_env": "KEYS"}}
+        async with running(Upstream(answer("chat", stream=True)), **settings) as app:
+            response = await ended(app, (await begin_response(app))["id"])
+        async with running(Upstream(), expose="none", **settings) as app:
+            refused = await streamed(app, response["id"])
+            assert read_error(refused) == (400, "stream_not_resumable", "stream")
+            assert "odd" not in (await fetch(app, response["id"])).data.decode()
+
+
+async def test_an_upstream_that_forgets_its_responses_needs_none_of_its_own() -> None:
+    upstream = Upstream(answer("responses", stream=True))
+    async with running(upstream, "responses", entry={"profile": "llamacpp"}) as app:
+        response = await ended(app, (await begin_response(app))["id"])
+    assert response["status"] == "completed"
+    assert "background" not in upstream.requests[0].json
+
+
+async def test_runs_are_counted() -> None:
+    registry = CollectorRegistry()
+    async with running(Upstream(answer("chat", stream=True)), registry=registry) as app:
+        await ended(app, (await begin_response(app))["id"])
+    name, labels = "abridge_background_responses_total", {"status": "completed"}
+    assert registry.get_sample_value(name, labels) == 1
+    assert registry.get_sample_value("abridge_background_running") == 0
+
+
+async def test_a_conversation_is_extended_once_it_has_ended(gate: asyncio.Event) -> None:
+    async with running(Upstream(paused(gate))) as app:
+        conversation = await create_conversation(app)
+        begun = await begin_response(app, conversation=conversation["id"])
+        assert begun["conversation"] == {"id": conversation["id"]}
+        assert not await list_conversation(app, conversation)
+        gate.set()
+        response = await ended(app, begun["id"])
+        items = await list_conversation(app, conversation)
+    assert [item["id"] for item in items[1:]] == [item["id"] for item in response["output"]]
+
+
+async def test_it_finds_the_api_that_upstream_has() -> None:
+    class ChatAlone(Upstream):
+        def answer(self, request: ReceivedRequest) -> Answer:
+            if request.path.endswith("/responses"):
+                return Answer([b"Not Found"], 404, {"content-type": "text/plain"})
+            return answer("chat", stream=True)
+
+    async with running(ChatAlone(), "auto") as app:
+        for _ in range(2):
+            response = await ended(app, (await begin_response(app))["id"])
+            assert response["status"] == "completed"
