@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64encode
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
-from tests.support.asgi import Call, call
+from tests.support.asgi import Call, begin, call
 from tests.support.checker import check_responses, frames
 from tests.support.deployments import ORIGIN, build_app
 from tests.support.messages_checker import check_error
@@ -212,6 +213,21 @@ class TestTheTrigger:
         assert [item.type for item in stream.items.values()] == ["compaction"]
         assert b"response.compaction.compacting" in answer.data
         assert stream.response["usage"]["input_tokens"] == 900
+
+    @pytest.mark.parametrize("status", [200, 503])
+    async def test_a_stream_may_begin_before_there_is_a_summary(self, status: int) -> None:
+        error = Answer.json({"error": {"message": "busy"}}, 503)
+        summary = completion(SUMMARY) if status == 200 else error
+        begun = asyncio.Event()
+        summary.before = [begun]
+        app = bridge(Model(summary), summary={"early_head": 0.01})
+        body = {"model": "m", "input": [*WORK, self.TRIGGER], "stream": True}
+        running = begin(app, RESPONSES, body, KEY)
+        await running.until(b": keep-alive")
+        begun.set()
+        answer = await running.finish()
+        assert (b"response.completed" in answer.data) == (status == 200)
+        assert (b'"status":503' in answer.data) == (status == 503)
 
     async def test_the_response_can_be_continued_by_its_id(self) -> None:
         upstream = Model()
@@ -703,6 +719,7 @@ async def test_the_metrics_count_compactions_and_what_they_cost() -> None:
         if sample.name == "abridge_summaries_total" and sample.labels["style"] == "compaction"
     }
     assert found == {"ok": 2.0, "empty": 1.0}
+    assert registry.get_sample_value("abridge_streams_open", {"api": "None"}) is None
     spent = sum(
         sample.value
         for metric in registry.collect()

@@ -406,13 +406,15 @@ async def _send(asking: Asking, whole: Json, *, streams: bool) -> None:
 
 
 def _inner_request(request: ApiRequest, body: Json) -> ApiRequest:
-    """Return the request for a summary: of its record and trace nothing is the client's."""
+    """Return the request for a summary, with a record of its own, which nobody gets."""
     scope = scope_of_read_answer({**request.scope, TRACE: None, EARLY_HEAD: None})
     scope["headers"] = [*drop_headers(scope["headers"], {CALL_HEADER}), (CALL_HEADER, b"summary")]
     if request.compacts:
         scope["path"] = str(scope["path"]).rstrip("/").removesuffix(COMPACT_SEGMENT)
         scope.pop("raw_path", None)
-    scope[RECORD] = Record.start(scope)
+    record = scope[RECORD] = Record.start(scope)
+    record.id = Record.get(request.scope).id  # errors name the request by it
+    record.note_target(request.api.name, request.route.upstream.name, request.model)
     inner = _with_body(request, body, scope)
     return replace(inner, compacts=False, wish=None, drops_state="compacted")
 
