@@ -42,13 +42,14 @@ TRAFFIC = (
     Panel(
         "In flight: well below the limit",
         "Requests being forwarded, the answers among them that Abridge works on, "
-        "WebSockets that are open, whether or not a request is under way, and limits.in_flight, "
-        "beyond which clients get a 503 `overloaded`.",
+        "WebSockets that are open, whether or not a request is under way, background responses "
+        "that Abridge runs, and limits.in_flight, beyond which clients get a 503 `overloaded`.",
         "short",
         [
             Query(sum_of("requests_in_flight", by="upstream"), "{{upstream}}"),
             Query(sum_of("streams_open", by="api"), "at work, {{api}}"),
             Query(sum_of("websockets_open"), "WebSockets"),
+            Query(sum_of("background_running"), "in the background"),
             Query(sum_of("requests_in_flight_limit"), "limit"),
         ],
         alerts=["AbridgeNearlyFull", "AbridgeRefusesRequests"],
@@ -140,5 +141,13 @@ TRAFFIC = (
         "suffix: tok/s",
         [Query(rate("key_tokens_total", by="key"), "{{key}}")],
         width=12,
+    ),
+    Panel(
+        "Background responses by status: completed",
+        "Those that Abridge ran, by the status in which they ended. `failed`: upstream failed, a "
+        "limit of `background` was reached, or the server was shut down.",
+        "reqps",
+        [Query(rate("background_responses_total", by="status"), "{{status}}")],
+        width=24,
     ),
 )

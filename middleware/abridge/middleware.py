@@ -211,8 +211,7 @@ class AbridgeMiddleware:
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
             await self._trace(scope, receive, send)
         elif scope["type"] == "lifespan":
-            close = partial(self.aclose, self.settings.server.drain)
-            await run_lifespan(self.app, scope, receive, send, close)
+            await run_lifespan(self.app, scope, receive, send, self._drain)
         elif self._takes_socket(scope):
             if self._keys is not None and not await self._admits_socket(
                 self._keys, scope, receive, send
@@ -258,12 +257,20 @@ class AbridgeMiddleware:
             return False
         return True
 
-    async def aclose(self, drain: float = 0.0) -> None:
-        """Wait for background responses, `drain` seconds at most, and close the connections to
-        summarizer models and stores; a later request opens new ones."""
-        await self._background.finish(drain)
+    async def finish_background(self, seconds: float | None = None) -> None:
+        """Wait for the background responses that run, so many seconds at most."""
+        await self._background.finish(seconds)
+
+    async def aclose(self) -> None:
+        """End background responses, and close the connections to summarizer models and stores; a
+        later request opens new ones."""
+        await self._background.aclose()
         await self._dispatcher.aclose()
         await self._memory.aclose()
+
+    async def _drain(self) -> None:
+        await self.finish_background(self.settings.server.drain)
+        await self.aclose()
 
     async def _answer_alone(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that was admitted before, and whose client does not wait for it."""

@@ -51,6 +51,11 @@ UPDATE = {"type": "configuration_update"}
             {"google": {"thinking_config": {"thinking_level": "medium"}}},
             ("medium", None),
         ),
+        (
+            {"generation_config": {"thinking_level": "high"}},
+            {"generation_config": {"thinking_level": "medium"}},
+            ("medium", None),
+        ),
         ({"think": "high"}, {"think": "medium"}, ("medium", None)),
         (
             {"input": ["x", {**UPDATE, "reasoning": {"effort": "high"}}, {**UPDATE}]},

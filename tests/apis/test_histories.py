@@ -10,7 +10,7 @@ import pytest
 from abridge.apis.chat.history import ChatHistory
 from abridge.apis.history import History
 from abridge.apis.registry import APIS, UPSTREAM_APIS
-from abridge.apis.responses.history import ResponsesHistory
+from abridge.apis.responses.history import ResponsesHistory, read_turns
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
 
 Json = dict[str, Any]
@@ -323,3 +323,13 @@ def test_a_prefix_depends_on_everything_before_it() -> None:
         [Turn("user", "ab"), Turn("assistant", ""), Turn("user", "c")],
     ):
         assert PrefixDigest().extended_by(other).digest() != digest
+
+
+def test_patches_of_one_call_id_are_told_apart() -> None:
+    """By what they do: some servers count their calls anew in each answer."""
+    calls = [
+        {"type": "apply_patch_call", "call_id": "c1", "operation": {"type": kind, "path": "a"}}
+        for kind in ("create_file", "delete_file")
+    ]
+    identities = [turn.encode_identity() for item in calls for turn in read_turns([item])]
+    assert len(set(identities)) == 2

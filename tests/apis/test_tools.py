@@ -48,6 +48,43 @@ def function(written: TranslatedRequest, place: int = 0) -> Json:
     return offered
 
 
+class TestAFunctionNamedAsABuiltInTool:
+    """Both are offered, and each call goes to its own."""
+
+    CALLS: ClassVar[list[Json]] = [
+        {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"},
+        {"type": "shell_call", "call_id": "c2", "action": {"commands": ["ls"]}},
+    ]
+
+    @pytest.mark.parametrize("first", [0, 1])
+    def test_it_has_a_name_of_its_own(self, first: int) -> None:
+        tools = [{**FLAT, "name": "shell"}, {"type": "shell"}]
+        request = responses_request(
+            tools=[tools[first], tools[1 - first]],
+            input=[HELLO, *self.CALLS],
+            tool_choice={"type": "shell"},
+        )
+        written = to_chat(request)
+        kinds = {name: tool.kind for name, tool in written.tools.items()}
+        assert kinds == {"shell": "function", "built_in__shell": "shell"}
+        called = [
+            call["function"]["name"]
+            for message in written.body["messages"]
+            for call in message.get("tool_calls", ())
+        ]
+        assert called == ["shell", "built_in__shell"]
+        assert written.body["tool_choice"]["function"]["name"] == "built_in__shell"
+        for name, item_type in (("shell", "function_call"), ("built_in__shell", "shell_call")):
+            item = write_call(written.tools[name], "c", name, "{}", "i")
+            assert item["type"] == item_type
+
+    @pytest.mark.parametrize("tools", [[{"type": "shell"}], [{**FLAT, "name": "shell"}]])
+    def test_alone_either_has_the_plain_name(self, tools: list[Json]) -> None:
+        written = to_chat(responses_request(tools=tools, input=[HELLO, *self.CALLS]))
+        assert [*written.tools] == ["shell"]
+        assert "built_in__shell" not in str(written.body)
+
+
 @pytest.mark.parametrize(("strictness", "strict"), [({}, False), ({"strict": True}, True)])
 def test_strict_keeps_its_meaning_toward_responses(strictness: Json, strict: bool) -> None:  # noqa: FBT001
     tool = {"type": "function", "function": {**NESTED["function"], **strictness}}  # type: ignore[dict-item]

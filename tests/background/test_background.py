@@ -28,7 +28,9 @@ from tests.stored_responses.conversations import (
     OTHER,
     PATH,
     TRANSLATED_APIS,
+    create_conversation,
     fetch,
+    list_conversation,
     list_items,
     post,
     read_error,
@@ -37,7 +39,7 @@ from tests.support.asgi import begin
 from tests.support.checker import check_responses
 from tests.support.servers import until
 from tests.support.streams import THOUGHT
-from tests.support.upstream import Answer, Upstream
+from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 Json = dict[str, Any]
 
@@ -318,6 +320,8 @@ class TestRefusals:
     async def test_an_invalid_request_is_refused_at_once(self) -> None:
         async with running(Upstream(answer("chat", stream=True))) as app:
             assert (await self.refusal(app, temperature="hot"))["param"] == "temperature"
+            loud = await self.refusal(app, reasoning={"summary": "auto", "summary_language": 7})
+            assert loud["param"] == "reasoning.summary_language"
             missing = await self.refusal(app, previous_response_id="resp_1")
         assert missing["code"] == "previous_response_not_found"
 
@@ -400,11 +404,20 @@ class TestFailures:
     async def test_a_stopping_server_waits_for_it(self, gate: asyncio.Event) -> None:
         app = bridge(Upstream(paused(gate)), "chat")
         begun = await begin_response(app)
-        closing = asyncio.create_task(app.aclose(30))  # type: ignore[attr-defined]
+        finishing = asyncio.create_task(app.finish_background())  # type: ignore[attr-defined]
         await asyncio.sleep(0)
         gate.set()
-        await closing
+        await finishing
         assert (await ended(app, begun["id"]))["status"] == "completed"
+
+    async def test_a_loop_that_ends_leaves_it_failed(self, gate: asyncio.Event) -> None:
+        """As where a mounted middleware is told of no end, and the loop cancels all tasks."""
+        app = bridge(Upstream(paused(gate)), "chat")
+        begun = await begin_response(app)
+        (task,) = app._middleware._background._tasks  # type: ignore[attr-defined]
+        task.cancel()
+        await asyncio.wait([task])
+        assert "shut down" in (await ended(app, begun["id"]))["error"]["message"]
 
 
 class TestHiding:
@@ -468,3 +481,28 @@ async def test_runs_are_counted() -> None:
     name, labels = "abridge_background_responses_total", {"status": "completed"}
     assert registry.get_sample_value(name, labels) == 1
     assert registry.get_sample_value("abridge_background_running") == 0
+
+
+async def test_a_conversation_is_extended_once_it_has_ended(gate: asyncio.Event) -> None:
+    async with running(Upstream(paused(gate))) as app:
+        conversation = await create_conversation(app)
+        begun = await begin_response(app, conversation=conversation["id"])
+        assert begun["conversation"] == {"id": conversation["id"]}
+        assert not await list_conversation(app, conversation)
+        gate.set()
+        response = await ended(app, begun["id"])
+        items = await list_conversation(app, conversation)
+    assert [item["id"] for item in items[1:]] == [item["id"] for item in response["output"]]
+
+
+async def test_it_finds_the_api_that_upstream_has() -> None:
+    class ChatAlone(Upstream):
+        def answer(self, request: ReceivedRequest) -> Answer:
+            if request.path.endswith("/responses"):
+                return Answer([b"Not Found"], 404, {"content-type": "text/plain"})
+            return answer("chat", stream=True)
+
+    async with running(ChatAlone(), "auto") as app:
+        for _ in range(2):
+            response = await ended(app, (await begin_response(app))["id"])
+            assert response["status"] == "completed"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, NotFoundError
 
 from tests.background.cases import paused
-from tests.clients.front import connect
+from tests.clients.front import connect, serve_abridge
 from tests.clients.test_bridges import SUMMARY, upstream_settings
+from tests.docs.pages import texts_of
 from tests.end_to_end.translation.turn import WORDS, answer
 from tests.support.servers import HANG
 from tests.support.upstream import Upstream
@@ -88,3 +91,25 @@ async def test_it_cancels_and_deletes(api: str) -> None:
         with pytest.raises(NotFoundError):
             await client.responses.retrieve(begun.id)
     assert (cancelled.id, cancelled.status) == (begun.id, "cancelled")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_the_programs_of_the_documentation_do_what_they_say(number: int) -> None:
+    program = texts_of("docs/background.md", "python")[number]
+    upstream = Upstream(answer("chat", stream=True))
+    async with serve_abridge(upstream, **upstream_settings("chat")) as address:
+        script = program.replace("http://127.0.0.1:8400/v1", address)
+        assert script != program
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", script),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "NO_PROXY": "*"},
+        )
+        printed, _ = await process.communicate()
+    assert process.returncode == 0
+    lines = printed.decode().splitlines()
+    if number == 0:
+        assert lines == [f"completed {WORDS}"]
+    else:
+        assert lines[0] == "0 response.created"
+        assert lines[-1] == f"{len(lines) - 1} response.completed"

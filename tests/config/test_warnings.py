@@ -101,6 +101,39 @@ def test_each_surprise_names_its_key(
 
 
 @pytest.mark.parametrize(
+    ("upstream", "name"),
+    [
+        ({"models": ["claude-*"]}, "claude-*"),
+        ({"models": ["thinker", "claude-sonnet-4-5"]}, "claude-sonnet-4-5"),
+        ({"rename": {"sonnet": "claude-sonnet-4-5"}}, "claude-sonnet-4-5"),
+        ({"rename": {"my-*": "anthropic/claude-{}"}}, "anthropic/claude-*"),
+        ({"models": ["claude-*"], "rename": {"claude-*": "thinker"}}, None),
+        ({"models": ["claude-3-5-haiku", "claude-local"]}, None),
+        ({"models": ["claude-opus-4-5-distill-GGUF"]}, None),
+        ({"models": ["claude-*"], "profile": "vllm"}, None),
+        ({"models": ["claude-*"], "profile": "openrouter"}, None),
+        ({"models": ["claude-*"], "api": "messages"}, None),
+        ({"models": ["claude-*"], "reasoning": {"kind": "raw"}}, None),
+        ({"models": ["claude-*"], "reasoning": {"kind": "summary"}}, None),
+        ({"models": ["*"]}, None),
+    ],
+)
+def test_a_name_of_claudes_that_nothing_else_bears_out_is_told(
+    upstream: dict[str, Any], name: str | None
+) -> None:
+    settings = Settings.model_validate({"upstreams": [{"base_url": U, **upstream}]})
+    told = [line for line in settings_warnings(settings) if line.startswith("reasoning.kind: ")]
+    assert len(told) == (name is not None)
+    assert all(
+        f"the model {name} of upstream 'default' is taken for Claude" in line for line in told
+    )
+
+
+def test_where_reasoning_is_hidden_a_name_of_claudes_makes_no_summary() -> None:
+    assert warned_keys({**HIDING, **MEMORY}, models=["claude-*"]) == []
+
+
+@pytest.mark.parametrize(
     ("first", "second", "keys"),
     [
         ({}, {}, ["upstreams[0].credential", "upstreams[1].credential"]),

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.core.native import MAX_HELD, MAX_TITLE, TitleSplitter
+from abridge.core.parts import ReasoningItem
+from abridge.core.plan import SummaryPlan
 
 TITLED = "**One**\n\nFirst text.\n\n\n**Two**\n\nSecond text."
 
@@ -124,3 +126,16 @@ def test_text_over_the_limit_is_left_out() -> None:
         "7890",
     ]
     assert splitter.is_full
+
+
+def test_parts_to_translate_that_are_put_together_stay_paragraphs() -> None:
+    """The second of them where no summarizer may be called for the first."""
+    item = ReasoningItem.for_plan((0, 0), SummaryPlan(native="translated", tail_chars=0))
+    item.is_arriving = True
+    texts = "".join(f"**Step {number}**\n\nI look.\n\n" for number in range(3))
+    parts = [item.plan_part(number, cut) for number, cut in enumerate(item.take_text(texts))]
+    last = item.end_text()
+    assert last is not None
+    assert parts == [item.parts[0]] * 2
+    item.plan_part(2, last)
+    assert item.parts[0].reasoning.strip() == texts.strip()

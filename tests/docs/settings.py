@@ -36,6 +36,7 @@ SEE = {
     "reasoning": "[Hide reasoning](hiding.md)",
     "compaction": "[Compaction](compaction.md)",
     "history": "[Conversations](conversations.md)",
+    "background": "[Background responses](background.md)",
     "usage": "[What it costs](cost.md)",
     "limits": "[The threat model](threat-model.md)",
     "log": "[Logs and traces](logs.md)",

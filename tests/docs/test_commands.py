@@ -225,7 +225,7 @@ PROGRAMS: dict[str, Callable[[Command, list[str], Path, str], None]] = {
     **dict.fromkeys(
         (
             *(".", "cd", "echo", "git", "install", "openssl", "pytest", "umask", "uv"),
-            *("claude", "codex"),
+            *("aider", "claude", "cline", "codex", "export", "open-webui"),
             *("buildah", "docker", "helm", "kubectl", "kustomize", "sudo", "systemctl"),
         ),
         check_inner,

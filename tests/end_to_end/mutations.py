@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import strategies as st
@@ -111,13 +112,15 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return a document with another value in a place; the same if an earlier change took that."""
     if not path:
         return value
     made = copy.deepcopy(document)
     place = made
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
+    with suppress(TypeError, KeyError, IndexError):
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
     return made
 
 

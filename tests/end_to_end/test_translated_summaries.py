@@ -230,6 +230,35 @@ async def test_otherwise_it_is_shown_as_upstream_wrote_it(client: str, tables: A
     assert upstream.translated == []
 
 
+@STREAMED
+@CLIENTS
+@pytest.mark.parametrize("api", ["messages", "gemini"])
+async def test_what_a_provider_vouches_for_is_translated_where_reasoning_is_hidden(
+    client: str, api: str, *, stream: bool
+) -> None:
+    upstream = Translating(api, stream=stream)
+    stage = Stage(client, api, upstream, reasoning={"expose": "summary"})
+    reply = await stage.ask(stream=stream)
+    assert stage.shown(reply, stream=stream) == GERMAN
+
+
+@STREAMED
+async def test_where_it_is_hidden_nothing_beside_a_summary_is_taken_for_one(
+    *, stream: bool
+) -> None:
+    """OpenAI sends no reasoning but its summary; that it never does is not relied on."""
+    raw = {**reasoning(ENGLISH), "content": [{"type": "reasoning_text", "text": "Secret."}]}
+    output = [raw, message_item(1, "So.")]
+    upstream = Translating("responses", stream=stream)
+    frames = Answer(responses_stream(output)) if stream else Answer.json(response(output))
+    upstream.answers = [frames]
+    stage = Stage("responses", "responses", upstream, reasoning={"expose": "summary"})
+    reply = await stage.ask(stream=stream)
+    assert stage.shown(reply, stream=stream) == ENGLISH
+    assert b"Secret" not in reply.data
+    assert upstream.translated == []
+
+
 async def test_the_language_may_be_set() -> None:
     upstream = Translating("messages", stream=True)
     summary = {**TRANSLATES, "language": "de"}
@@ -278,6 +307,15 @@ async def test_nothing_of_a_long_one_is_left_out() -> None:
     stage = Stage("responses", "messages", upstream)
     shown = stage.shown(await stage.ask(stream=True), stream=True)
     assert shown.split("\n\n") == numbered
+
+
+async def test_a_part_that_no_translation_would_hold_is_shown_as_it_is() -> None:
+    thought = " ".join([ENGLISH] * 100)
+    upstream = Translating("messages", thought=thought, stream=False)
+    summary = {**TRANSLATES, "part_chars": 60_000}
+    stage = Stage("responses", "messages", upstream, summary=summary)
+    assert stage.shown(await stage.ask(stream=False), stream=False) == thought
+    assert upstream.translated == []
 
 
 TITLED = [f"**Schritt {number}**\n\n{GERMAN}" for number in range(3)]

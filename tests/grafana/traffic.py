@@ -53,6 +53,7 @@ SEEN = (
     "dropped_fields_total",
     "reader_faults_total",
     "final_text_mismatches_total",
+    'background_responses_total{status="completed"}',
     *(f'store_operations_total{{result="{each}"}}' for each in ("hit", "miss", "ok")),
 )
 """Series that must be above 0 in the end."""
@@ -198,6 +199,12 @@ class Visitor:
         answer = await self.send(RESPONSES, "bridge", metadata={"a": "b"}, seed=1)
         await self.client.get(f"{RESPONSES}/{answer.json()['id']}", headers=ANNA)
 
+    async def background(self) -> None:
+        begun = (await self.send(RESPONSES, "bridge", background=True)).json()
+        while begun["status"] in ("queued", "in_progress"):
+            await asyncio.sleep(0.05)
+            begun = (await self.client.get(f"{RESPONSES}/{begun['id']}", headers=ANNA)).json()
+
     async def everything(self) -> None:
         """Send all of it once; leave the breaker open."""
         for visit in (
@@ -209,6 +216,7 @@ class Visitor:
             self.conversations,
             self.foreign_state,
             self.bridges,
+            self.background,
             self.bad_summaries,
         ):
             await visit()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64encode
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import TypeAdapter
 from starlette.types import ASGIApp
 
-from tests.support.asgi import Call, call
+from tests.support.asgi import Call, begin, call
 from tests.support.checker import check_responses, frames
 from tests.support.deployments import ORIGIN, build_app
 from tests.support.messages_checker import check_error
@@ -70,6 +71,15 @@ class Model(Upstream):
 
     def answer(self, request: ReceivedRequest) -> Answer:
         return self.summary if b"about to be compacted" in request.body else self.other
+
+
+class ResponsesModel(Upstream):
+    """Speaks Responses, and says the summary whatever it is asked."""
+
+    def answer(self, request: ReceivedRequest) -> Answer:
+        item = {"id": "msg_1", **said(SUMMARY)}
+        body = {"id": "r", "object": "response", "status": "completed", "model": "m"}
+        return Answer.json({**body, "output": [item], "usage": None})
 
 
 def bridge(upstream: Upstream, **tables: Any) -> ASGIApp:
@@ -162,9 +172,10 @@ class TestTheEndpoint:
         again = [*output, *read("call_2", LONG), said("Fixed.")]
         second = (await ask(app, again, path=COMPACT)).json["output"]
         assert SUMMARY in texts(sent(upstream))
-        upstream.summary = completion("Second summary.")
+        assert [item["type"] for item in second] == ["message", "compaction"]
         await ask(app, [*second, {"role": "user", "content": "Go on."}])
         assert texts(sent(upstream)).count("<summary>") == 1
+        assert texts(sent(upstream)).count(TASK["content"]) == 1
 
     async def test_a_stored_conversation_is_compacted_by_its_id(self) -> None:
         upstream = Model()
@@ -202,6 +213,21 @@ class TestTheTrigger:
         assert [item.type for item in stream.items.values()] == ["compaction"]
         assert b"response.compaction.compacting" in answer.data
         assert stream.response["usage"]["input_tokens"] == 900
+
+    @pytest.mark.parametrize("status", [200, 503])
+    async def test_a_stream_may_begin_before_there_is_a_summary(self, status: int) -> None:
+        error = Answer.json({"error": {"message": "busy"}}, 503)
+        summary = completion(SUMMARY) if status == 200 else error
+        begun = asyncio.Event()
+        summary.before = [begun]
+        app = bridge(Model(summary), summary={"early_head": 0.01})
+        body = {"model": "m", "input": [*WORK, self.TRIGGER], "stream": True}
+        running = begin(app, RESPONSES, body, KEY)
+        await running.until(b": keep-alive")
+        begun.set()
+        answer = await running.finish()
+        assert (b"response.completed" in answer.data) == (status == 200)
+        assert (b'"status":503' in answer.data) == (status == 503)
 
     async def test_the_response_can_be_continued_by_its_id(self) -> None:
         upstream = Model()
@@ -351,6 +377,18 @@ class TestMessages:
         assert "Name the parser's bug." in texts([first])
         assert last["content"] == "It drops the last token."
         assert more["content"] == "Fix it."
+
+    async def test_it_can_be_compacted_again(self) -> None:
+        upstream = Model()
+        app = bridge(upstream)
+        made = (await self.compact(app)).json
+        messages = [{"role": "assistant", "content": made["content"]}, self.TALK[0]]
+        wish = {"type": "summarize"}
+        again = (await self.ask(app, messages, compaction=wish)).json
+        assert texts(sent(upstream)).count("<summary>") == 1
+        messages = [{"role": "assistant", "content": again["content"]}, self.TALK[0]]
+        await self.ask(app, messages)
+        assert texts(sent(upstream)).count("<summary>") == 1
 
     async def test_it_may_be_the_first_block_of_a_message(self) -> None:
         upstream = Model()
@@ -521,21 +559,11 @@ class TestUpstreamsOwn:
         assert upstream.requests[0].json == body
 
     async def test_an_upstream_without_the_endpoint_is_stood_in_for(self) -> None:
-        class Server(Model):
+        class Server(ResponsesModel):
             def answer(self, request: ReceivedRequest) -> Answer:
                 if request.path.endswith("/compact"):
                     return Answer.json({"detail": "Not Found"}, 404)
-                item = {"id": "msg_1", **said(SUMMARY)}
-                return Answer.json(
-                    {
-                        "id": "r",
-                        "object": "response",
-                        "status": "completed",
-                        "model": "m",
-                        "output": [item],
-                        "usage": None,
-                    }
-                )
+                return super().answer(request)
 
         upstream = Server()
         answer = await ask(bridge(upstream, entry={"api": "same"}), WORK, path=COMPACT)
@@ -543,10 +571,59 @@ class TestUpstreamsOwn:
         assert [request.path for request in upstream.requests] == [COMPACT, RESPONSES]
         assert upstream.requests[1].json["store"] is False
 
+    @pytest.mark.parametrize(
+        ("path", "fields"),
+        [
+            (COMPACT, {}),
+            (RESPONSES, {"input": [*WORK, {"type": "compaction_trigger"}]}),
+            (RESPONSES, TestTheThreshold.at(1000)),
+            (MESSAGES, {"compaction": {"type": "summarize"}, "max_tokens": 99}),
+        ],
+        ids=["endpoint", "trigger", "threshold", "messages"],
+    )
+    async def test_an_upstream_that_turns_out_to_speak_chat_has_none(
+        self, path: str, fields: Json
+    ) -> None:
+        class Server(Model):
+            def answer(self, request: ReceivedRequest) -> Answer:
+                if not request.path.endswith("/chat/completions"):
+                    return Answer.json({"detail": "Not Found"}, 404)
+                return super().answer(request)
+
+        upstream = Server()
+        app = bridge(upstream, entry={"api": "auto"})
+        conversation = {"messages": TestMessages.TALK} if path == MESSAGES else {"input": WORK}
+        for _ in range(2):  # then it is known
+            answer = await call(app, path, {"model": "m", **conversation, **fields}, KEY)
+            assert answer.status == 200
+            assert '"compaction"' in answer.data.decode()
+
     async def test_the_settings_can_leave_nothing_to_it(self) -> None:
-        upstream = Model(completion(SUMMARY))
-        app = bridge(upstream, entry={"api": "chat"}, compaction={"kind": "upstream"})
-        assert (await ask(app, WORK, path=COMPACT)).status == 200
+        upstream = ResponsesModel()
+        app = bridge(upstream, entry={"api": "same"}, compaction={"kind": "upstream"})
+        items = [*WORK, {"type": "compaction_trigger"}]
+        made = (await ask(app, items)).json
+        assert [item["type"] for item in made["output"]] == ["compaction"]
+        assert upstream.requests[0].json["input"][-1]["role"] == "user"
+        await ask(app, [*made["output"], TASK])
+        contents = [item["content"] for item in upstream.requests[-1].json["input"]]
+        assert SUMMARY in contents[0]
+        assert LONG not in texts(upstream.requests[-1].json["input"])
+
+    async def test_an_upstream_that_stores_the_beginning_is_asked_about_it(self) -> None:
+        """It alone knows the items of a response that it stores."""
+
+        upstream = ResponsesModel()
+        app = bridge(upstream, entry={"api": "same"}, compaction={"kind": "upstream"})
+        fields: Json = {"previous_response_id": "resp_theirs"}
+        answer = await ask(app, [{"type": "compaction_trigger"}], **fields)
+        assert answer.json["output"][0]["type"] == "compaction"
+        assert answer.json["store"] is False
+        assert upstream.requests[0].json["previous_response_id"] == "resp_theirs"
+        refused = await ask(app, [{"type": "compaction_trigger"}], conversation="conv_theirs")
+        assert (refused.status, refused.json["error"]["param"]) == (400, "conversation")
+        asked = await ask(app, WORK, **fields, **TestTheThreshold.at(1))
+        assert [item["type"] for item in asked.json["output"]] == ["message"]
 
 
 class TestFailures:
@@ -642,6 +719,7 @@ async def test_the_metrics_count_compactions_and_what_they_cost() -> None:
         if sample.name == "abridge_summaries_total" and sample.labels["style"] == "compaction"
     }
     assert found == {"ok": 2.0, "empty": 1.0}
+    assert registry.get_sample_value("abridge_streams_open", {"api": "None"}) is None
     spent = sum(
         sample.value
         for metric in registry.collect()

@@ -60,6 +60,14 @@ Go on from there."""
 for an answer that it has given."""
 
 
+_FRAME_START = FRAME.partition("{text}")[0]
+
+
+def is_summary(text: str) -> bool:
+    """Return whether a text of the user's side has the summary of a compaction."""
+    return text.startswith(_FRAME_START)
+
+
 def write_prompt(max_tokens: int, open_calls: list[str], instructions: str = "") -> str:
     """Return what the model is asked; `instructions` are the client's own."""
     prompt = instructions or PROMPT.format(words=int(max_tokens * WORDS_PER_TOKEN))

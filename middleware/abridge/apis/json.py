@@ -302,6 +302,11 @@ def objects(value: Any) -> list[Json]:
     return list(filter(_is_object, value)) if isinstance(value, list) else []
 
 
+def entries(value: Any) -> list[Any]:
+    """Return `value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
 def as_object(value: Any) -> Json:
     """Return `value` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}

@@ -40,6 +40,9 @@ these: Codex sends it only if the user's account has it, so that a client that s
 it.
 """
 
+BUILT_IN = "built_in"
+"""The group of tools that are named by their type, where a function has that name."""
+
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -67,6 +70,12 @@ class ToolNames:
         return self._assigned.get((group, client_name)) or self._by_client_name.get(
             client_name, client_name
         )
+
+    def assign_type(self, kind: str, *, has_namesake: bool = False) -> str:
+        """Return the name of a tool that the client names by its type: another than that of a
+        function, if it offers one of that name as well."""
+        key = (BUILT_IN, kind)
+        return self.assign(kind, BUILT_IN if has_namesake or key in self._assigned else "")
 
     def names_in_group(self, group: str) -> list[str]:
         """Return the names assigned to a group's tools."""

@@ -15,9 +15,8 @@ from abridge.stored_responses.event_log import EventSource, events_after
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-async def follow(source: EventSource, number: int, receive: Receive, send: Send) -> bool:
-    """Send the events after this number until the response has ended. Return False if the client
-    left before."""
+async def follow(source: EventSource, number: int, receive: Receive, send: Send) -> None:
+    """Send the events after this number until the response has ended, or the client leaves."""
     client = Client(receive, send, Clock())
     client.keep_alive = lambda: KEEP_ALIVE
     try:
@@ -33,10 +32,9 @@ async def follow(source: EventSource, number: int, receive: Receive, send: Send)
             await asyncio.wait((copying,))
             client.close()
             await asyncio.wait((sending,))
-            client.detach()
+            client.detach()  # so that its own task ends
     finally:
         client.detach()
-    return not client.departed
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

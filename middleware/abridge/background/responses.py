@@ -33,7 +33,7 @@ from abridge.config.settings import Settings
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
-from abridge.http.asgi import BODY_HEADERS, json_start, scope_for_body
+from abridge.http.asgi import BODY_HEADERS, scope_for_body, send_json
 from abridge.observability.metrics import Metrics
 from abridge.observability.record import BACKGROUND, Record
 from abridge.pipeline.engage import Endpoints
@@ -45,7 +45,6 @@ from abridge.stored_responses.leases import CANCELLED, DELETED, SERVER_STOPPING,
 from abridge.stored_responses.references import read_conversation_id, why_unstored
 from abridge.stored_responses.repository import UNFINISHED, LocalRecord, ResponseRepository
 from abridge.stored_responses.storage import StoreLocally
-from abridge.work import Work
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +109,7 @@ class BackgroundResponses:
         if streams:
             await follow(run.log, -1, endpoints.receive, endpoints.send)
         else:
-            await _send_json({**response, "status": "queued"}, endpoints.send)
+            await send_json(endpoints.send, dumps({**response, "status": "queued"}))
 
     async def _start(self, run: Run, tenant: str, scope: Scope, body: bytes) -> None:
         if not self._places.take(tenant, 1):
@@ -143,14 +142,16 @@ class BackgroundResponses:
         del self._runs[run.id]
         self._places.give_back(tenant, 1)
 
-    async def finish(self, seconds: float) -> None:
-        """Wait so long for what runs; what runs longer has failed."""
-        if self._tasks and seconds:
-            await asyncio.wait(self._tasks, timeout=seconds)
-        for run in [*self._runs.values()]:
-            run.stop(SERVER_STOPPING)
+    async def finish(self, seconds: float | None = None) -> None:
+        """Wait for what runs, so many seconds at most."""
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks, timeout=seconds)
+
+    async def aclose(self) -> None:
+        """End what runs, as failed."""
+        for run in self._runs.values():
+            run.stop(SERVER_STOPPING)
+        await self.finish()
 
     # Answer
 
@@ -264,9 +265,3 @@ def _not_resumable() -> RequestError:
         param="stream",
         code="stream_not_resumable",
     )
-
-
-async def _send_json(content: Json, send: Send) -> None:
-    body = await Work().run(dumps, content)
-    await send(json_start(200, body))
-    await send({"type": "http.response.body", "body": body, "more_body": False})

@@ -20,6 +20,7 @@ from abridge.apis.responses.errors import as_failed
 from abridge.config.tables import BackgroundSettings
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
+from abridge.errors import EventTooLarge, UpstreamBroken
 from abridge.pipeline.inner_call import InnerCall
 from abridge.stored_responses.event_log import EventLog, last_event
 from abridge.stored_responses.leases import DELETED, SERVER_STOPPING, Leases, Stop
@@ -118,6 +119,8 @@ class Run(InnerCall):
     async def _answer(self, app: ASGIApp, scope: Scope) -> None:
         try:
             await app(scope, self.receive, self.send)
+        except (UpstreamBroken, EventTooLarge) as broken:
+            _log.warning("a background response broke off: %s", broken)
         except OSError:  # what `send` raises once the run was stopped; else upstream's connection
             pass
         except Exception:  # noqa: BLE001 -- the application's own, as a server would

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
+from abridge.apis.model_names import MATCHED
 from abridge.config.addresses import find_unversioned
 from abridge.config.exposure import hides_raw, shows_both_without_store
-from abridge.config.settings import Settings
+from abridge.config.settings import Route, Settings
 from abridge.core.language import AUTO, REASONING
 from abridge.http.hosts import is_loopback_name
 from abridge.providers.catalog import PROFILES
-from abridge.providers.profile import is_reasoning_model
+from abridge.providers.profile import Profile, is_reasoning_model
 
 _ONE_OF_SEVERAL = re.compile(r"\[.[^]]*\]|\?")
 """What stands for one of several characters in a glob."""
@@ -84,6 +85,37 @@ def _warn_unreviewed(settings: Settings) -> Iterator[str]:
 
 def _netloc(url: str) -> str:
     return urlsplit(url).netloc.casefold()
+
+
+def _warn_claude_names(settings: Settings) -> Iterator[str]:
+    for route in settings.routes:
+        targets = [target.replace(MATCHED, "*") for _, target in route.renames.rules]
+        sent = [*map(route.renames.to_upstream, route.upstream.models), *targets]
+        yield from warn_claude_names(route, sent)
+
+
+def warn_claude_names(route: Route, names: Iterable[str]) -> Iterator[str]:
+    """Warn if one of upstream's names of models, or globs of them, is Claude's, and nothing else
+    tells that Claude answers: a server may give any model that name, as for Claude Code. Where raw
+    reasoning is hidden, a name alone makes nothing a summary."""
+    profile = PROFILES[route.upstream.profile]
+    is_told = not profile.learns or route.upstream.api == "messages"
+    if is_told or route.reasoning.kind != "auto" or hides_raw(route):
+        return
+    found = next((name for name in names if _passes_as_claude(profile, name)), None)
+    if found is not None:
+        yield (
+            f"reasoning.kind: is 'auto', so the model {found} of upstream {route.upstream.name!r} "
+            "is taken for Claude, and its reasoning for a summary, which passes as it is; if it is "
+            "another model, set 'raw' to have that summarized; if it is Claude, set 'summary', or "
+            "the upstream's profile"
+        )
+
+
+def _passes_as_claude(profile: Profile, name: str) -> bool:
+    is_glob = not set("*?[").isdisjoint(name)
+    is_claudes = name.casefold().rpartition("/")[2].startswith("claude-")
+    return is_claudes and (is_glob or profile.reasons_in_summaries([name]))
 
 
 def _warn_missing_credential(settings: Settings) -> Iterator[str]:
@@ -232,6 +264,7 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_copied_language,
     _warn_busy_summarizer,
     _warn_unreviewed,
+    _warn_claude_names,
     _warn_missing_credential,
     _warn_lost_reasoning,
     _warn_lost_hidden_reasoning,

@@ -173,11 +173,12 @@ class ReasoningItem:
         return self.segmenter.feed(text)
 
     def _cut_at_titles(self, pieces: list[NativePiece]) -> list[Cut]:
-        """Return what is to be translated by now: each title begins a part."""
+        """Return what is to be translated by now: each title begins a part, and a paragraph where
+        it is added to the part before."""
         cuts: list[Cut] = []
         for piece in pieces:
             if piece.begins and (before := self.segmenter.end_stretch()) is not None:
-                cuts.append(before)
+                cuts.append(Cut(f"{before.text}\n\n", before.before))
             cuts += self.segmenter.feed(piece.text)
         return cuts
 
@@ -194,7 +195,7 @@ class ReasoningItem:
         if not rest:
             return last
         rest += [] if last is None else [last]
-        return Cut("\n\n".join(cut.text for cut in rest), rest[0].before)
+        return Cut("".join(cut.text for cut in rest), rest[0].before)
 
     def yield_to_native(self) -> None:
         """Note that upstream makes a summary beside the reasoning: that is no summary then."""

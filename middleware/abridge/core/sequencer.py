@@ -77,6 +77,9 @@ from abridge.core.parts import (
 from abridge.core.plan import OverheadBudget, SummaryPlan
 from abridge.core.usage import Tokens, UsageLedger
 
+MAX_TRANSLATED_CHARS = 12_000
+"""Characters of a part that are translated: a summarizer is not held to writing more."""
+
 
 class Sequencer:
     """Sequence one response."""
@@ -319,6 +322,8 @@ class Sequencer:
     def _is_to_translate(self, part: SummaryPart) -> bool:
         """Return whether a part is surely in another language than its reader's, and may be
         translated."""
+        if len(part.reasoning) > MAX_TRANSLATED_CHARS:
+            return False
         found, wanted = detect_language(part.reasoning), self._plan.language
         is_foreign = bool(found and wanted and is_another_language(found, wanted))
         return is_foreign and self._budget.has_room()

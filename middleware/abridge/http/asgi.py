@@ -329,3 +329,9 @@ def json_start(status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] 
         *headers,
     ]
     return {"type": "http.response.start", "status": status, "headers": described}
+
+
+async def send_json(send: Send, body: bytes) -> None:
+    """Send a JSON response made by Abridge."""
+    await send(json_start(200, body))
+    await send({"type": "http.response.body", "body": body, "more_body": False})

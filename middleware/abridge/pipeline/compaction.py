@@ -30,6 +30,7 @@ from abridge.apis.responses.compaction import (
     read_threshold,
     retained_items,
     without_compaction,
+    without_summaries,
 )
 from abridge.apis.token_counters import estimate_tokens
 from abridge.config.client_key import has_budget
@@ -99,7 +100,8 @@ class Summary:
 
 
 class AnsweredOtherwise(Exception):
-    """What the model's server answered is no success; `messages` are its answer."""
+    """What the model's server answered is no success; `messages` are its answer, if the client is
+    there to get it."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         super().__init__()
@@ -107,7 +109,7 @@ class AnsweredOtherwise(Exception):
 
 
 @dataclass(slots=True, frozen=True)
-class CompactionInput:
+class Compactable:
     """A conversation as items of Responses, and what of them is not left to the summary."""
 
     items: list[Json]
@@ -187,8 +189,9 @@ class Compactor:
             answer = await self._compact(asking, resolved.body, instructions)
         except AnsweredOtherwise as otherwise:
             record = Record.get(request.scope)
-            record.status, record.outcome = otherwise.messages[0]["status"], "error"
             for message in otherwise.messages:
+                record.status = message.get("status", record.status)
+                record.outcome = "error"
                 await endpoints.send(message)
             return
         except SummarizerError as error:
@@ -284,23 +287,29 @@ class Compactor:
             content.retained if request.compacts else None,
         )
 
-    def _read(self, body: Json, request: ApiRequest) -> CompactionInput:
+    def _read(self, body: Json, request: ApiRequest) -> Compactable:
         items = as_items(body, request.api)
-        return CompactionInput(
+        own = without_summaries(items)
+        return Compactable(
             items,
             [string(items[index].get("name")) for index in open_calls(items)],
-            kept_items(items, self._settings.keep_tokens),
-            [items[index] for index in retained_items(items)],
+            kept_items(own, self._settings.keep_tokens),
+            [own[index] for index in retained_items(own)],
         )
 
     async def _ask_model(self, asking: Asking, body: Json) -> Summary:
         """Have the model that the request names write the summary."""
         request, captured = asking.request, CapturedAnswer(self._event_limit)
         endpoints = replace(asking.endpoints, send=captured.take)
+        inner = _inner_request(request, body)
         try:
-            await self._ask(_inner_request(request, body), asking.upstream, endpoints)
+            await self._ask(inner, asking.upstream, endpoints)
         except (UpstreamBroken, EventTooLarge) as broken:
             raise SummarizerError("upstream_error", str(broken)) from None
+        if Record.get(inner.scope).outcome == "left":
+            record = Record.get(request.scope)
+            record.outcome, record.engaged = "left", True
+            raise AnsweredOtherwise(())
         profile = PROFILES[request.route.upstream.profile]
         endpoint = ModelEndpoint("", request.model, request.api, profile)
         return await request.work.run(captured.read, endpoint, self._settings.max_tokens)
@@ -397,13 +406,15 @@ async def _send(asking: Asking, whole: Json, *, streams: bool) -> None:
 
 
 def _inner_request(request: ApiRequest, body: Json) -> ApiRequest:
-    """Return the request for a summary: of its record and trace nothing is the client's."""
+    """Return the request for a summary, with a record of its own, which nobody gets."""
     scope = scope_of_read_answer({**request.scope, TRACE: None, EARLY_HEAD: None})
     scope["headers"] = [*drop_headers(scope["headers"], {CALL_HEADER}), (CALL_HEADER, b"summary")]
     if request.compacts:
         scope["path"] = str(scope["path"]).rstrip("/").removesuffix(COMPACT_SEGMENT)
         scope.pop("raw_path", None)
-    scope[RECORD] = Record.start(scope)
+    record = scope[RECORD] = Record.start(scope)
+    record.id = Record.get(request.scope).id  # errors name the request by it
+    record.note_target(request.api.name, request.route.upstream.name, request.model)
     inner = _with_body(request, body, scope)
     return replace(inner, compacts=False, wish=None, drops_state="compacted")
 

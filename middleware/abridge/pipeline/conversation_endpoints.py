@@ -20,7 +20,7 @@ from abridge.config.exposure import open_paths
 from abridge.config.settings import ROUTE, Settings
 from abridge.core.conversation import Json
 from abridge.errors import EndpointMissing, RequestError
-from abridge.http.asgi import json_start, request_paths
+from abridge.http.asgi import request_paths, send_json
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
@@ -117,8 +117,7 @@ class ConversationEndpoints:
         body = dumps(content)
         record = Record.get(scope)
         record.status, record.outcome = 200, "stored"
-        await send(json_start(200, body))
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+        await send_json(send, body)
 
     async def _ask_upstream(self, scope: Scope, buffered: BufferedBody, send: Send) -> bool:
         """Have upstream create a conversation; return False if it has no such endpoint."""

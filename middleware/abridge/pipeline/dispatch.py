@@ -274,6 +274,7 @@ class Dispatcher:
             upstream,
             engaged=True,
             summary_due=style is not None,
+            summary_language=self._summary_language(request, style),
         )
         await self._background.begin(prepared, style, alone, endpoints, streams=streams)
 

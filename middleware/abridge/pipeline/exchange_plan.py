@@ -88,7 +88,7 @@ class ExchangePlanner:
         route's; `answered_by` is the model that answers, if that is known."""
 
         def plan_for(model: str) -> ExchangePlan | None:
-            if find_native_reasoning(prepared, model) is not None:
+            if find_native_reasoning(prepared, model, translates=translates) is not None:
                 return None
             return self.plan(prepared, requested, summarizer, guard, grace, answered_by=model)
 
@@ -97,8 +97,8 @@ class ExchangePlanner:
         free = summarizer.name == EXTRACTIVE
         hide_unread = hides_raw(route) or prepared.translated
         native = None
+        translates = route.summary.translate and isinstance(summarizer, CheckedSummarizer)
         if style is not None and not guard.reviews:  # a review sees every summary that is shown
-            translates = route.summary.translate and isinstance(summarizer, CheckedSummarizer)
             native = find_native_reasoning(prepared, answered_by, translates=translates)
         display = self._display(prepared, style)
         if native is not None:

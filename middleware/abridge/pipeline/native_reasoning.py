@@ -51,8 +51,11 @@ def depends_on_model(prepared: PreparedRequest) -> bool:
 
 
 def _summarizes_beside(prepared: PreparedRequest) -> bool:
-    """Return whether upstream makes summaries beside its reasoning, as OpenAI does."""
-    return prepared.upstream.name == "responses" and prepared.profile.makes_summaries
+    """Return whether upstream makes summaries of reasoning that it never sends, as OpenAI does.
+    Where raw reasoning is hidden, that it never does is not relied on."""
+    profile, is_hidden = prepared.profile, hides_raw(prepared.request.route)
+    keeps_raw = profile.makes_summaries and not profile.reasoning_in
+    return prepared.upstream.name == "responses" and keeps_raw and not is_hidden
 
 
 def _asks_for_full_thinking(prepared: PreparedRequest) -> bool:

@@ -116,10 +116,13 @@ class Abridge:
         else:
             await self._router({**scope, CLIENT_KEY: key}, receive, send)
 
-    async def aclose(self, drain: float = 0.0) -> None:
-        """Close all connections, after background responses have had `drain` seconds to end; needed
-        only where no lifespan runs."""
-        await self._middleware.aclose(drain)
+    async def finish_background(self) -> None:
+        """Wait for the background responses that run."""
+        await self._middleware.finish_background()
+
+    async def aclose(self) -> None:
+        """Close all connections; needed only where no lifespan runs."""
+        await self._middleware.aclose()
         await self._proxy.aclose()
         await self._close_keys()
 

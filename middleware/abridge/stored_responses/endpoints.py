@@ -28,7 +28,7 @@ from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json
 from abridge.core.hidden import HiddenCount
 from abridge.errors import RequestError
-from abridge.http.asgi import decoded_path, json_start, request_paths
+from abridge.http.asgi import decoded_path, request_paths, send_json
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import Record
 from abridge.providers.catalog import PROFILES
@@ -141,8 +141,7 @@ class StoredResponses:
         view = self._view(UpstreamRecord(local.record.upstream, raw=True, made=summaries), None)
         body = dumps(await _choose_rewrite(path, view, scope)(content))
         Record.get(scope).status = 200
-        await send(json_start(200, body))
-        await send({"type": "http.response.body", "body": body, "more_body": False})
+        await send_json(send, body)
 
     async def _ask_upstream(
         self, path: ResponsePath, view: UpstreamView, scope: Scope, receive: Receive, send: Send

@@ -27,6 +27,7 @@ def translate(body: Any) -> Any:
         ("prohibited_content", "invalid_request_error", "prohibited_content"),
         ("rate_limit_exceeded", "rate_limit_error", "rate_limit_exceeded"),
         ("too_many_requests", "rate_limit_error", "rate_limit_exceeded"),
+        ("https://ai.google.dev/errors/invalid_request", "invalid_request_error", None),
         ("gateway_timeout", "server_error", "gateway_timeout"),
         (None, "server_error", None),
     ],

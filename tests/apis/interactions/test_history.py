@@ -16,7 +16,7 @@ ANSWER = [thought("Hm."), output("I look."), thought("", "Ev8C"), function_call(
 UNSIGNED = {"type": "thought", "signature": NO_SIGNATURE}
 SENT = [output("I look."), UNSIGNED, function_call("fc_1", a=1)]
 ASKED = {**output("Hi"), "type": "user_input"}
-RESULT = {"type": "function_result", "call_id": "fc_1", "name": "look", "result": "7"}
+RESULT: Json = {"type": "function_result", "call_id": "fc_1", "name": "look", "result": "7"}
 
 
 def history(steps: list[Json], *more: Json) -> tuple[InteractionsHistory, Turn]:
@@ -71,6 +71,11 @@ class TestRestoring:
         read, turn = history([output("I looked."), *SENT[1:]])
         read.restore(turn, ANSWER)
         assert steps_of(read) == [ANSWER[0], ANSWER[2], output("I looked."), ANSWER[3]]
+
+    def test_a_call_that_was_never_signed_keeps_its_placeholder(self) -> None:
+        read, turn = history(SENT)
+        read.restore(turn, [thought("Hm.", ""), output("I look."), ANSWER[3]])
+        assert steps_of(read) == [thought("Hm.", ""), *SENT]
 
 
 class TestStripping:

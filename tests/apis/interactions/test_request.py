@@ -229,8 +229,9 @@ class TestSignatures:
         """It does so too where the client has lost the order, as those of Chat Completions do."""
         states = [STATE, *(ReasoningPart(state=write_state(n, f"Ev8{n}")) for n in (1, 3, 4))]
         first, second = (ToolCallPart(f"fc_{n}", "look", "{}") for n in (1, 2))
-        kept = [STATE, TextPart("I look."), states[1], first, second, *states[2:]]
-        lost = [*reversed(states[1:]), STATE, TextPart("I look."), first, second]
+        kept: list[MessagePart] = [STATE, TextPart("I look."), states[1], first, second]
+        kept += states[2:]
+        lost: list[MessagePart] = [*reversed(states[1:]), STATE, TextPart("I look."), first, second]
         answer = Message("assistant", [*(kept if is_kept else lost), TextPart("So.")])
         assert steps(message_of("user", "Hi"), answer)[1:] == [
             thought("Hm."),

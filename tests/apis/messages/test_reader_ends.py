@@ -12,7 +12,7 @@ from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Exposure
 from abridge.apis.endings import UNFINISHED
-from abridge.apis.errors import SECOND_ANSWER
+from abridge.apis.errors import SECOND_ANSWER, UNREADABLE
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.core.answer import STRAY_ARGUMENTS
@@ -98,6 +98,30 @@ class TestContentInTheStartOfTheMessage:
         said = ask.hear(recorded.replace(figure, figure + b',"web_fetch_requests":0'))
         assert said.calls == [("rollDie", {"player": "player2"})]
         assert (said.stop, said.failure, ask.faults) == ("tool_calls", None, 0)
+
+
+NOTHING = [b"data: null\n\n", b"event: content_block_delta\ndata: null\n\n"]
+
+
+@all_clients
+@shown_and_hidden
+class TestAFrameThatSaysNothing:
+    @pytest.mark.parametrize("lost", NOTHING)
+    def test_it_fails_an_answer_whose_call_is_open(self, ask: Ask, lost: bytes) -> None:
+        """A fragment of the arguments may have been in its place."""
+        call = [start(0, LOOK), fragment(0, '{"city":'), lost, fragment(0, "}"), stop(0)]
+        said = ask.hear(begin(), *call, *finish_at_once("tool_use"))
+        assert (said.failure, said.calls) == (UNREADABLE.message, [])
+
+    @pytest.mark.parametrize("beat", [b"event: ping\ndata: null\n\n", b"data: \n\n", b": hi\n\n"])
+    def test_a_heartbeat_fails_none(self, ask: Ask, beat: bytes) -> None:
+        call = [start(0, LOOK), fragment(0, '{"city":'), beat, fragment(0, "1}"), stop(0)]
+        said = ask.hear(begin(), *call, *finish_at_once("tool_use"))
+        assert (said.failure, said.calls) == (None, [("look", {"city": 1})])
+
+    def test_where_no_call_is_open_it_is_a_fault(self, ask: Ask) -> None:
+        said = ask.hear(begin(), *SAID, NOTHING[0], *finish_at_once())
+        assert (said.failure, said.text, ask.faults) == (None, "Hi", 1)
 
 
 @all_clients

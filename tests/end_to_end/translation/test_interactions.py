@@ -302,5 +302,6 @@ async def test_an_image_of_interactions_comes_back_as_the_model_sent_it(client: 
     said = client_items(client, reply, stream=False)
     field = "messages" if client == "chat" else "input"
     question = {"role": "user", "content": "Hi"}
-    await stage.ask(**{field: [question, *said, question]})
+    asked: Json = {field: [question, *said, question]}
+    await stage.ask(**asked)
     assert stage.returned() == [steps]

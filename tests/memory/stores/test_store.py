@@ -66,7 +66,7 @@ class DictBackend:
 
     async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> None:
         for key, value in values.items():
-            self._set(self._names.value(key), value, 1 if ttl is None else ttl / self._ttl)
+            self._set(self._names.value(key), value, min(1, (ttl or self._ttl) / self._ttl))
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         for key in keys:
@@ -241,6 +241,15 @@ async def test_empty_operations_do_not_reach_the_backend(case: Case) -> None:
     await case.store.put({})
     await case.store.delete([])
     assert case.observed.operations == []
+
+
+async def test_a_value_may_live_for_less_than_the_others(case: Case) -> None:
+    await case.store.put({b"short": b"x"}, 0.5 * TTL)
+    await case.store.put({b"long": b"x"}, 2 * TTL)
+    case.later(0.6 * TTL)
+    assert (await case.get(b"short"), await case.get(b"long")) == (None, b"x")
+    case.later(0.6 * TTL)
+    assert await case.get(b"long") is None
 
 
 async def test_everything_expires_and_marks_last(case: Case) -> None:

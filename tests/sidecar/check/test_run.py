@@ -19,6 +19,7 @@ from abridge.sidecar.check.run import Check
 from abridge.sidecar.check.summarizer import SAMPLE_PART
 from abridge.sidecar.demo.model import scripted_model
 from tests.apis.gemini import scripts as gemini
+from tests.apis.interactions import scripts as interactions
 from tests.end_to_end.translation.turn import answer
 from tests.support.servers import serve, unused_address
 from tests.support.sidecar import environment
@@ -218,6 +219,15 @@ class TestReaching:
         assert texts[2] == "rename: it does not list none among its models"
         assert [finding.grade for finding in findings[1:3]] == ["ok", "note"]
 
+    @pytest.mark.parametrize(("globs", "subject"), [("*", "upstream"), ("claude-*", "settings")])
+    async def test_a_model_with_a_name_of_claudes_is_noted_once(
+        self, globs: str, subject: str
+    ) -> None:
+        listed = Answer.json({"data": [{"id": "thinker-1"}, {"id": "claude-sonnet-4-5"}]})
+        findings = await findings_for(Server(models=listed), {"upstream": {"models": [globs]}})
+        (note,) = [each for each in findings if "is taken for Claude" in each.text]
+        assert (note.subject.partition(" ")[0], note.grade) == (subject, "note")
+
     async def test_an_unreachable_server_is_a_fault(self) -> None:
         findings = await findings_at(f"{unused_address()}/v1", probing=True)
         assert about(findings, "default").grade == "fault"
@@ -394,6 +404,17 @@ class TestProbing:
         (received,) = server.apps[endpoint].requests
         assert (received.path, received.query) == (f"/v1/models/{endpoint}", b"alt=sse")
         assert not {"model", "stream"} & received.json.keys()
+
+    async def test_an_upstream_with_geminis_interactions(self) -> None:
+        listed = Answer.json({"models": [{"name": "models/gemini-3-flash"}]})
+        steps = [interactions.thought(THOUGHT), interactions.output("9.9")]
+        server = Server(models=listed, interactions=Answer(interactions.stream(steps)))
+        upstream = {"api": "interactions", "profile": "gemini-native"}
+        findings = await findings_for(server, {"upstream": upstream}, probing=True)
+        probed = about(findings, "Interactions")
+        assert (probed.grade, "reasoning in" in probed.text) == ("ok", True)
+        (received,) = server.apps["interactions"].requests
+        assert (received.json["model"], received.json["store"]) == ("gemini-3-flash", False)
 
     @pytest.mark.parametrize("profile", ["auto", "transformers"])
     async def test_reasoning_inside_messages_is_told_apart(self, profile: str) -> None:

@@ -460,6 +460,23 @@ class TestBudgets:
         )
         assert with_summary > without > 0
 
+    @pytest.mark.parametrize("api", ["same", "chat"])
+    async def test_a_compaction_is_charged_once(self, tmp_path: Path, api: str) -> None:
+        """Upstream's own endpoint, of which nothing is read, is not asked."""
+        message = {"role": "assistant", "content": "They want the tests green."}
+        used = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
+        written = {**completion(message), "usage": used}
+        if api == "same":
+            output = [message_item(0, message["content"])]
+            used = {"input_tokens": 900, "output_tokens": 60, "total_tokens": 960}
+            written = {**response(output), "usage": used}
+        async with sidecar(tmp_path, Answer.json(written), entry={"api": api}) as served:
+            key = served.add("alice", tokens_per_day=10**6)
+            sent = await served.post("/v1/responses/compact", RESPONSES, key)
+        assert sent.json()["usage"]["total_tokens"] == 960
+        assert served.sample("key_tokens_total", key="alice") == 960
+        assert not any("compact" in request.path for request in served.upstream.requests)
+
     async def test_a_chat_stream_is_asked_for_usage_that_the_client_does_not_see(
         self, tmp_path: Path
     ) -> None:
@@ -518,6 +535,20 @@ class TestBudgets:
             refused = await served.post("/v1/responses", RESPONSES, key)
         assert (served.sample("key_tokens_total", key="alice") or 0) >= len(question) // 4
         assert refused.status_code == 429
+
+    async def test_who_leaves_during_a_compaction_has_used_the_request(
+        self, tmp_path: Path
+    ) -> None:
+        question = "x" * 4000
+        async with sidecar(tmp_path, Answer(before=[60.0])) as served:
+            key = served.add("alice", tokens_per_day=1000)
+            body = {**RESPONSES, "input": question}
+            leaving = asyncio.create_task(served.post("/v1/responses/compact", body, key))
+            await until(lambda: bool(served.upstream.requests))
+            leaving.cancel()
+            await until(lambda: bool(served.sample("key_tokens_total", key="alice")))
+        assert (served.sample("key_tokens_total", key="alice") or 0) >= len(question) // 4
+        assert served.sample("key_requests_total", key="alice", outcome="left") == 1
 
     async def test_a_large_piece_is_worth_its_text(self, tmp_path: Path) -> None:
         answer = Answer(chat_stream("", "word " * 1000, usage=None))

@@ -730,26 +730,12 @@ class ChoiceReader:
 
         An event that says `choice` itself needs no new frame.
         """
-        details, delta = self._details, get_delta(choice)
-        if details is None:
-            return self._read_delta(choice, delta, separate_finish=separate_finish)
-        state = read_state(delta)
-        opening: list[Event] = []
-        if state and not (self.reasoning_open or self.finished):  # it may come alone
-            found = find_reasoning(delta)
-            opening = [self.open_reasoning(found.field if found is not None else "")]
-        was_open = self.reasoning_open
-        said = self._read_delta(choice, delta, separate_finish=separate_finish)
-        events = [*opening, *details.read(said, choice, state, was_open=was_open)]
-        named = read_annotations(delta, self.lane) if delta.get("annotations") else []
-        named = [citation for citation in named if self.message.reserve(text_size(citation))]
-        return details.cite(events, named)
-
-    def _read_delta(self, choice: Json, delta: Json, *, separate_finish: bool) -> list[Event]:
-        finish = bool(choice.get("finish_reason"))
+        delta, finish = get_delta(choice), bool(choice.get("finish_reason"))
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
         plain = not (self.announced and delta.get("role")) and not (finish and separate_finish)
-        if plain and found is None:
+        if self._details is not None:
+            events = self._read_in_detail(self._details, choice, delta, found)
+        elif plain and found is None:
             events = self._read_answer(choice, delta, finish=finish)
         elif plain and found is not None and self._has_only_reasoning(choice, delta, found):
             events = self._make_reasoning(found, [choice])
@@ -759,15 +745,31 @@ class ChoiceReader:
         self.announced = True
         return events
 
+    def _read_in_detail(
+        self, details: AnswerDetails, choice: Json, delta: Json, found: FoundReasoning | None
+    ) -> list[Event]:
+        """Read a delta for a client of another API."""
+        state, opening = read_state(delta), list[Event]()
+        if state and not (self.reasoning_open or self.finished):  # it may come alone
+            opening = [self.open_reasoning(found.field if found is not None else "")]
+        was_open = self.reasoning_open
+        events = self._make_reasoning(found, None) if found is not None and found.text else []
+        if _has_answer(delta):
+            events += self.close_reasoning()
+            events += details.read_answer(choice, delta, is_whole=found is None)
+        if choice.get("finish_reason"):
+            events += self.close_reasoning()
+        events = [*opening, *details.complete(events, choice, state, was_open=was_open)]
+        named = read_annotations(delta, self.lane) if delta.get("annotations") else []
+        named = [citation for citation in named if self.message.reserve(text_size(citation))]
+        return details.cite(events, named)
+
     def _has_only_reasoning(self, choice: Json, delta: Json, found: FoundReasoning) -> bool:
         """Return whether the choice holds reasoning alone, and all of that is shown."""
         if not self._is_shown(found):
             return False
-        answers = without_thinking_chunks(delta.get("content")) or any(
-            map(delta.get, ANSWER_FIELDS[1:])
-        )
         fresh = delta.get("role") or not self.announced
-        return not (answers or fresh or choice.get("finish_reason"))
+        return not (_has_answer(delta) or fresh or choice.get("finish_reason"))
 
     def _read_answer(self, choice: Json, delta: Json, *, finish: bool) -> list[Event]:
         answers, content = any(map(delta.get, ANSWER_FIELDS)), delta.get("content")
@@ -842,6 +844,13 @@ class ChoiceReader:
         return [{"index": self.lane, "delta": delta, "finish_reason": None}]
 
 
+def _has_answer(delta: Json) -> bool:
+    """Return whether a delta holds anything of the answer."""
+    if isinstance(delta.get("content"), list):
+        delta = {**delta, "content": without_thinking_chunks(delta["content"])}
+    return any(map(delta.get, ANSWER_FIELDS))
+
+
 _HANDLED_FIELDS = frozenset({"role", *ANSWER_FIELDS})
 
 _KNOWN_FIELDS = _HANDLED_FIELDS.union(REASONING_FIELDS)
@@ -884,7 +893,7 @@ def _other_fields(fields: Json, known: frozenset[str]) -> Json:
 
 
 class AnswerDetails:
-    """Say in detail, in events without frames, what those of one choice hold: its text with log
+    """Say in detail, in events without frames, what a choice holds: its text with log
     probabilities, its refusal, each fragment of a call as a piece of its call, opaque state after
     the reasoning it belongs to, its sources, and the finish reason. `listed` are sources that no
     choice names."""
@@ -899,11 +908,10 @@ class AnswerDetails:
         self._has_cited = False
         self._has_reasoned = False
 
-    def read(
-        self, said: list[Event], choice: Json, state: list[StateEntry], *, was_open: bool
+    def complete(
+        self, events: list[Event], choice: Json, state: list[StateEntry], *, was_open: bool
     ) -> list[Event]:
-        """Read the events that were made of a choice, with opaque state for the open stretch."""
-        events = self.list_events(said, choice)
+        """Add to a choice's events the finish, and opaque state for the open stretch."""
         kinds = set(map(type, events))
         opens = ReasoningStarted in kinds
         if not (was_open or opens or kinds.isdisjoint(_THOUGHTS)):
@@ -934,22 +942,9 @@ class AnswerDetails:
             citations = [replace(citation, passage=None) for citation in citations]
         return [*events[:place], *citations, *events[place:]]
 
-    def list_events(self, said: list[Event], choice: Json) -> list[Event]:
-        """List events in detail. Those that would only carry a frame are left out."""
-        events: list[Event] = []
-        for event in said:
-            if isinstance(event, ContentDelta):
-                (inner,) = event.said or ({},)
-                events += self._read_answer(event.text, inner, is_whole=inner is choice)
-            elif isinstance(event, ReasoningDelta):
-                events += [event] if event.text else []
-            elif not isinstance(event, Passthrough):
-                events.append(event)
-        return events
-
-    def _read_answer(self, text: str, choice: Json, *, is_whole: bool) -> Iterator[Event]:
-        delta = get_delta(choice)
-        logprobs = read_logprobs(choice, "content")
+    def read_answer(self, choice: Json, delta: Json, *, is_whole: bool) -> Iterator[Event]:
+        """Read what a choice says of the answer; with `is_whole` it says nothing else."""
+        text, logprobs = read_answer_text(delta.get("content")), read_logprobs(choice, "content")
         if not (is_whole or "".join(string(entry.get("token")) for entry in logprobs) == text):
             logprobs = ()  # they cover reasoning, too
         if text:

@@ -30,11 +30,12 @@ the server's fault, and stays the code."""
 def read_error(body: Json) -> ApiError | None:
     """Read an error body, `{"error": {"code", "message"}}`; return None if it is not one.
 
-    Errors of Google's front have a `status`, as those of generateContent, and a number as code.
+    The code may be an address that ends with it. Errors of Google's front have a `status`, as those
+    of generateContent, and a number as code.
     """
     error = body.get("error")
     if not isinstance(error, dict):
         return None
-    code = (string(error.get("status")) or string(error.get("code"))).lower()
+    code = (string(error.get("status")) or string(error.get("code"))).rpartition("/")[2].lower()
     kind, known = CODES.get(code, ("server_error", code or None))
     return ApiError(string(error.get("message")), kind, code=known)

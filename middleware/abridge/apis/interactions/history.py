@@ -7,11 +7,13 @@ user's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from functools import cached_property
+from itertools import groupby, takewhile
 
 from abridge.apis.history import IsOurSummary, PieceHistory, read_text
 from abridge.apis.interactions.reasoning import (
     MODEL_STEPS,
+    is_placeholder,
     is_thought,
     signature_of,
     thought_text,
@@ -34,28 +36,34 @@ class InteractionsHistory(PieceHistory):
 
     def strip(self, turn: Turn, is_our_summary: IsOurSummary) -> tuple[int, bool]:
         """See `History`. The signature of a thought stays, whatever summary came with it."""
-        ours = [step for step in turn.items if is_our_summary(thought_text(step))]
-        for step in ours:
-            del step["summary"]
-        turn.items[:] = [s for s in turn.items if not (s in ours and not signature_of(s))]
-        return len(ours), any(map(str.strip, self.raw_texts(turn.items)))
+        remaining, removed = list[Json](), 0
+        for step in turn.items:
+            is_ours = is_our_summary(thought_text(step))
+            removed += is_ours
+            if not is_ours:
+                remaining.append(step)
+            elif signature_of(step):
+                remaining.append({key: step[key] for key in step if key != "summary"})
+        turn.items[:] = remaining
+        return removed, any(map(str.strip, self.raw_texts(remaining)))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
         return set(filter(None, map(signature_of, turn.items)))
 
     def restore(self, turn: Turn, original: list[Json]) -> None:
         """Put the original in the place of the steps or, if the answer was edited since, its
-        thoughts before them."""
-        steps = self.without_reasoning(turn.items)
+        thoughts before them. Calls that were never signed keep their placeholder."""
+        steps, is_marked = self.without_reasoning(turn.items), any(map(is_placeholder, turn.items))
         is_same = _model_turn(original).encode_canonical() == turn.encode_canonical()
-        turn.items[:] = original if is_same else [*filter(is_thought, original), *steps]
+        restored = original if is_same else [*filter(is_thought, original), *steps]
+        turn.items[:] = with_signature(restored) if is_marked else restored
 
     def drop_reasoning(self, turn: Turn) -> bool:
         """See `History`. Calls that were signed must not be without a signature in the current
         turn."""
         was_signed = any(map(signature_of, turn.items))
         dropped = super().drop_reasoning(turn)
-        if was_signed and turn in self._current_turns():
+        if was_signed and id(turn) in self._current_turns:
             turn.items[:] = with_signature(turn.items)
         return dropped
 
@@ -64,12 +72,11 @@ class InteractionsHistory(PieceHistory):
             self._body["input"] = [step for turn in self._input_turns for step in turn.items]
         return self._body
 
-    def _current_turns(self) -> Iterator[Turn]:
-        """Yield the turns since the user's last input."""
-        for turn in reversed(self._input_turns):
-            if turn.role == "user":
-                return
-            yield turn
+    @cached_property
+    def _current_turns(self) -> set[int]:
+        """Return the turns since the user's last input, by `id()`."""
+        later = takewhile(lambda turn: turn.role != "user", reversed(self._input_turns))
+        return set(map(id, later))
 
 
 def record_turn(steps: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:

@@ -61,8 +61,9 @@ class InteractionsConversationBuilder(GoogleConversation):
         nothing to the model."""
         reasoning = [part for part in parts if isinstance(part, ReasoningPart)]
         thoughts = [(state, part.text) for part in reasoning if (state := read_state(part.state))]
-        for foreign in () if thoughts else reasoning:
-            self._leave_out_foreign(foreign)
+        if not thoughts:
+            for each in reasoning:
+                self._leave_out_foreign(each)
         waiting = deque(sorted(thoughts, key=lambda thought: thought[0][0]))
         calls, has_begun = 0, False
         for part in parts:

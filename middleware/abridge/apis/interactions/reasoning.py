@@ -40,27 +40,26 @@ def write_thinking(
     `GenerationConfig`). Whatever thinks is asked for its summaries, which cost nothing more; what
     is shown of them is decided elsewhere."""
     effort, param = request.effort, request.param("effort", "reasoning_effort")
-    level = known_level(effort)
-    is_known, declines = capabilities.thinking != "unknown", request.declines_reasoning
+    level, is_known = known_level(effort), capabilities.thinking != "unknown"
     if capabilities.thinking == "none":
         if effort not in (None, "none"):
             translated.leave_out(param, NO_THINKING)
         return {}
-    if effort == "none" or declines:
+    if effort == "none" or request.declines_reasoning:
         translated.leave_out(param, THINKING_ALWAYS_ON if is_known else UNKNOWN_THINKING)
         level = capabilities.levels[0] if is_known else None
     if level is None:
         return {"thinking_summaries": "auto"} if is_known else {}
-    return write_level(level, capabilities)
-
-
-def write_level(level: str, capabilities: GeminiCapabilities) -> Json:
     supported = supported_level(level, capabilities)
     return {"thinking_level": supported, "thinking_summaries": "auto"}
 
 
 def is_thought(step: Json) -> bool:
     return step.get("type") == "thought"
+
+
+def is_placeholder(step: Json) -> bool:
+    return is_thought(step) and step.get("signature") == NO_SIGNATURE
 
 
 def thought_text(step: Json) -> str:
@@ -72,8 +71,8 @@ def thought_text(step: Json) -> str:
 
 def signature_of(step: Json) -> str:
     """Return the model's own signature of a thought, "" if it has none."""
-    signature = string(step.get("signature")) if is_thought(step) else ""
-    return "" if signature == NO_SIGNATURE else signature
+    is_own = is_thought(step) and not is_placeholder(step)
+    return string(step.get("signature")) if is_own else ""
 
 
 def place_of(call_count: int, *, has_begun: bool) -> int:
@@ -94,11 +93,10 @@ def read_state(state: str) -> tuple[int, str] | None:
 
 
 def with_signature(steps: Sequence[Json]) -> list[Json]:
-    """Return what the model said without a break, with a thought before its first call if there is
-    none: some models refuse a call without one in the current turn (earendil-works/pi pull 2172).
-    """
+    """Return what the model said without a break, with a thought before its first call if none is
+    signed: some models refuse that in the current turn (earendil-works/pi pull 2172)."""
     calls = [n for n, step in enumerate(steps) if step.get("type") == "function_call"]
-    if not calls or any(map(is_thought, steps)):
+    if not calls or any(step.get("signature") for step in filter(is_thought, steps)):
         return list(steps)
     unsigned = {"type": "thought", "signature": NO_SIGNATURE}
     return [*steps[: calls[0]], unsigned, *steps[calls[0] :]]

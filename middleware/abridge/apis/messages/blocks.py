@@ -457,6 +457,10 @@ class AnswerBlocks:
         return not all(block.is_ended for block in self.all)
 
     @property
+    def has_open_call(self) -> bool:
+        return any(block.kind == "call" and not block.is_ended for block in self.all)
+
+    @property
     def open_text(self) -> Block | None:
         """Return the text that upstream began last, if nothing was said after it."""
         last = self.all[-1] if self.all else None

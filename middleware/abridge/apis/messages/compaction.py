@@ -10,7 +10,7 @@ from abridge.apis import sse
 from abridge.apis.api import RequestEcho
 from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction
 from abridge.apis.display import is_envelope
-from abridge.apis.json import as_object, dumps, objects, string
+from abridge.apis.json import as_object, dumps, entries, objects, string
 from abridge.apis.openai import mint_id
 from abridge.apis.params import invalid_value_error, read_string, require_object
 from abridge.core.conversation import Json
@@ -67,19 +67,19 @@ def _write_request(body: Json, prompt: str, _max_tokens: int) -> Json:
     """Return the request for the summary, with `max_tokens` as the client has it: that limits the
     call, as it does with Anthropic."""
     asked = {name: value for name, value in body.items() if name not in LEFT_OUT}
-    if (config := as_object(body.get("output_config"))).pop("format", None) is not None:
-        asked["output_config"] = config
+    if config := as_object(body.get("output_config")):
+        asked["output_config"] = {name: config[name] for name in config if name != "format"}
     asked["messages"] = [*body["messages"], {"role": "user", "content": prompt}]
     asked.pop("tool_choice", None)
     return {**asked, "tool_choice": {"type": "none"}} if asked.get("tools") else asked
 
 
 def _find(body: Json) -> FoundCompaction | None:
-    messages = objects(body.get("messages"))
+    messages = entries(body.get("messages"))
     for number in reversed(range(len(messages))):
-        blocks = objects(messages[number].get("content"))
+        blocks = entries(as_object(messages[number]).get("content"))
         for index in reversed(range(len(blocks))):
-            block = blocks[index]
+            block = as_object(blocks[index])
             if block.get("type") == COMPACTION and is_envelope(block.get("signature")):
                 param = f"messages.{number}.content.{index}.signature"
                 text = string(block.get("content"))
@@ -90,7 +90,7 @@ def _find(body: Json) -> FoundCompaction | None:
 def _replace(body: Json, found: FoundCompaction, messages: list[Json]) -> list[int]:
     number, index = found.place
     holder, *after = body["messages"][number:]
-    rest = [{**holder, "content": objects(holder["content"])[index + 1 :]}]
+    rest = [{**holder, "content": holder["content"][index + 1 :]}]
     rest = rest if rest[0]["content"] else []
     body["messages"] = [*messages, *rest, *after]
     later = range(number + 1, number + 1 + len(after))

@@ -348,9 +348,15 @@ class MessagesReader:
         if not self._ended:
             if (valid := replace_invalid(frame)) != frame:
                 return self.read(valid)
-            if begins_object(data):
+            if begins_object(data) or self._lacks_arguments(data, frame):
                 return self._fail(UNREADABLE)
         return [] if self._is_given_up else self._count_fault()
+
+    def _lacks_arguments(self, data: bytes, frame: bytes) -> bool:
+        """Return whether an open call may lack some of its arguments: a frame that says nothing
+        stands where they were."""
+        is_nameless = data.strip() == b"null" and b"event:" not in frame
+        return self._blocks.has_open_call and (is_nameless or b"content_block_" in frame)
 
     def _read_done(self, frame: bytes) -> list[Event]:
         """Read the `[DONE]` that some gateways send here, too. It passes after the end."""

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction
+from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction, is_summary
 from abridge.apis.display import DAMAGED_CODE, Display, is_envelope
 from abridge.apis.effort import CONFIGURATION_UPDATE
-from abridge.apis.json import as_object, dumps, loads_exact, objects, string
+from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, string
 from abridge.apis.openai import mint_id
 from abridge.apis.responses.items import ITEM_ADDED, ITEM_DONE
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS
@@ -47,6 +47,20 @@ LEFT_OUT = frozenset(
 
 
 # What stays
+
+
+def without_summaries(items: Sequence[Json]) -> list[Json]:
+    """Return items without the summaries of earlier compactions, which the next one takes over."""
+    others = []
+    for item in items:
+        content = item.get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        own = [part for part in parts if not is_summary(string(as_object(part).get("text")))]
+        if len(own) == len(parts):
+            others.append(item)
+        elif own:
+            others.append({**item, "content": own})
+    return others
 
 
 def retained_items(items: Sequence[Json], besides: Sequence[Json] = ()) -> list[int]:
@@ -130,16 +144,12 @@ def _words_of(item: Json) -> bytes:
 
 
 def _is_asked(body: Json) -> bool:
-    items = body.get("input")
-    last = items[-1] if isinstance(items, list) and items else None
-    return as_object(last).get("type") == TRIGGER
+    last = entries(body.get("input"))[-1:]
+    return any(item.get("type") == TRIGGER for item in objects(last))
 
 
 def _read_request(body: Json) -> tuple[Json, str]:
-    items = body.get("input")
-    if _is_asked(body) and isinstance(items, list):
-        body = {**body, "input": items[:-1]}
-    return body, ""
+    return {**body, "input": body["input"][:-1]} if _is_asked(body) else body, ""
 
 
 def _write_request(body: Json, prompt: str, max_tokens: int) -> Json:
@@ -183,8 +193,7 @@ def without_compaction(body: Json) -> Json:
 
 
 def _find(body: Json) -> FoundCompaction | None:
-    items = body.get("input")
-    items = items if isinstance(items, list) else []
+    items = entries(body.get("input"))
     for index in reversed(range(len(items))):
         item = as_object(items[index])
         if item.get("type") == COMPACTION and is_envelope(item.get("encrypted_content")):

@@ -308,7 +308,8 @@ def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Tu
 
 def _read_call(item: Json) -> ToolCall:
     """Read a call under the id that its output refers to, or its own for a server tool."""
-    arguments = item.get("arguments", item.get("input", item.get("action")))
+    fields = ("arguments", "input", "action", "operation")
+    arguments = next((item[name] for name in fields if name in item), None)
     text = arguments if isinstance(arguments, str) else encode_sorted(arguments)
     name = string(item.get("name")) or string(item.get("type"))
     return ToolCall(string(item.get("call_id")) or string(item.get("id")), name, text)

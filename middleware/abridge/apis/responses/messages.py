@@ -244,7 +244,7 @@ def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
 def _read_built_in_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     tool = BUILT_IN_TOOLS[string(item.get("type")).removesuffix("_call")]
     asked = require_object(item.get(tool.place), f"{param}.{tool.place}")
-    return ToolCallPart(_call_id(item), names.assign(tool.kind), tool.read_item(asked))
+    return ToolCallPart(_call_id(item), names.assign_type(tool.kind), tool.read_item(asked))
 
 
 def _read_shell_output(item: Json, param: str, _: ToolNames) -> MessagePart:
@@ -262,7 +262,7 @@ def _read_search_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     if item.get("execution") == "server":
         return UnknownPart(item, param, essential=False)
     arguments = require_object(item.get("arguments"), f"{param}.arguments")
-    return ToolCallPart(_call_id(item), names.assign("tool_search"), dumps(arguments).decode())
+    return ToolCallPart(_call_id(item), names.assign_type("tool_search"), dumps(arguments).decode())
 
 
 def _read_search_output(item: Json, param: str, names: ToolNames) -> MessagePart:

@@ -32,6 +32,10 @@ openai-openapi, `AdditionalToolsItemParam`, `ToolSearchOutputItemParam`.
 """
 
 
+NAMED_KINDS = ("function", "custom")
+"""Tools that the client names as it likes."""
+
+
 def read_tools(body: Json, names: ToolNames) -> list[Tool]:
     """Read the tools, including each of a namespace, once however often the client sends one.
 
@@ -41,10 +45,18 @@ def read_tools(body: Json, names: ToolNames) -> list[Tool]:
     definitions = [*iter_objects(body.get("tools"), "tools"), *_input_tools(body.get("input"))]
     found = (each for tool, param in definitions for each in _read_tool(tool, param))
     tools = list({_tool_key(tool): tool for tool in found}.values())
+    own = {each.client_name for each in tools if each.kind in NAMED_KINDS and not each.group}
     for tool in sorted(tools, key=lambda tool: bool(tool.group)):
-        if tool.kind != "hosted":
+        if _is_typed(tool):
+            names.assign_type(tool.client_name, has_namesake=tool.client_name in own)
+        elif tool.kind != "hosted":
             names.assign(tool.client_name, tool.group)
     return [tool if tool.kind == "hosted" else _with_given_name(tool, names) for tool in tools]
+
+
+def _is_typed(tool: Tool) -> bool:
+    """Return whether the client runs a tool that it names by its type alone."""
+    return tool.kind not in (*NAMED_KINDS, "hosted") and not tool.group
 
 
 def _input_tools(items: Any) -> Iterator[tuple[Json, str]]:
@@ -58,15 +70,18 @@ def read_found_tools(item: Json, param: str, names: ToolNames) -> list[str]:
     """Return the names that upstream gets for the tools that a search found."""
     definitions = iter_objects(item.get("tools"), f"{param}.tools")
     found = [each for tool, name in definitions for each in _read_tool(tool, name)]
-    return [names.assign(tool.client_name, tool.group) for tool in found if tool.kind != "hosted"]
+    return [_with_given_name(tool, names).name for tool in found if tool.kind != "hosted"]
 
 
-def _tool_key(tool: Tool) -> tuple[str, str, str]:
+def _tool_key(tool: Tool) -> tuple[str, str, str, bool]:
     """Return what identifies a tool. There may be several hosted ones of a type."""
-    return tool.group, tool.client_name, tool.param if tool.kind == "hosted" else ""
+    place = tool.param if tool.kind == "hosted" else ""
+    return tool.group, tool.client_name, place, _is_typed(tool)
 
 
 def _with_given_name(tool: Tool, names: ToolNames) -> Tool:
+    if _is_typed(tool):
+        return replace(tool, name=names.assign_type(tool.client_name))
     return replace(tool, name=names.assign(tool.client_name, tool.group))
 
 
@@ -186,7 +201,9 @@ def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
     kind = string(entry.get("type"))
     if kind == "namespace":
         return names.names_in_group(require_string(entry.get("name"), f"{param}.name"))
-    if kind not in ("function", "custom"):
+    if kind in BUILT_IN_TOOLS or kind == "tool_search":
+        return [names.assign_type(kind)]
+    if kind not in NAMED_KINDS:
         return [kind]
     client_name = require_string(entry.get("name"), f"{param}.name")
     return [names.assigned_name(client_name, string(entry.get("namespace")))]

@@ -15,7 +15,7 @@ from abridge.apis.model_names import MATCHED
 from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.config.addresses import other_addresses
 from abridge.config.settings import Route, Settings
-from abridge.config.warnings import settings_warnings
+from abridge.config.warnings import settings_warnings, warn_claude_names
 from abridge.errors import SettingsError
 from abridge.http.transport import Transport
 from abridge.memory.registry import MemoryRegistry
@@ -186,6 +186,9 @@ def _describe_names(route: Route, reached: ReachResult, subject: str) -> Iterato
     if missing and known:
         listed = ", ".join(dict.fromkeys(missing))
         yield Finding(subject, f"rename: it does not list {listed} among its models", "note")
+    if "*" in route.upstream.models:  # else a warning of the settings has said it
+        for warning in warn_claude_names(route, known):
+            yield Finding(subject, warning, "note")
 
 
 def _apis_to_probe(route: Route) -> Sequence[UpstreamApi]:

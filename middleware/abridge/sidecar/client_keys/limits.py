@@ -116,9 +116,9 @@ def tokens_of(record: Record) -> int:
     used = _reported(record.upstream_tokens)
     if record.outcome != "ok" or used == 0:
         used = max(used, _estimated(record))
-    made = record.compaction
-    compacted = 0 if made is None else _reported(made.tokens)
-    return used + compacted + _reported(record.summarizer_tokens)
+    if record.compaction is not None:
+        used += _reported(record.compaction.tokens)
+    return used + _reported(record.summarizer_tokens)
 
 
 def _reported(tokens: Tokens) -> int:

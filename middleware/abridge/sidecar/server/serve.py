@@ -6,7 +6,8 @@ delay, so that load balancers can notice. Then the listener closes, and running 
 within the drain time. Requests that still run after that are cancelled, and tell their clients so.
 Connections that are still open even then are aborted. Each further signal ends the current step
 early. The admin listener stays until all this is over; if metrics are scraped there at an
-interval, it stays until the last scrape, within what is left of the drain time.
+interval, it stays until the last scrape, within what is left of the drain time. Background
+responses may end until then, too; those that have not have failed.
 """
 
 from __future__ import annotations
@@ -193,14 +194,16 @@ async def _serve(
             freeze_objects()
             announce()
             await serve_task
+            background = tasks.create_task(app.finish_background())
+            await asyncio.wait((background, drain_task), return_when=asyncio.FIRST_COMPLETED)
+            background.cancel()
             drain_task.cancel()
             if admin_listener is not None:
                 await wait_for_last_scrape(app.admin, settings.server, signals)
             for task in beside:
                 task.cancel()
             admin.should_exit = True
-    end = (signals.first_at or 0.0) + settings.server.drain_delay + settings.server.drain
-    await app.aclose(max(0.0, end - asyncio.get_running_loop().time()))
+    await app.aclose()
 
 
 def _count_refusal(code: str) -> None:

@@ -86,9 +86,9 @@ def build_prompt(
     `max_input_chars`, only its head and tail are sent. `prompts` may replace the instructions, but
     neither the language nor the rule that reasoning is data.
     """
-    text = shorten(passage.text, max_input_chars)
     if passage.translates:
-        return _translation(text, language_name(passage.language or ""), marker)
+        return _translation(passage.text, language_name(passage.language or ""), marker)
+    text = shorten(passage.text, max_input_chars)
     size = text_size(text)
     titles = _latest_titles(passage, size)
     told = [*titles, *_end_of(_last_told_text(passage), size)]
