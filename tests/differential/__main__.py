@@ -31,6 +31,7 @@ MEANT = {
         "the fields of a delta that Abridge makes have one order; the rest of a message after "
         "reasoning need not wait, and what is held of a call that breaks off is not told"
     ),
+    r"^thinking \d+ of responses -> responses": "upstream's frames keep the order of their fields",
     "responses-93390b00.* of responses -> (chat|messages), (hidden|none)": (
         "opaque state tells that reasoning has come: text after it need not wait"
     ),

@@ -15,6 +15,10 @@ from tests.end_to_end.translation.turn import PATHS
 from tests.end_to_end.whole_chain.speech import Speech, speeches
 from tests.end_to_end.whole_chain.upstreams import UPSTREAMS
 from tests.support import random_answers
+from tests.support.streams import message_item, reasoning_item, response, responses_stream
+
+PIECES = ("So. ", "\n", "<", "`", "It is.", "<think>", "</think>", "<think>\nI add.\n</think>\n\n")
+"""What texts with thinking are made of."""
 
 WAYS = {
     "passed": (None, "both"),
@@ -33,6 +37,7 @@ class Case:
     api: str
     pieces: tuple[bytes, ...]
     streamed: bool
+    profile: str = ""  # of the upstream, if not the one by default
 
     @property
     def content_type(self) -> str:
@@ -45,6 +50,7 @@ def all_cases(examples: int) -> Iterator[Case]:
         api = str(recording.api)
         yield Case(recording.name, api, (recording.data,), recording.streamed)
     yield from _random_cases(examples)
+    yield from _thinking_in_texts(examples)
     for number, speech in enumerate(_speeches(examples)):
         for api, say in UPSTREAMS.items():
             yield Case(f"speech {number}", api, tuple(say(speech)), streamed=True)
@@ -63,6 +69,20 @@ def _random_cases(examples: int) -> Iterator[Case]:
             body: Any = random_answers.WHOLES[api](random)
             data = json.dumps(body).encode()
             yield Case(f"body {number}", api, (data,), streamed=False)
+
+
+def _thinking_in_texts(examples: int) -> Iterator[Case]:
+    """Yield answers of servers that write thinking into their messages."""
+    for number in range(examples):
+        random = Random(number)
+        texts = ("".join(random.choices(PIECES, k=4)) for _ in range(random.randint(1, 3)))
+        output = [message_item(place, text) for place, text in enumerate(texts)]
+        if random.random() < 0.3:
+            output.insert(random.randrange(len(output) + 1), reasoning_item(9, "I add."))
+        profile = random.choice(("transformers", "prefilled", "auto"))
+        frames, body = tuple(responses_stream(output)), json.dumps(response(output)).encode()
+        yield Case(f"thinking {number}", "responses", frames, streamed=True, profile=profile)
+        yield Case(f"thinking body {number}", "responses", (body,), streamed=False, profile=profile)
 
 
 def _speeches(examples: int) -> list[Speech]:

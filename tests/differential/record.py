@@ -33,11 +33,12 @@ def normalized(data: bytes) -> str:
 
 async def answer(case: Case, client: str, way: str) -> str:
     summary, expose = WAYS[way]
+    profile = {"profile": case.profile} if case.profile else {}
     app = build_app(
         "sidecar",
         Upstream(Answer(case.pieces, headers={"content-type": case.content_type})),
         writer=Scripted(),
-        upstreams=[{"api": case.api, "base_url": f"{ORIGIN}/v1"}],
+        upstreams=[{"api": case.api, "base_url": f"{ORIGIN}/v1", **profile}],
         reasoning={"expose": expose},
     )
     wish = {"thinking": {"type": "adaptive"}} if client == "messages" and summary else {}

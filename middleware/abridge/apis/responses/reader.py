@@ -501,9 +501,10 @@ class ItemReader:
     """Read the stream events that concern an output item.
 
     Each is a part of the answer. They are read as they come, and put in order as frames require
-    (`stages/order.py`): one after the other. An item that the next one ends is closed here; its
-    later events, like all events out of order, are counted as faults and dropped. For a client of
-    another API only reasoning is ended by what follows it.
+    (`stages/order.py`): one after the other. Then thinking is taken out of what they say
+    (`responses/texts.py`). An item that the next one ends is closed here; its later events, like
+    all events out of order, are counted as faults and dropped. For a client of another API only
+    reasoning is ended by what follows it.
 
     Arguments may change until upstream ends them, though they are JSON. llama.cpp's server ends no
     item before the whole answer is sent, and numbers none (ggml-org/llama.cpp
