@@ -27,6 +27,13 @@ MEANT = {
         "what breaks off before it is certain to be text is reasoning, also of Gemini's; "
         "and after calls and blanks text is still held until it is certain"
     ),
+    r"(stream (7|24|27|41|58)|speech (6|2[0-2]|46|59|7[236]|8[3-6])) of responses .*(den|none)": (
+        "the fields of a delta that Abridge makes have one order; the rest of a message after "
+        "reasoning need not wait, and what is held of a call that breaks off is not told"
+    ),
+    "responses-93390b00.* of responses -> (chat|messages), (hidden|none)": (
+        "opaque state tells that reasoning has come: text after it need not wait"
+    ),
 }
 """By a pattern of cases' names, why they differ."""
 

@@ -18,6 +18,7 @@ from abridge.core.events import (
     PartStarted,
     ReasoningDelta,
     ToolCallDelta,
+    said_text,
 )
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile
@@ -97,7 +98,7 @@ class StagedReader:
         if thinking is not None and not thinking.passes(delta):
             return False
         if part.shown is not None:
-            _note_shown(delta)
+            note_shown(delta)
         return True
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
@@ -119,7 +120,7 @@ class StagedReader:
         for event in events:
             if event.part is not None:
                 self._parts.setdefault(event.part)
-                _note_shown(event)
+                note_shown(event)
         if not self._tells_bounds:
             events = [event for event in events if not isinstance(event, PartStarted | PartEnded)]
         failure = self._order.failure
@@ -130,12 +131,10 @@ class StagedReader:
         return [*events, *self._pass_on(self._reader.end(failure))]
 
 
-def _note_shown(event: Event) -> None:
+def note_shown(event: Event) -> None:
     """Note the text that goes out of a part which a stage may change."""
     part = event.part
     if part is None or part.shown is None:
         return
-    if isinstance(event, ToolCallDelta):
-        part.shown.append(event.arguments)
-    elif isinstance(event, ContentDelta | ReasoningDelta):
-        part.shown.append(event.text)
+    if said := said_text(event):
+        part.shown.append(said)

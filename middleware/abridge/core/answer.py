@@ -23,7 +23,8 @@ class Part:
     """
 
     __slots__ = (
-        *("free_text", "is_closed", "is_ended", "item", "kind", "number", "shown", "texts"),
+        *("free_text", "goes_on", "is_closed", "is_ended", "item", "kind", "number", "shown"),
+        "texts",
     )
 
     def __init__(
@@ -38,6 +39,7 @@ class Part:
         self.item = item  # that it belongs to, where an API's items have parts
         self.number = number  # of its reasoning item, or among the calls
         self.free_text = free_text  # a call whose arguments are no JSON
+        self.goes_on = False  # with a message that was ended for others
         self.texts: list[str] = []  # what upstream has said of it, as far as that is kept
         self.shown: list[str] | None = None
         """What a stage left of the texts, or made of them; None if they go out as they came."""

@@ -343,6 +343,18 @@ TEXT_ATTRIBUTES: dict[type[Event], tuple[str, ...]] = {
 """The texts of events that have any."""
 
 
+def said_text(event: Event) -> str:
+    """Return what a delta adds to its part: words, or arguments."""
+    match event:
+        case ToolCallDelta():
+            return event.arguments
+        case RefusalDelta():
+            return event.refusal
+        case ContentDelta() | ReasoningDelta():
+            return event.text
+    return ""
+
+
 def text_size(event: Event) -> int:
     """Count the characters of an event's texts, plus a fixed size for each log probability."""
     size = 0

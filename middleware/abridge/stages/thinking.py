@@ -2,7 +2,8 @@
 
 Servers without a reasoning parser answer with `<think>…</think>` in a text. What such a text begins
 with becomes a part of its own, live, as a server with a parser would have sent it, and then comes
-the text without it. So a text's own start waits for its first word.
+the text without it. So a text's own start waits for its first word. Where an API's messages consist
+of texts, a message's start waits for the first word of any of them.
 
 Where raw reasoning is hidden, thinking is looked for in all of every text, and in the arguments of
 calls. What comes after a text has begun can become no part any more: it is left out, and counted. A
@@ -12,37 +13,52 @@ block of thinking may go on in the next text: Claude's are cut wherever citation
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from abridge.core.answer import Part
 from abridge.core.events import (
+    FRAME_OVERHEAD,
     Beside,
     CitationDelta,
     ContentDelta,
     ErrorReported,
     Event,
     Finished,
+    NativeSummary,
     PartEnded,
+    ProviderState,
     ReasoningDelta,
     ReasoningEnded,
     ReasoningStarted,
+    RefusalDelta,
     ResponseEnded,
     ToolCallDelta,
+    held_size,
+    said_text,
 )
 from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
-from abridge.stages.hidden_thinking import JsonBlockFilter, ThinkingFilter, visible_text
+from abridge.stages.hidden_thinking import (
+    BlockFilter,
+    JsonBlockFilter,
+    ThinkingFilter,
+    visible_text,
+)
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike
 
 MAX_HELD = MAX_LEADING_BLANKS + 64
-"""Events that wait for a text's start. A tag and the blank before it have no more characters: more
-events than that hold no text."""
+"""Events that wait for a message's start. A tag and the blank before it have no more characters:
+more events than that hold no text."""
+
+Splitter: TypeAlias = TagSplitter | ThinkingFilter
 
 
 class Thinking:
     """Separate the thinking of one lane. Of each text at most `limit` characters are held where
     reasoning is hidden; else only what may be the beginning of a tag. `items` numbers the reasoning
-    items that are made."""
+    items that are made. With `by_message` every message may begin with thinking; else only what is
+    the first of the answer."""
 
     def __init__(
         self,
@@ -53,55 +69,89 @@ class Thinking:
         hides_raw: bool,
         drops_inline: bool,
         hidden: HiddenCount,
+        by_message: bool = False,
+        has_reasoned: bool = False,
     ) -> None:
         self._hidden = hidden
         self._profile = profile
         self._hides_raw = hides_raw
         self._drops_inline = drops_inline  # beside a summary of upstream's
+        self._by_message = by_message
         self._limit = limit
         self._items = items
-        self._has_reasoned = False
-        self._has_answered = False
+        self._so_far = _SoFar(has_reasoned)
         self._cut = 0  # characters of thinking in the texts that have ended
-        self._last_cut: tuple[Part | None, int] = (None, 0)  # of the text that ended last
-        self._last_filter: ThinkingFilter | None = None  # of the last text
-        self._texts: dict[Part, _OpenText] = {}
-        self._calls: dict[Part, JsonBlockFilter] = {}
+        self._last_cut: tuple[Part | None, int] = (None, 0)  # of the message that ended last
+        self._messages: dict[Part, _Message] = {}
+        self._calls: dict[Part, _OpenCall] = {}
+        self._current: Part | None = None  # the message, or what else, of the last event
         self._out: list[Event] = []
+        self._has_failed = False
         self.dropped = 0
+
+    def had_reasoned_before(self, part: Part | None) -> bool:
+        """Return whether upstream had told reasoning apart from its texts as this message began, or
+        by now."""
+        message = None if part is None else self._messages.get(part)
+        return self._so_far.has_reasoned if message is None else message.follows_reasoning
 
     def passes(self, event: Event) -> bool:
         """Return whether a delta would go out as it is, and nothing had to be noted of it."""
         part = event.part
-        if part is None or part.kind in ("reasoning", "redacted", "other"):
+        if part is None or part.kind in ("redacted", "other"):
             return True
+        if part.kind == "reasoning":
+            return self._so_far.has_reasoned
         if part.kind == "text":
-            text = self._texts.get(part)
-            return self._has_answered and text is not None and text.passes(event)
+            message = self._messages.get(part.whole)
+            return message is not None and message.passes(event, part)
         arguments = event.arguments if isinstance(event, ToolCallDelta) else ""
-        return not self._hides_raw or (part in self._calls and self._calls[part].passes(arguments))
+        call = self._calls.get(part.whole)
+        return not self._hides_raw or (call is not None and call.filter.passes(arguments))
 
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Take events; return those that they become."""
         for event in events:
-            kind = None if event.part is None else event.part.kind
+            part = event.part
+            if self._by_message and part is not None and part.whole is not self._current:
+                self._leave()
+                self._current = part.whole
             if isinstance(event, CitationDelta):
                 self._move_passage(event)
-            elif kind == "text":
-                self._take_text(event)
-            elif kind == "call" and self._hides_raw:
-                self._take_call(event)
+            elif part is not None and part.kind == "text":
+                self._take_text(event, part)
+            elif part is not None and part.kind == "call" and self._hides_raw:
+                self._take_call(event, part)
             else:
                 self._take_other(event)
         out = [*self._out]
         self._out.clear()
         return out
 
+    def break_off(self) -> list[Event]:
+        """Return what is held of the texts, as the answer breaks off: it may be thinking."""
+        self._has_failed = True
+        for message in self._messages.values():
+            self._end_texts(message)
+        return self.take(())
+
+    def leave(self) -> list[Event]:
+        """End the message that is open, since something else follows; return what it still says."""
+        self._leave()
+        return self.take(())
+
+    def _leave(self) -> None:
+        message = None if self._current is None else self._messages.get(self._current)
+        if message is not None and not message.is_over:
+            self._end_texts(message)
+            message.end(None)
+
     def _move_passage(self, event: CitationDelta) -> None:
         """Name the source of a text that has just ended, in which thinking may have stood. Where
         passages of other texts are is not known once thinking was taken out of any."""
         part, within = self._last_cut
-        if event.passage is not None and event.part is not None and event.part is part:
+        is_known = not (within and self._by_message)  # which of the message's texts it was in
+        if event.passage is not None and event.part is not None and event.part is part and is_known:
             start, end = event.passage
             event.passage = start - self._cut + within, end - self._cut
         elif self._cut:
@@ -109,150 +159,209 @@ class Thinking:
         self._out.append(event)
 
     def _take_other(self, event: Event) -> None:
-        if isinstance(event, ReasoningStarted):
-            self._has_reasoned = True
+        if _tells_reasoning(event):
+            self._so_far.has_reasoned = True
         elif isinstance(event, Finished | ErrorReported | ResponseEnded):
-            self._end_texts(event)
+            self._end_all(event)
         self._out.append(event)
 
-    def _end_texts(self, event: Finished | ErrorReported | ResponseEnded) -> None:
+    def _end_all(self, event: Finished | ErrorReported | ResponseEnded) -> None:
         """End what is still open, as a text is of which more came after its end."""
-        has_failed = isinstance(event, ResponseEnded) and not event.ok
-        for text in list(self._texts.values()):
-            if event.lane in (None, text.lane):
-                self._end_text(text, is_cut=has_failed or isinstance(event, ErrorReported))
+        if isinstance(event, ErrorReported) or (isinstance(event, ResponseEnded) and not event.ok):
+            self._has_failed = True
+        for message in self._messages.values():
+            if event.lane in (None, message.lane) and not message.is_over:
+                self._end_texts(message)
+                message.end(None)
+        for call in () if self._has_failed else [*self._calls]:
+            self._end_call(call)
 
     # Texts
 
-    def _take_text(self, event: Event) -> None:
-        part = event.part
-        if part is None:
-            return
-        text = self._texts.get(part)
+    def _take_text(self, event: Event, part: Part) -> None:
+        message = self._messages.get(part.whole)
+        if message is None:
+            so_far = self._so_far
+            if self._by_message:
+                so_far = _SoFar(so_far.has_reasoned)
+            message = _Message(part.whole, event.lane, so_far, self._limit, self._out)
+            message.tells_beside = self._by_message
+            self._messages[part.whole] = message
+        if isinstance(event, PartEnded):
+            self._end_texts(message, None if part is message.part else part)
+            (message.end if part is message.part else message.pass_on)(event)
+        elif isinstance(event, ContentDelta) and (said := said_text(event)):
+            self._split(message, part, event, said)
+        elif part is not message.part and type(event) is ContentDelta and not message.is_started:
+            message.pass_on(Beside(event.lane, event.frame, part=part))
+        else:
+            if _tells_reasoning(event):  # in the midst of a message
+                self._so_far.has_reasoned = message.so_far.has_reasoned = True
+            message.pass_on(event)
+
+    def _split(self, message: _Message, part: Part, event: ContentDelta, said: str) -> None:
+        text = message.texts.get(part)
         if text is None:
             part.shown = part.shown or []
-            splitter = self._new_splitter()
-            text = self._texts[part] = _OpenText(part, event.lane, splitter, self._out)
-        if isinstance(event, PartEnded):
-            self._end_text(text, end=event)
-        elif type(event) is ContentDelta:
-            self._split(text, event)
+            text = message.texts[part] = _OpenText(self._new_splitter(message, event), event)
+        text.last, text.size = event, text.size + len(said)
+        pieces = text.splitter.feed(said)
+        if pieces == [TagPiece("text", said)]:
+            self._say(message, text, event, said)
         else:
-            text.pass_on(event)
-
-    def _split(self, text: _OpenText, event: ContentDelta) -> None:
-        text.size += len(event.text)
-        pieces = text.splitter.feed(event.text)
-        if pieces == [TagPiece("text", event.text)] or not event.text:
-            self._has_answered = self._has_answered or bool(event.text.strip())
-            text.say(event)
-        else:
-            self._show(text, pieces)
+            self._show(message, text, pieces)
             if event.says_more and not self._hides_raw:
-                text.pass_on(Beside(event.lane, event.frame, part=text.part))
+                message.pass_on(Beside(event.lane, event.frame, part=part))
 
-    def _end_text(self, text: _OpenText, *, is_cut: bool = False, end: Event | None = None) -> None:
-        """End a text. If the answer breaks off, what is held back of it may be thinking."""
-        del self._texts[text.part]
-        self._show(text, text.splitter.abort() if is_cut else text.splitter.end())
-        text.end(end)
-        self._last_cut = text.part, text.size
-        self._cut += text.size
+    def _say(self, message: _Message, text: _OpenText, event: ContentDelta, said: str) -> None:
+        text.size -= len(said)
+        message.so_far.has_answered = message.so_far.has_answered or bool(said.strip())
+        message.say(event, said)
 
-    def _show(self, text: _OpenText, pieces: Iterable[TagPiece]) -> None:
+    def _end_texts(self, message: _Message, part: Part | None = None) -> None:
+        """End one text of a message, or all. If the answer breaks off, what is held back of it may
+        be thinking."""
+        for ended in [*message.texts] if part is None else [part]:
+            text = message.texts.pop(ended, None)
+            if text is None:
+                continue
+            end = text.splitter.abort if self._has_failed else text.splitter.end
+            self._show(message, text, end())
+            if isinstance(text.splitter, ThinkingFilter):
+                message.so_far.last_filter = text.splitter
+            message.cut += text.size
+            self._last_cut = message.part, message.cut
+            self._cut += text.size
+
+    def _show(self, message: _Message, text: _OpenText, pieces: Iterable[TagPiece]) -> None:
         for piece in join_alike(pieces):
             if piece.kind == "text":
-                self._has_answered = self._has_answered or bool(piece.text.strip())
-                text.say(ContentDelta(text.lane, None, piece.text, part=text.part))
-            elif text.is_started or self._drops_inline or self._reasons_elsewhere(text):
-                self.dropped += 1
+                self._say(message, text, _with_text(text.last, piece.text), piece.text)
+            elif self._may_reason(message):
+                message.so_far.has_reasoned = True
+                message.think(piece.text, self._items)
             else:
-                self._has_reasoned = True
-                text.think(piece.text, self._items)
+                self.dropped += not text.has_dropped
+                text.has_dropped = True
 
-    def _reasons_elsewhere(self, text: _OpenText) -> bool:
-        return self._has_reasoned and not text.has_thinking
+    def _may_reason(self, message: _Message) -> bool:
+        """Return whether thinking in a message may become reasoning before it."""
+        if message.is_started or message.part.goes_on or self._drops_inline:
+            return False
+        return self._by_message or not self._reasons_elsewhere(message)
 
-    def _new_splitter(self) -> TagSplitter | ThinkingFilter:
+    def _reasons_elsewhere(self, message: _Message) -> bool:
+        return message.so_far.has_reasoned and not message.has_thinking
+
+    def _new_splitter(self, message: _Message, event: ContentDelta) -> Splitter:
+        """Make the splitter of a message's next text. Only the start of an answer may be thinking.
+        Whether each text of a message may begin inside of it is not known: it is hidden then."""
+        profile, so_far = self._profile, message.so_far
+        is_refusal = isinstance(event, RefusalDelta)
+        has_begun = so_far.has_answered or message.part.goes_on
         if self._hides_raw:
-            last = self._last_filter
+            after = None if is_refusal else so_far.last_filter
             thinking = ThinkingFilter.for_answer(
-                self._profile, self._limit, after=last, hidden=self._hidden
+                profile, self._limit, after=after, hidden=self._hidden
             )
-            if self._has_reasoned or self._has_answered:  # only an answer's start may be thinking
+            if is_refusal or so_far.has_reasoned or (has_begun and not self._by_message):
                 thinking.note_reasoning()
-            self._last_filter = thinking
             return thinking
-        splitter = TagSplitter(self._profile.tags, prefilled=self._profile.prefilled)
-        if self._has_reasoned or self._has_answered:
+        is_prefilled = profile.prefilled and not so_far.has_reasoned
+        splitter = TagSplitter(profile.tags, prefilled=is_prefilled)
+        if is_refusal or has_begun or self._reasons_elsewhere(message):
             splitter.ignore_tags()
         return splitter
 
     # Calls
 
-    def _take_call(self, event: Event) -> None:
-        part = event.part
-        if part is None:
-            return
-        found = self._calls.get(part)
-        if found is None:
-            part.shown = []
-            found = self._calls[part] = JsonBlockFilter(limit=self._limit).counting_in(self._hidden)
+    def _take_call(self, event: Event, part: Part) -> None:
+        call = part.whole
         if isinstance(event, PartEnded):
-            self._end_call(part, found, event)
+            self._end_call(call)
         elif isinstance(event, ToolCallDelta) and event.arguments:
-            shown = visible_text(found.feed(event.arguments))
+            part.shown = part.shown or []
+            found = self._calls.get(call)
+            if found is None:
+                new_filter = BlockFilter if event.custom else JsonBlockFilter
+                blocks = new_filter(limit=self._limit).counting_in(self._hidden)
+                found = self._calls[call] = _OpenCall(blocks, event)
+            found.last = event
+            shown = visible_text(found.filter.feed(event.arguments))
             if shown != event.arguments:
                 event = replace(event, frame=None, arguments=shown)
         self._out.append(event)
 
-    def _end_call(self, part: Part, found: JsonBlockFilter, event: PartEnded) -> None:
-        del self._calls[part]
-        rest = visible_text(found.end())
-        self.dropped += found.blocks
+    def _end_call(self, call: Part) -> None:
+        found = self._calls.pop(call, None)
+        if found is None:
+            return
+        rest = visible_text(found.filter.end())
+        self.dropped += found.filter.blocks
         if rest:
-            call_index = part.number
-            self._out.append(
-                ToolCallDelta(event.lane, None, call_index=call_index, arguments=rest, part=part)
-            )
+            self._out.append(replace(found.last, frame=None, id="", name="", arguments=rest))
 
 
+@dataclass(slots=True)
+class _SoFar:
+    """What has come of that which may begin with thinking: of the answer, or of a message."""
+
+    has_reasoned: bool = False
+    has_answered: bool = False
+    last_filter: ThinkingFilter | None = None  # of the last text
+
+
+@dataclass(slots=True)
 class _OpenText:
-    """A text that is open, and the thinking before it."""
+    splitter: Splitter
+    last: ContentDelta  # its last delta
+    size: int = 0  # characters that were said and not shown
+    has_dropped: bool = False  # thinking after its start was left out
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    filter: BlockFilter
+    last: ToolCallDelta
+
+
+class _Message:
+    """A message, or a text that is in none, and the thinking before it."""
 
     def __init__(
-        self,
-        part: Part,
-        lane: int | None,
-        splitter: TagSplitter | ThinkingFilter,
-        out: list[Event],
+        self, part: Part, lane: int | None, so_far: _SoFar, limit: int, out: list[Event]
     ) -> None:
         self.part = part
         self.lane = lane
-        self.splitter = splitter
+        self.so_far = so_far
+        self.follows_reasoning = so_far.has_reasoned
+        self.texts: dict[Part, _OpenText] = {}  # those that are open
         self.is_started = False
+        self.is_over = False
         self.has_thinking = False
-        self.size = 0  # characters that were said and not shown
+        self.cut = 0  # characters of thinking in the texts that have ended
+        self.tells_beside = False  # what stands beside a text may be told of its thinking
         self._out = out
-        self._held: list[Event] = []  # its start, and what it says beside its text
+        self._held: list[Event] = []  # its start, what it says beside its texts, and leading blanks
+        self._room = limit  # bytes that may be held
         self._thinking: Part | None = None  # while it is open
 
-    def passes(self, event: Event) -> bool:
-        is_text = isinstance(event, ContentDelta) and self.splitter.passes(event.text)
-        return self.is_started and is_text
+    def passes(self, event: Event, part: Part) -> bool:
+        text = self.texts.get(part)
+        if text is None or not (self.is_started and self.so_far.has_answered):
+            return False
+        return isinstance(event, ContentDelta) and text.splitter.passes(said_text(event))
 
     def pass_on(self, event: Event) -> None:
-        """Pass on what is no text: after the start, or among the thinking if about neither."""
-        if len(self._held) >= MAX_HELD:
-            self._start()
-        is_between = event.lane is None and self._thinking is not None
-        if self.is_started or is_between:
+        """Pass on what is no text: after the start, or among the thinking if not about the text."""
+        is_between = self._thinking is not None and self._may_be_between(event)
+        if is_between or not self._holds(event):
             self._out.append(event)
-        else:
-            self._held.append(event)
 
-    def say(self, event: ContentDelta) -> None:
-        self.size -= len(event.text)
+    def say(self, event: ContentDelta, said: str) -> None:
+        """Say a text. Blanks may come before thinking, too."""
+        if not said.strip() and self._holds(event):
+            return
         self._stop_thinking()
         self._start()
         self._out.append(event)
@@ -260,21 +369,48 @@ class _OpenText:
     def think(self, text: str, items: Iterator[int]) -> None:
         if self._thinking is None:
             self.has_thinking = True
-            part = self._thinking = Part("reasoning", next(items))
+            part = self._thinking = Part("reasoning", next(items), item=self.part)
             self._out.append(ReasoningStarted(self.lane, None, part.number, part=part))
-            self._out += [event for event in self._held if event.lane is None]
-            self._held = [event for event in self._held if event.lane is not None]
+            self._drop_blanks()
+            self._out += filter(self._may_be_between, self._held)
+            self._held = [event for event in self._held if not self._may_be_between(event)]
         thinking = self._thinking
         thinking.texts.append(text)
         self._out.append(ReasoningDelta(self.lane, None, thinking.number, text, part=thinking))
 
     def end(self, end: Event | None) -> None:
-        """End the text. One that held nothing but thinking never was."""
+        """End the message. One that held nothing but thinking never was."""
+        self.is_over = True
         self._stop_thinking()
+        if self.has_thinking:
+            self._drop_blanks()
         if len(self._held) > 1 or (self._held and not self.has_thinking):
             self._start()
         if end is not None and (self.is_started or not self.has_thinking):
             self._out.append(end)
+
+    def _may_be_between(self, event: Event) -> bool:
+        """Return whether an event may come among the thinking."""
+        return event.lane is None or (self.tells_beside and isinstance(event, Beside))
+
+    def _holds(self, event: Event) -> bool:
+        """Hold an event until the message starts; return whether it is held."""
+        if self.is_started:
+            return False
+        self._room -= held_size(event) or FRAME_OVERHEAD
+        if self._room < 0 or len(self._held) >= MAX_HELD:
+            self._stop_thinking()
+            self._start()
+            return False
+        self._held.append(event)
+        return True
+
+    def _drop_blanks(self) -> None:
+        self._held = [
+            event
+            for event in self._held
+            if not (isinstance(event, ContentDelta) and said_text(event))
+        ]
 
     def _start(self) -> None:
         if self._held:
@@ -287,3 +423,17 @@ class _OpenText:
         if part is not None:
             part.is_closed = True
             self._out.append(ReasoningEnded(self.lane, None, part.number, part=part))
+
+
+def _with_text(delta: ContentDelta, text: str) -> ContentDelta:
+    """Return a delta that says a text in the place of its own."""
+    changed = replace(delta, frame=None, text=text, logprobs=(), says_more=False)
+    if isinstance(changed, RefusalDelta):
+        changed.text, changed.refusal = "", text
+    return changed
+
+
+def _tells_reasoning(event: Event) -> bool:
+    if isinstance(event, ReasoningDelta | NativeSummary):
+        return bool(event.text.strip())
+    return isinstance(event, ProviderState)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
@@ -15,11 +16,11 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Display, Exposure
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.inline import ItemText, TextRules, split_item
-from abridge.apis.responses.items import TEXT
+from abridge.apis.responses.texts import split_item
 from abridge.core.events import ReasoningDelta
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
+from abridge.stages.thinking import Thinking
 from tests.support.checker import ResponsesStream, check_chat, check_responses
 from tests.support.checker import frames as frames_of
 from tests.support.pipeline import responses, translating
@@ -624,13 +625,29 @@ CHOICES: dict[str, tuple[dict[str, Any], bool, dict[str, Any]]] = {
 """Items, whether reasoning came before them, and what is left of them where it is hidden."""
 
 
+def hidden_in(
+    item: dict[str, Any], profile: Profile, *, has_reasoned: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """Return the thinking that a message begins with where it is hidden, and what is left."""
+    thinking = Thinking(
+        profile,
+        1000,
+        count(),
+        hides_raw=True,
+        drops_inline=False,
+        hidden=Counter(),
+        by_message=True,
+        has_reasoned=has_reasoned,
+    )
+    return split_item(item, thinking)
+
+
 @pytest.mark.parametrize("case", CHOICES.values(), ids=CHOICES)
 def test_each_text_of_an_item_is_looked_through_by_its_kind_and_place(
     case: tuple[dict[str, Any], bool, dict[str, Any]],
 ) -> None:
     item, follows, left = case
-    rules = TextRules(PROFILES["auto"], hides_raw=True, limit=1000)
-    assert split_item(item, rules, follows_reasoning=follows).item == left
+    assert hidden_in(item, PROFILES["auto"], has_reasoned=follows)[1] == left
 
 
 @pytest.mark.parametrize(
@@ -641,7 +658,62 @@ def test_each_text_of_an_item_is_looked_through_by_its_kind_and_place(
 def test_a_block_that_goes_on_in_the_next_part_ends_by_its_own_tag(
     profile: Profile, opening: str, closing: str
 ) -> None:
-    rules = TextRules(profile, hides_raw=True, limit=1000)
-    text = ItemText(rules, "message", follows_reasoning=False)
     parts = [f"{opening}I add", f" and add.{closing}So.", "More."]
-    assert [text.split(TEXT, part) for part in parts][1:] == [("and add.", "So."), ("", "More.")]
+    _, left = hidden_in(say(*parts), profile)
+    assert [part["text"] for part in left["content"]] == ["", "So.", "More."]
+
+
+# Counted anew
+
+
+def test_reasoning_after_a_message_with_thinking_streams_under_its_new_index() -> None:
+    output = [MESSAGE, reasoning_item(1, f"{THOUGHT} " * 9), message_item(2, "So it is.")]
+    seen = stream(responses_stream(output), profile=TRANSFORMERS, expose="both")
+    assert [item.type for item in seen.items.values()] == ["reasoning", "message"] * 2
+    assert seen.items[2].id == "rs_1"
+    assert seen.raw == f"{RAW}{THOUGHT} " + f"{THOUGHT} " * 8
+    assert len(seen.summary) > len(stream(responses_stream([MESSAGE])).summary)
+
+
+def test_what_breaks_off_amid_thinking_ends_with_a_reasoning_item() -> None:
+    frames = numbered(CREATED, ADDED, PART, delta("<think>\nFirst I"))
+    seen = stream(frames, profile=TRANSFORMERS, expose="both")
+    assert seen.terminal is not None
+    assert shown(seen.terminal["response"]["output"]) == [("reasoning", "First I")]
+    assert seen.terminal["response"]["output"][0]["status"] == "incomplete"
+
+
+@pytest.mark.parametrize("expose", HIDING)
+def test_held_text_behind_a_call_that_breaks_off_stays_hidden(expose: Exposure) -> None:
+    begun = {**call_item(0, "f", ""), "status": "in_progress"}
+    place = {"output_index": 0, "item_id": "fc_0"}
+    kind = "response.function_call_arguments.delta"
+    events = [
+        {"type": "response.output_item.added", **place, "item": begun},
+        {"type": kind, **place, "delta": '{"a": '},
+        {**ADDED, "output_index": 1},
+        {**delta(THOUGHT), "output_index": 1},
+    ]
+    pipeline = responses(expose=expose)
+    check_responses(pipeline.stream(b"".join(numbered(CREATED, *events))))
+    assert b"recall" not in pipeline.out
+
+
+def test_a_source_keeps_its_place_after_a_message_with_thinking() -> None:
+    cited = message_item(1, "It is so.")
+    cited["content"][0]["annotations"] = [
+        {
+            "type": "url_citation",
+            "url": "https://a.b",
+            "title": "t",
+            "start_index": 0,
+            "end_index": 5,
+        }
+    ]
+    pipeline = translating("responses", CHAT, profile=TRANSFORMERS)
+    out = pipeline.whole(json.dumps(response([MESSAGE, cited])).encode())
+    (annotation,) = json.loads(out)["choices"][0]["message"]["annotations"]
+    source, start = annotation["url_citation"], len(ANSWER)
+    text = json.loads(out)["choices"][0]["message"]["content"]
+    assert text[source["start_index"] : source["end_index"]].strip().startswith("It is")
+    assert source["start_index"] >= start

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.responses.inline import put_into_tags, takes_tags
+from abridge.apis.responses.history import put_into_tags, takes_tags
 from abridge.providers.catalog import PROFILES
 from tests.support.asgi import call
 from tests.support.checker import check_responses

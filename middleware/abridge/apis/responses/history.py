@@ -23,7 +23,6 @@ from abridge.apis.history import (
 from abridge.apis.json import objects, string
 from abridge.apis.openai import is_minted
 from abridge.apis.places import PlaceTracker, place_after_call
-from abridge.apis.responses.inline import put_into_tags, takes_tags
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -32,8 +31,9 @@ from abridge.apis.responses.reasoning import (
     raw_text,
     summary_text,
 )
+from abridge.apis.responses.texts import begins_with_thinking
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
-from abridge.providers.profile import Profile
+from abridge.providers.profile import TAGS, Profile
 from abridge.stages.tags import may_have_tags
 
 ABRIDGE_FIELDS = ("summary_error",)
@@ -374,3 +374,55 @@ def places_in_output(output: Iterable[object]) -> Iterator[bytes | None]:
         yield place
         if isinstance(item, dict):
             place = place_after_call(string(item.get("call_id"))) or place
+
+
+# Into tags
+
+
+def takes_tags(profile: Profile) -> bool:
+    """Return whether a server has reasoning in its messages, and wants it back there."""
+    return profile.inline_on_responses and profile.returns.place == "tags"
+
+
+def put_into_tags(items: Sequence[Json], profile: Profile) -> Iterator[Json]:
+    """Yield the items of a turn, with reasoning at the beginning of the message after it, or in a
+    message of its own if there is none. Reasoning that the message repeats is said once."""
+    tagged = ""
+    for item in items:
+        raw = "" if item.get("encrypted_content") else raw_text(item) if is_reasoning(item) else ""
+        if raw.strip():
+            tagged += _write_tags(raw, profile)
+            continue
+        if tagged and item.get("role") == "assistant":
+            yield _begin_with(tagged, item, profile)
+        else:
+            yield from ([_message(tagged), item] if tagged else [item])
+        tagged = ""
+    if tagged:
+        yield _message(tagged)
+
+
+def _write_tags(text: str, profile: Profile) -> str:
+    tag = (profile.tags or TAGS)[0]
+    text = text.removeprefix("\n").removesuffix("\n")
+    return f"{tag.opening}\n{text}\n{tag.closing}\n\n"
+
+
+def _message(text: str) -> Json:
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    return {"type": "message", "role": "assistant", "content": content}
+
+
+def _begin_with(tagged: str, item: Json, profile: Profile) -> Json:
+    if begins_with_thinking({"type": "message", **item}, profile):
+        return item
+    return {**item, "content": _prefix(tagged, item.get("content"))}
+
+
+def _prefix(tagged: str, content: Any) -> Any:
+    if not isinstance(content, list):
+        return tagged + string(content)
+    first, *rest = content or [{}]
+    if isinstance(first, dict) and isinstance(first.get("text"), str):
+        return [{**first, "text": tagged + first["text"]}, *rest]
+    return [{"type": "output_text", "text": tagged, "annotations": []}, *content]

@@ -413,9 +413,13 @@ class ItemContents:
         return bool(self._parts)
 
     @property
+    def parts(self) -> list[StreamedPart]:
+        """Return the parts in the order that upstream has them in."""
+        return sorted(self._parts, key=lambda part: part.index)
+
+    @property
     def texts(self) -> list[str]:
-        """Return the texts of the parts, in the order that upstream has them in."""
-        return [part.said_text for part in sorted(self._parts, key=lambda part: part.index)]
+        return [part.said_text for part in self.parts]
 
     @property
     def _is_known(self) -> bool:
@@ -462,6 +466,11 @@ class ItemContents:
             part, adding = self._begin_part(kind, None)
             events += [*adding, *self._add_text(part, self._settle(part, text))]
         return events + self.close()
+
+    def add(self, kind: ContentKind, text: str) -> list[Event]:
+        """Add text that upstream has said elsewhere."""
+        part, adding = (self._current, []) if self._current else self._begin_part(kind, None)
+        return [*adding, *self._add_text(part, text)]
 
     def finish_early(self, added: Json) -> list[Event]:
         """Close the open parts of an item that upstream does not end.
@@ -1033,6 +1042,7 @@ class OutputItems:
     def continue_item(self, item: OutputItem) -> OutputItem:
         """Add an item that continues one which was closed, and receives its events from now on."""
         rest = self.add({**item.added, "id": None}, None)
+        rest.part.goes_on = True
         rest.contents.continue_from(item.contents)
         del self._unaddressed[rest.type]  # it has the addresses of the other
         self._addresses.hand_over(item, rest)

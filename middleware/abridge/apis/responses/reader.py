@@ -53,12 +53,12 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
+from abridge.apis.logprobs import without_logprobs
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponsesRebuilder
 from abridge.apis.responses.history import record_joined_turn, record_turns
-from abridge.apis.responses.inline import ResponsesInlineThinking, begins_with_thinking
 from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
     ANNOTATION_ADDED,
@@ -81,6 +81,7 @@ from abridge.apis.responses.items import (
     event_text,
     is_reasoning_content,
     mint_item_id,
+    says_anything,
     without_content,
 )
 from abridge.apis.responses.reasoning import (
@@ -96,6 +97,7 @@ from abridge.apis.responses.reasoning import (
     summary_is_raw,
     summary_text,
 )
+from abridge.apis.responses.texts import ShownItems, begins_with_thinking, expects_thinking
 from abridge.apis.shapes import DropCount, is_withheld
 from abridge.apis.usage import RESPONSES_USAGE, as_count
 from abridge.core.answer import Part
@@ -160,12 +162,10 @@ class ResponsesReader:
         if display.hides_raw:
             self._rebuilder = ResponsesRebuilder(display.echoed, DropCount.of(display))
         self._output = OutputItems(limit, make_frame)
-        self._items = ItemReader(self._output, make_frame, limit, display)
-        self._inline: ResponsesInlineThinking | None = None
-        if display.hides_raw or profile.inline_on_responses:
-            self._inline = ResponsesInlineThinking(
-                profile, display, limit, self._output, make_frame
-            )
+        self._texts: ShownItems | None = None
+        if expects_thinking(profile, display):
+            self._texts = ShownItems(profile, display, limit, self._output, make_frame)
+        self._items = ItemReader(self._output, make_frame, limit, display, self._texts)
         self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self._lifecycle = ResponseLifecycle()
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too
@@ -177,8 +177,9 @@ class ResponsesReader:
 
     @property
     def dropped(self) -> int:
-        inline = self._inline.dropped if self._inline is not None else 0
-        return inline + (self._rebuilder.drops.count if self._rebuilder is not None else 0)
+        texts = self._texts.dropped if self._texts is not None else 0
+        rebuilt = self._rebuilder.drops.count if self._rebuilder is not None else 0
+        return texts + rebuilt + self._items.foreign
 
     @property
     def faults(self) -> int:
@@ -193,7 +194,9 @@ class ResponsesReader:
         if events is None:
             return self._read(frame)
         self._output.frame_size = len(frame)
-        return events
+        if self._texts is None or self._texts.passes(events[0]):
+            return events
+        return self._select(self._texts.take(events))
 
     def _read(self, frame: bytes) -> list[Event]:
         """Read a frame that fits no pattern."""
@@ -211,44 +214,39 @@ class ResponsesReader:
         else:  # it may say what becomes of the next delta
             self._patterns.clear()
             return []
-        framed = [(event, carried)]
-        if self._inline is not None:
-            framed = self._inline.read(event, carried)
-        events, proceed = self._read_events(framed)
-        if proceed is None or len(framed) != 1 or framed[0][0] is not event:
+        proceed = self._items.find_continuation(event)
+        if proceed is None:
             self._patterns.clear()
-        elif dropped == self.dropped:
-            self._learn(frame, event, events[0].frame, proceed)
-        return events
+            return self._read_event(event, carried)
+        delta = proceed(event["delta"], carried)
+        if self._texts is not None and not self._texts.passes(delta):
+            self._patterns.clear()
+            return self._select(self._texts.take([self._with_rest(delta, event)]))
+        if self._texts is not None:
+            self._texts.address(delta)
+        if dropped == self.dropped:
+            self._patterns.learn(frame, delta.frame, "delta", event["delta"], proceed)
+        return [delta]
 
-    def _learn(self, frame: bytes, event: Json, carried: bytes | None, proceed: Proceed) -> None:
-        """Learn the pattern of a delta. Where thinking is looked for in texts, only if the next one
-        can be known to have none by its text alone."""
-        text, accepts = string(event.get("delta")), None
-        if self._inline is not None:
-            accepts = self._inline.find_filter(event)
-            is_reasoning = event["type"] == REASONING.delta_type and text.strip()
-            if accepts is None and not is_reasoning:
-                return
-        self._patterns.learn(frame, carried, "delta", text, proceed, accepts=accepts)
+    def _with_rest(self, delta: Event, event: Json) -> Event:
+        """Return a delta that says whether its frame says more than its text."""
+        if isinstance(delta, ContentDelta) and delta.frame is not None:
+            delta.says_more = says_anything(without_logprobs({**event, "delta": ""}))
+        return delta
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
         self._patterns.clear()
-        events, _ = self._read_events(self._inline.end() if self._inline is not None else ())
         if self._is_done and not (error or self._error):
             is_open = self._beginning is None or self._output.has_open_part
             if infer_reason(has_open_part=is_open, has_calls=False):  # calls have no reason here
-                return [*events, *self._complete()]
+                return self._complete()
             error = UNFINISHED
         self._ended = True
         error = self._error or error or CONNECTION_LOST
-        return [
-            *events,
-            *self._items.abort(),
-            ResponseEnded(None, self._missing_end(error), ok=False, error=error),
-        ]
+        events = self._select(self._items.abort())
+        return [*events, ResponseEnded(None, self._missing_end(error), ok=False, error=error)]
 
     def read_whole(self, body: bytes) -> list[Event]:
         sent = parse_object(body, loads_exact)
@@ -264,17 +262,22 @@ class ResponsesReader:
         )
         if self._rebuilder is not None:
             response = self._rebuilder.rebuild_response(response)
-        if self._inline is not None:
-            response = self._inline.split_whole(response)
         if self._carries_frames:
+            if self._texts is not None:
+                response = self._texts.show_whole(response)
             response = self._lifecycle.repair_whole(response)
             frame = dumps(response) if self._hides_raw or response != sent else frame
         events = self._start(response, None)
-        self._final_output = list(enumerate(response["output"]))
-        for number, item in enumerate(response["output"]) if self._carries_frames else ():
-            if isinstance(item, dict):
-                events += self._items.read_whole(number, item)
-        return self._select([*events, *self._end_events(response, frame, ok=True)])
+        output: list[tuple[int | None, Any]] = list(enumerate(response["output"]))
+        if self._carries_frames:
+            self._final_output = output
+            for number, item in enumerate(response["output"]):
+                if isinstance(item, dict):
+                    events += self._items.read_whole(number, item)
+        else:
+            events += self._read_rest(response, output)
+            self._note_final(output)
+        return self._select([*events, *self._make_end(response, frame, ok=True)])
 
     def recorded_turns(self) -> list[RecordedTurn]:
         record = record_turns if self._carries_frames else record_joined_turn
@@ -302,20 +305,6 @@ class ResponsesReader:
         if not self._summary_is_raw:
             return event
         return rename_raw_summary_in_event(event, self._raw_part_type)
-
-    def _read_events(
-        self, framed_events: Iterable[FramedEvent]
-    ) -> tuple[list[Event], Proceed | None]:
-        """Read what became of an event whose thinking was taken out. Return also what reads more of
-        the last, if that was nothing but the next delta."""
-        events, proceed = list[Event](), None
-        for event, frame in framed_events:
-            proceed = self._items.find_continuation(event)
-            if proceed is None:
-                events += self._read_event(event, frame)
-            else:
-                events.append(proceed(event["delta"], frame))
-        return events, proceed
 
     def _read_event(self, event: Json, frame: bytes | None) -> list[Event]:
         event_type = string(event.get("type"))
@@ -395,6 +384,9 @@ class ResponsesReader:
         if self._beginning is not None and event["type"] == "response.created":
             return self._output.count_fault()
         event, frame = self._lifecycle.repair(event, frame)
+        if self._texts is not None and (output := event["response"]["output"]):
+            shown = self._texts.show_unfinished(output)
+            event, frame = _with_output(event, frame, shown)
         return self._start(event["response"], frame)
 
     def _start(self, response: Json, frame: bytes | None) -> list[Event]:
@@ -430,31 +422,31 @@ class ResponsesReader:
         event_type, response = event["type"], event["response"]
         output = response.get("output")
         status = "completed" if event_type == "response.completed" else "incomplete"
-        closing = self._items.finish(status, output)
-        self._final_output = self._output.reconcile(output)
-        if [item for _, item in self._final_output] != output:
-            frame = change_frame(frame, self._reconciled)
-        return [*closing, *self._end_events(response, frame, ok=event_type != "response.failed")]
+        closing = self._items.break_off() if event_type == "response.failed" else []
+        closing += self._items.finish(status, output)
+        final = self._output.reconcile(output)
+        rest = [] if self._carries_frames else self._read_rest(response, final)
+        self._note_final(final)
+        _, frame = _with_output(event, frame, [item for _, item in self._final_output])
+        end = self._make_end(response, frame, ok=event_type != "response.failed")
+        return [*closing, *rest, *end]
 
-    def _reconciled(self, event: Json) -> Json:
-        response = event["response"]
-        items = [item for _, item in self._output.reconcile(response.get("output"))]
-        return {**event, "response": {**response, "output": items}}
+    def _note_final(self, output: list[tuple[int | None, Any]]) -> None:
+        """Note the output of the final response, as it is shown."""
+        self._final_output = output if self._texts is None else self._texts.show_output(output)
 
-    def _end_events(self, response: Json, frame: bytes | None, *, ok: bool) -> list[Event]:
-        """Emit the end and, if it carries no frame, what only the final response says."""
+    def _make_end(self, response: Json, frame: bytes | None, *, ok: bool) -> list[Event]:
         usage = RESPONSES_USAGE.read(response.get("usage"))
         end = ResponseEnded(None, frame, ok=ok, usage=usage)
-        rest = [] if self._carries_frames else self._read_rest(response)
-        return [*rest, *self._items.make_end(end, response, self._error)]
+        return self._items.make_end(end, response, self._error)
 
-    def _read_rest(self, response: Json) -> list[Event]:
+    def _read_rest(self, response: Json, output: list[tuple[int | None, Any]]) -> list[Event]:
         """Emit what only the final response says."""
         events = self._start(response, None) if response and self._beginning is None else []
-        for number, item in self._final_output:
+        for number, item in output:
             if isinstance(item, dict):
                 events += self._items.read_rest(number, item)
-        return events
+        return events if self._texts is None else [*events, *self._texts.finish()]
 
     def _complete(self) -> list[Event]:
         """End a response of which upstream says nothing more than that it is over."""
@@ -468,7 +460,7 @@ class ResponsesReader:
             if self._error is not None:
                 return None
             return self._make_frame("error", {**error.as_dict(), "param": None})
-        self._final_output = self._output.reconcile(None)
+        self._note_final(self._output.reconcile(None))
         response = parse_frame(self._beginning).get("response", {})
         output = [item for _, item in self._final_output]
         failed = as_failed({**response, "output": output}, error)
@@ -483,6 +475,16 @@ class ResponsesReader:
         "response.failed": _on_end,
         "error": _on_error,
     }
+
+
+def _with_output(event: Json, frame: bytes | None, output: list[Any]) -> FramedEvent:
+    """Return an event about the response with these items."""
+
+    def change(event: Json) -> Json:
+        return {**event, "response": {**event["response"], "output": output}}
+
+    is_same = output == event["response"].get("output")
+    return (event, frame) if is_same else (change(event), change_frame(frame, change))
 
 
 def _encode_obfuscated(event_type: str, fields: Json) -> bytes:
@@ -509,9 +511,16 @@ class ItemReader:
     """
 
     def __init__(
-        self, output: OutputItems, make_frame: MakeFrame, limit: int, display: Display
+        self,
+        output: OutputItems,
+        make_frame: MakeFrame,
+        limit: int,
+        display: Display,
+        texts: ShownItems | None,
     ) -> None:
+        self.foreign = 0  # events that were left out, since their items cannot have them
         self._output = output
+        self._texts = texts
         self._make_frame = make_frame
         self._display, self._hides_raw = display, display.hides_raw
         self._told = ToldAnswer(output) if make_frame is no_frame else None
@@ -535,8 +544,19 @@ class ItemReader:
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
+        if self._hides_raw and self._is_foreign(event):
+            self.foreign += 1
+            return []
         handler = self._HANDLERS.get(event_type, ItemReader._on_other)
         return self._place(self._order.take(handler(self, event, frame)))
+
+    def _is_foreign(self, event: Json) -> bool:
+        """Return whether an event is content that its item cannot have, so that nobody would look
+        for thinking in it. An item that nobody announced is a message."""
+        if event.get("type") not in EVENT_STAGES or is_reasoning_content(event):
+            return False
+        item = self._output.find(event)
+        return content_kind_of(event, "message" if item is None else item.type) is None
 
     def _place(self, events: list[Event], call_status: str = "completed") -> list[Event]:
         """Return events in their order, with all the events of the items that it has ended."""
@@ -548,7 +568,7 @@ class ItemReader:
                 placed.append(event)
             else:
                 placed += self._close(item, call_status if part.kind == "call" else "completed")
-        return placed
+        return placed if self._texts is None else self._texts.take(placed)
 
     def finish(self, status: str, output: Any) -> list[Event]:
         """Close the open items at the end of the response, as its `output` has them."""
@@ -572,14 +592,23 @@ class ItemReader:
         self, end: ResponseEnded, response: Json, error: ErrorDetail | None
     ) -> list[Event]:
         """Return the last events. `error` was reported in the stream, if there was one."""
-        return [end] if self._told is None else self._told.make_end(end, response, error)
+        events: list[Event] = [end]
+        if self._told is not None:
+            events = self._told.make_end(end, response, error)
+        return events if self._texts is None else self._texts.take(events)
+
+    def break_off(self) -> list[Event]:
+        """Return what is held of texts, as the answer breaks off."""
+        return [] if self._texts is None else self._texts.break_off()
 
     def abort(self) -> list[Event]:
         """End the items as they stand because the stream broke."""
-        events = self._place(self._order.release_all(), "incomplete")
+        events = self.break_off()
+        events += self._place(self._order.release_all(), "incomplete")
+        events += self.break_off()
         item = self._output.open_reasoning
         if item is not None:
-            events += item.native.close()
+            events += self._place(item.native.close())
             item.done = item.snapshot("incomplete")
         return events
 
@@ -1016,7 +1045,9 @@ class ToldAnswer:
         another."""
         deltas: list[Event] = []
         for event in events:
-            if isinstance(event, ToolCallDelta) and event.arguments:
+            if isinstance(event, PartEnded):
+                deltas.append(event)
+            elif isinstance(event, ToolCallDelta) and event.arguments:
                 if not self._withholds(item, event.arguments):
                     item.telling.has_arguments = True
                     deltas.append(event)
