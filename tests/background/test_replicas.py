@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import pytest
 from openai import AsyncOpenAI
 from starlette.types import ASGIApp
@@ -176,7 +175,10 @@ async def two_processes(upstream: Upstream, **variables: str) -> AsyncIterator[t
         }
         async with serve(upstream) as address:
             flags = ("--upstream", f"{address}/v1", "--api", "chat")
-            async with sidecar(*flags, **settings) as one, sidecar(*flags, **settings) as two:
+            async with (
+                sidecar(*flags, prefix=(), **settings) as one,
+                sidecar(*flags, prefix=(), **settings) as two,
+            ):
                 yield one, two
 
 
@@ -192,7 +194,7 @@ class TestEnds:
         ):
             begun = await asking.responses.create(model="m", input="Hi", background=True)
             following = asyncio.create_task(self._follow(polling, begun.id))
-            assert (await polling.responses.retrieve(begun.id)).status == "in_progress"
+            await until(lambda: upstream.sent > 0)
             one.signal(signal.SIGKILL)
             response = await poll(polling, begun.id)
             assert response.status == "failed"
@@ -209,12 +211,13 @@ class TestEnds:
             client_of(two) as polling,
         ):
             begun = await asking.responses.create(model="m", input="Hi", background=True)
+            await until(lambda: upstream.sent > 0)
             one.signal(signal.SIGTERM)
             response = await poll(polling, begun.id)
             assert response.status == "failed"
             assert "shut down" in response.error.message
             assert await one.end() == 0
-        assert upstream.left == 1
+            await until(lambda: upstream.left == 1)
 
     async def test_shut_down_it_ends_within_the_drain_time(self) -> None:
         gate = asyncio.Event()
@@ -237,7 +240,8 @@ class TestEnds:
 
 @asynccontextmanager
 async def client_of(process: Any) -> AsyncIterator[AsyncOpenAI]:
-    async with httpx.AsyncClient(timeout=HANG) as http:
-        yield AsyncOpenAI(
-            base_url=f"{process.url}/v1", api_key="sk-anna-1234", http_client=http, max_retries=0
-        )
+    address = f"{process.url}/v1"
+    async with AsyncOpenAI(
+        base_url=address, api_key="sk-anna-1234", timeout=HANG, max_retries=0
+    ) as client:
+        yield client
