@@ -717,3 +717,22 @@ def test_a_source_keeps_its_place_after_a_message_with_thinking() -> None:
     text = json.loads(out)["choices"][0]["message"]["content"]
     assert text[source["start_index"] : source["end_index"]].strip().startswith("It is")
     assert source["start_index"] >= start
+
+
+@pytest.mark.parametrize("said", ["<think>I add.</think>Two.", "Two <b>."])
+@pytest.mark.parametrize("expose", HIDING)
+def test_a_tag_that_comes_after_the_end_of_its_part_hides_what_follows(
+    said: str, expose: Exposure
+) -> None:
+    frames = responses_stream([message_item(0, said)])
+    ends = next(n for n, frame in enumerate(frames) if b"content_part.done" in frame)
+    at = {"item_id": json.loads(frames[ends].split(b"data: ")[1])["item_id"]}
+    late = [
+        {"type": "response.output_text.delta", **at, "output_index": 0, "content_index": 0}
+        | {"delta": delta, "logprobs": []}
+        for delta in ("<think>" if "<think>" in said else "<", "think>", "Secret.")
+    ]
+    late = late[:1] + late[2:] if "<think>" in said else late
+    added = [f"data: {json.dumps(event)}\n\n".encode() for event in late]
+    data = b"".join([*frames[: ends + 1], *added, *frames[ends + 1 :]])
+    assert b"Secret" not in responses(expose=expose, profile=ANTHROPIC).stream(data)

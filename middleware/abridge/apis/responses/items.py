@@ -52,6 +52,7 @@ from abridge.core.events import (
     RefusalDelta,
     ToolCallDelta,
 )
+from abridge.stages.tag_forms import has_sign
 
 # Kinds of content
 
@@ -376,7 +377,9 @@ class ItemContents:
         make_frame: MakeFrame,
         *,
         kinds: tuple[ContentKind, ...] | None = None,
+        hides_raw: bool = False,
     ) -> None:
+        self._hides_raw = hides_raw
         self.takes_rest: RestPlace = "open part"
         self.contradicted: str | None = None  # what was streamed of a part whose final text differs
         self.number = 0  # of a message among the messages, or of a call among the calls
@@ -538,7 +541,8 @@ class ItemContents:
 
         The end of an unknown part may repeat what an earlier item has of it, or all parts. A delta
         that comes after the end of its part does, if that had its text, and so does a beginning
-        that comes after a delta or the end.
+        that comes after a delta or the end. Where thinking is to be hidden, what might be a piece
+        of its tags is no repetition: without it, what follows would be shown.
         """
         if part is None:
             known = [self.text] if len(self._parts) > 1 else []
@@ -554,7 +558,8 @@ class ItemContents:
             return is_late or (part.is_open and not part.texts)
         if stage == "delta":
             is_late = index is not None and part.stage != "added"
-            return bool(is_late and text and text in part.said_text)
+            is_safe = not (self._hides_raw and has_sign(part.said_text))
+            return bool(is_late and is_safe and text and text in part.said_text)
         return not text or text == part.said_text
 
     # Parts
@@ -834,6 +839,8 @@ class OutputItem:
         item_id: str = "",
         reserve: Reserve = _unlimited,
         make_frame: MakeFrame = encode_event,
+        *,
+        hides_raw: bool = False,
     ) -> None:
         self.output_index = output_index  # its `output_index` as the client knows it
         self.upstream_id = string(added.get("id"))  # upstream's id
@@ -845,7 +852,9 @@ class OutputItem:
         kind = PART_KINDS.get(self.type, "call")
         self.part = Part(kind, output_index, free_text=self.type != "function_call")
         address = {"item_id": self.id, "output_index": output_index}
-        self.contents = ItemContents(self.part, address, added, reserve, make_frame)
+        self.contents = ItemContents(
+            self.part, address, added, reserve, make_frame, hides_raw=hides_raw
+        )
         self.native = ItemContents(self.part, address, added, reserve, make_frame, kinds=(SUMMARY,))
         self.telling = Telling()
         # Events of a native summary that may be raw reasoning, which only the item's end tells.
@@ -953,7 +962,10 @@ class Addresses(Generic[Named]):
 class OutputItems:
     """Hold the items of one response, of which at most `limit` characters are stored."""
 
-    def __init__(self, limit: int, make_frame: MakeFrame = encode_event) -> None:
+    def __init__(
+        self, limit: int, make_frame: MakeFrame = encode_event, *, hides_raw: bool = False
+    ) -> None:
+        self._hides_raw = hides_raw
         self._last_reasoning: OutputItem | None = None  # the reasoning item that began last
         self._last_answer: OutputItem | None = None  # the item of the answer that did
         self.frame_size = 0  # bytes of the frame that is being read
@@ -1022,7 +1034,7 @@ class OutputItems:
         is_taken = not given_id or given_id in self._addresses.by_id
         item_id = mint_item_id(string(added.get("type"))) if is_taken else given_id
         item = self._items[number] = OutputItem(
-            number, added, item_id, self.reserve, self._make_frame
+            number, added, item_id, self.reserve, self._make_frame, hides_raw=self._hides_raw
         )
         is_numbered = isinstance(index, int)
         item.part.free_text |= is_numbered  # upstream ends it: its last word may be another

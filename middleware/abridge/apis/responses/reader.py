@@ -161,7 +161,7 @@ class ResponsesReader:
         self._rebuilder: ResponsesRebuilder | None = None
         if display.hides_raw:
             self._rebuilder = ResponsesRebuilder(display.echoed, DropCount.of(display))
-        self._output = OutputItems(limit, make_frame)
+        self._output = OutputItems(limit, make_frame, hides_raw=display.hides_raw)
         self._texts: ShownItems | None = None
         if expects_thinking(profile, display):
             self._texts = ShownItems(profile, display, limit, self._output, make_frame)
