@@ -30,6 +30,7 @@ def candidate(
         concludes=False,
         sound=True,
         opens=False,
+        block=0,
         turned=False,
         score=score,
     )

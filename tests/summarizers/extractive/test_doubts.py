@@ -9,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.summarizers.extractive import doubts
-from abridge.summarizers.extractive.doubts import DISMISSAL, HYPOTHESIS, score_doubts
-
-CLAIM = "the cache is the cause."
+from abridge.summarizers.extractive.doubts import (
+    DISMISSAL,
+    HYPOTHESIS,
+    announces,
+    is_nod,
+    score_following,
+    score_own,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +35,7 @@ CLAIM = "the cache is the cause."
     ],
 )
 def test_what_the_next_sentence_takes_back_is_doubted(following: str) -> None:
-    assert score_doubts(CLAIM, CLAIM, following.lower()) <= -4
+    assert score_following(following.lower()) <= -4
 
 
 @pytest.mark.parametrize(
@@ -46,21 +51,21 @@ def test_what_the_next_sentence_takes_back_is_doubted(following: str) -> None:
     ],
 )
 def test_what_the_next_sentence_thinks_over_is_doubted_less(following: str) -> None:
-    assert -4 < score_doubts(CLAIM, CLAIM, following.lower()) < 0
+    assert -4 < score_following(following.lower()) < 0
 
 
 @pytest.mark.parametrize(
     "following", ["That's the cause.", "This is why it fails.", "这就是原因。"]
 )
 def test_what_the_next_sentence_underlines_gains(following: str) -> None:
-    assert score_doubts(CLAIM, CLAIM, following.lower()) > 0
+    assert score_following(following.lower()) > 0
 
 
 @pytest.mark.parametrize(
     "following", ["", "The log says so.", "Nothing else fits.", "The wait is over."]
 )
 def test_what_the_next_sentence_continues_is_not_doubted(following: str) -> None:
-    assert score_doubts(CLAIM, CLAIM, following.lower()) == 0
+    assert score_following(following.lower()) == 0
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,7 @@ def test_what_the_next_sentence_continues_is_not_doubted(following: str) -> None
     ],
 )
 def test_questions_and_thinking_aloud_are_doubted(text: str) -> None:
-    assert score_doubts(text, text, "") <= -3
+    assert score_own(text, text) <= -3
 
 
 @pytest.mark.parametrize(
@@ -84,12 +89,39 @@ def test_questions_and_thinking_aloud_are_doubted(text: str) -> None:
     ],
 )
 def test_questions_and_first_impressions_are_doubted(text: str) -> None:
-    assert score_doubts(text, text, "") <= -3
+    assert score_own(text, text) <= -3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "what does the cache hold?",
+            "let me break down the claim of the log.",
+            "还有没有别的原因？",
+        ),
+        *("another thing is how to restart it.", "i should also consider the disk."),
+    ],
+)
+def test_questions_and_intentions_announce_what_follows(text: str) -> None:
+    assert announces(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["why?", "let me see.", "let's say n is 2 and m is 3.", "it is full."]
+)
+def test_what_names_nothing_announces_nothing(text: str) -> None:
+    assert not announces(text)
+
+
+@pytest.mark.parametrize("text", ["okay.", "let me think.", "i'll proceed.", "good."])
+def test_a_nod_says_nothing(text: str) -> None:
+    assert is_nod(text)
 
 
 def test_a_quoted_question_is_no_question() -> None:
     text = 'the riddle asks: "what did i pay?"'
-    assert score_doubts(text, text, "") == 0
+    assert score_own(text, text) == 0
 
 
 @pytest.mark.parametrize("text", ["bad idea.", "not needed here.", "that won't work.", "不可行。"])
@@ -135,9 +167,8 @@ def test_what_a_pattern_matches_begins_as_they_all_do(text: str) -> None:
 @given(OPENINGS, OPENINGS)
 def test_doubts_are_those_found_pattern_by_pattern(lower: str, following: str) -> None:
     begins = doubts.BEGINNING.match(lower) is not None
-    score = score_doubts(lower, lower, following, begins=begins)
-    assert score == score_doubts(lower, lower, following)
-    alone = score - score_doubts(lower, lower, "", begins=begins)
+    assert score_own(lower, lower, begins=begins) == score_own(lower, lower)
+    alone = score_following(following)
     if doubts.RETRACTION.match(following):
         assert alone == -4.0
     elif doubts.SECOND_THOUGHT.match(following):

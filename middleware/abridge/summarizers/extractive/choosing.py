@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from abridge.core.styles import ExtractRules
-from abridge.summarizers.extractive.scoring import Candidate
+from abridge.summarizers.extractive.scoring import UNSOUND_SCORE, Candidate
 
 FLOOR = -0.5  # the least score of a sentence that stands among others
 FIRST_FLOOR = -1.5  # the least score of one that is shown alone
 LEANT_ON_FLOOR = -3.0  # the least score of one that a conclusion leans on
-MORE_FLOOR = -2.0  # the least worth of a run that is added to others
+MORE_FLOOR = -1.0  # the least worth of a run that is added to others
 
 SHORT_FLOOR = -3.5
 """The least worth of one that is added to fewer characters than a part should have."""
@@ -26,11 +26,14 @@ MAX_RUN = 4  # the most sentences that are taken together
 LONG_STYLE = 6  # sentences from which a style has room for a third run
 SENTENCE_COST = 1.2  # what a sentence must score to be worth its place in a run
 NEIGHBOUR_SCORE = 0.8  # for a run beside a chosen one, which it continues
-OPENING_SCORE = 0.6  # for a run that begins where a paragraph begins
+OPENING_SCORE = 1.4  # for a run that begins where a paragraph begins
 CONNECTIVE_SCORE = -1.2  # for a run that begins with a connective, which is left out there
 TURNED_SCORE = -1.0  # for a run that ends where the reasoning turns against it
+ANNOUNCED_SCORE = -1.5  # for a run that ends with what it does not say
+UNASKED_SCORE = -0.3  # for a run that answers a question which is left out
+COVERED_SCORE = -0.8  # for a run from a paragraph of which another is told already
 CONCLUDED_SCORE = 1.5  # for a run that ends with a conclusion
-SAME_SHARE = 0.65  # share of its words from which a sentence says the same as another
+SAME_SHARE = 0.62  # share of its words from which a sentence says the same as another
 
 LATE_SCORE = 3.0
 """What a conclusion at the end of all is worth beyond one at the start of the last part."""
@@ -51,6 +54,7 @@ class Choice:
     is_last: bool  # nothing follows: the conclusion of all belongs here
     chosen: dict[int, Candidate] = field(default_factory=dict)
     is_short: bool = False  # fewer than 40 words are chosen
+    is_lenient: bool = False  # what is tentative may be told, too
 
     def find_conclusion(self) -> Run:
         """Return the best run that ends with a conclusion: a later one before an earlier.
@@ -79,7 +83,7 @@ class Choice:
         for position in range(last.position - 1, last.position - max(1, self.places - 2), -1):
             one = self.candidates.get(position)
             needed = run[0].leans
-            if one is None or self.repeats(one, run):
+            if one is None or (run[0].announces and not run[0].sound) or self.repeats(one, run):
                 return
             if one.score <= (LEANT_ON_FLOOR if needed else FLOOR) or (
                 not needed and self.is_told(one)
@@ -99,23 +103,41 @@ class Choice:
                 one = self.candidates.get(position)
                 if one is None or one.position in self.chosen or self.is_said(one, run):
                     break
+                if run and one.announces and not one.sound and not self.is_lenient:
+                    break
                 run.append(one)
+                if not (one.sound or self._may_end(one)):
+                    continue
                 yield list(run)
                 if one.score <= floor:
                     break
+
+    def _may_end(self, one: Candidate) -> bool:
+        """Return true if a sentence that is not sound may end a run."""
+        return one.tentative and self.is_lenient and one.withdrawn > UNSOUND_SCORE
 
     def value(self, run: Run) -> float:
         """Return what adding a run is worth."""
         first, last = run[0], run[-1]
         worth = sum(one.score - SENTENCE_COST for one in run)
+        worth -= sum(one.withdrawn for one in run[:-1] if not one.sound) / 2
         worth += TURNED_SCORE * (first.turned + last.turned) + CONCLUDED_SCORE * last.concludes
+        worth += ANNOUNCED_SCORE * (last.announces and last.position > 0)
         before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
         if before or after:
             worth += NEIGHBOUR_SCORE
+        elif any(one.block == first.block for one in self.chosen.values()):
+            worth += COVERED_SCORE
         if not before:
+            asked = self.candidates.get(first.position - 1)
+            worth += UNASKED_SCORE * (asked is not None and asked.announces and not asked.sound)
             cut_off = first.tied != first.text and first.position - 1 in self.candidates
             worth += OPENING_SCORE * first.opens + CONNECTIVE_SCORE * cut_off
         return worth
+
+    def fill(self) -> None:
+        while (self.places > 0 or self.is_short) and self.add_best():
+            pass
 
     def add_best(self) -> bool:
         """Add the run that is worth most; return false if none is worth it."""
@@ -139,8 +161,10 @@ class Choice:
         if not self.chosen and len(run) == 1:
             return True
         beside = {run[0].position - 1, run[-1].position + 1} & self.chosen.keys()
-        if not beside and self._count_runs() >= self.runs + self.is_short:
-            return False
+        if not beside:
+            opens = run[0].opens and len(run) > 1  # a paragraph of its own
+            if self._count_runs() >= self.runs + self.is_short + opens:
+                return False
         return len(run) <= max(1, self.places) and sum(one.size for one in run) <= self.room
 
     def _count_runs(self) -> int:
@@ -181,7 +205,7 @@ def choose_sentences(
     is_last: bool = False,
 ) -> list[Candidate]:
     """Return the sentences to copy; none if nothing is worth it."""
-    sound = {one.position: one for one in candidates if one.sound}
+    sound = {one.position: one for one in candidates if one.sound or one.announces}
     size = sum(one.size for one in candidates)
     places = min(
         rules.max_sentences, max(rules.min_sentences, int(size // rules.chars_per_sentence) + 1)
@@ -191,6 +215,9 @@ def choose_sentences(
     choice.is_short = rules.min_chars > 0
     for one in choice.find_conclusion():
         choice.take(one)
-    while (choice.places > 0 or choice.is_short) and choice.add_best():
-        pass
+    choice.fill()
+    if choice.is_short:
+        choice.is_lenient = True
+        choice.candidates |= {one.position: one for one in candidates if one.tentative}
+        choice.fill()
     return list(choice.chosen.values())

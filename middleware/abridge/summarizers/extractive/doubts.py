@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from abridge.summarizers.extractive.words import is_wide
+
 OPENING_CHARS = 80
 """Characters at the start of a sentence that tell whether it takes back the one before it."""
 
@@ -95,6 +97,8 @@ SHRUG = re.compile(
     r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
     r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem"
     r"|an issue)|not a \w+|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do"
+    r"|where (?:do|should) i (?:start|begin)|i think i['’]m overcomplicating.{0,12}"
+    r"|i(?:['’]ll| will) (?:proceed|go ahead|wrap (?:it|this) up).{0,30}"
     r"|that['’]s (?:a|the) \w+(?: \w+)? insight|that seems (?:high|low|right|correct|plausible|off)"
     r"|(?:that|this|it) (?:makes sense|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite "
     r"|fairly )?(?:confident|sure|done)\b.{0,30}|duplicates again|(?:still )?(?:not (?:good|great"
@@ -148,10 +152,44 @@ def _has_appearance(lower: str) -> bool:
     return False
 
 
-def score_doubts(lower: str, raw: str, following: str, *, begins: bool = True) -> float:
-    """Score the doubts about a sentence, 0 for none. All texts are in small letters: the sentence
-    without fillers, its opening with them, the opening of the next one. `begins` is false for a
-    sentence that `BEGINNING` does not match."""
+NO_SCORE = -4.5
+"""Score of a sentence's own doubts up to which it tells nothing: a question, a nod."""
+
+SECOND_THOUGHT_SCORE = -2.5
+
+MIN_ASKING_WORDS, MIN_THINKING_WORDS = 4, 5
+"""Words from which a question, or what is thought aloud, names what it is about."""
+
+_INTENT = re.compile(
+    r"(?:(?:so|but|also|and|now|then|next|first),? )*(?:let(?:['’]s| me| us)(?! (?:say|assume"
+    r"|suppose))|i (?:also )?(?:need to|should) (?:also )?(?:consider|think about|check|figure out"
+    r"|decide|look)\b|(?:i['’]m|there['’]s|there is) (?:also )?(?:(?:thinking|wondering) about"
+    r"|considering|the (?:question|issue|matter) of)\b|another (?:\w+ )?(?:thing|factor|point"
+    r"|aspect|question)\b|lass (?:mich|uns)|schauen wir|veamos|voyons|vediamo|让我|我需要|接下来)"
+)
+"""What a sentence begins with that says what comes next."""
+
+
+def is_nod(lower: str) -> bool:
+    """Return true if a sentence only nods or thinks aloud, and names nothing."""
+    if SHRUG.fullmatch(lower):
+        return True
+    is_short = len(lower.split()) < MIN_THINKING_WORDS and not is_wide(lower)
+    return is_short and bool(THINKING_ALOUD.match(lower))
+
+
+def announces(lower: str) -> bool:
+    """Return true for a question or an intention that says what the next sentences are about."""
+    words = len(lower) // 2 if is_wide(lower) else len(lower.split())
+    if _QUESTION.search(lower, max(0, len(lower) - 4)):
+        return words >= MIN_ASKING_WORDS
+    return words >= MIN_THINKING_WORDS and bool(_INTENT.match(lower))
+
+
+def score_own(lower: str, raw: str, *, begins: bool = True) -> float:
+    """Score the doubts that a sentence itself raises, 0 for none. Both texts are in small letters:
+    the sentence without fillers, its opening with them. `begins` is false for a sentence that
+    `BEGINNING` does not match."""
     score = 0.0
     if (begins and THINKING_ALOUD.match(lower)) or (raw != lower and THINKING_ALOUD.match(raw)):
         score -= 3.0
@@ -163,13 +201,14 @@ def score_doubts(lower: str, raw: str, following: str, *, begins: bool = True) -
     if begins and SHRUG.fullmatch(lower):
         score -= 5.0
     if begins and NOTE.match(lower):
-        score -= 3.0
-    if not _FOLLOWING.match(following):
-        return score
-    if RETRACTION.match(following):
-        score -= 4.0
-    elif SECOND_THOUGHT.match(following):
-        score -= 2.5
-    elif AFFIRMATION.match(following):
-        score += 1.5
+        score -= 5.0
     return score
+
+
+def score_following(following: str) -> float:
+    """Score what the next sentence's opening, in small letters, says of the one before it."""
+    if not _FOLLOWING.match(following):
+        return 0.0
+    if RETRACTION.match(following):
+        return -4.0
+    return SECOND_THOUGHT_SCORE if SECOND_THOUGHT.match(following) else 1.5

@@ -53,7 +53,7 @@ _LEANS = re.compile(
     r"|same thing|with (?:this|that|these|it)|by (?:this|that)|from (?:this|that|there)|(?:after"
     r"|before) (?:this|that)|given (?:this|that|these)|based on (?:this|that|these)|if (?:so|not|it"
     r"|they|that|this|he|she)|since (?:it|they|that|this|these|he|she)|when (?:it|they|that|this)"
-    r"|as (?:it|they|such)|like (?:that|this)|here|there it|at (?:this|that)|also|thus|still|yet"
+    r"|as (?:it|they|such)|like|here|there it|at (?:this|that)|also|thus|still|yet"
     r"|too|than|where|(?:i|we) (?:think|guess) (?:it|that|this|they)(?:['’]s|\b)|the (?:same|other"
     r"|latter|former)|maybe (?:it|they|that|this)|perhaps (?:it|they|that|this)|second|third|(?:das"
     r"|dies(?:e[rsnm]?)?|es|er|sie|damit|dadurch|dafür|dazu|dabei|daran|dann|sonst|weil|deshalb"
@@ -75,10 +75,11 @@ _LEANS_EARLY = re.compile(
 """Pronouns among the first words: `On the road, it`."""
 
 _NAMED = re.compile(
-    r"(?i:(?:this|that|these|those) (?:user|question|problem|task|function|code|riddle|request"
-    r"|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b|it(?:['’]s"
-    r"| is) (?:clear|important|crucial|worth|essential|best)|(?:putting|taking|combining) (?:it"
-    r"|this|these|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+|这个?(?:函数|问题|题|数列|代码"
+    r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
+    r"|riddle|request|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b"
+    r"|it(?:['’]s| is) (?:clear|important|crucial|worth|essential|best)|(?:putting|taking"
+    r"|combining) (?:it|this|these|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+"
+    r"|这个?(?:函数|问题|题|数列|代码"
     r"|用户|道题)|この(?:問題|質問|関数|コード)|他[人の]|她们"
 )
 """Openings that only look as if they leaned: they name what they speak of."""
@@ -114,6 +115,8 @@ def _without(text: str, found: re.Match[str] | None) -> str:
 
 def capitalize(text: str) -> str:
     """Write the first letter as a capital, unless a name or a variable begins with it."""
+    if text[0] in "¿¡":
+        return text[0] + text[1:2].upper() + text[2:]
     is_name = _NAME.match(text) and text[:2] not in {"a ", "i ", "I'"}
     return text if is_name else text[0].upper() + text[1:]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 from abridge.core.plan import Passage
 from abridge.core.segmenter import text_size
@@ -35,13 +35,21 @@ FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is
 END_SCORE = 0.8  # for the two sentences at the end of all
 ANSWER_SCORE = 3.0  # for a sentence that the reasoning itself marks as the answer
 
+CHECKED_SCORE = -2.2  # for a conclusion that the next paragraph begins to check
+
 SUPPOSED_SCORE = -1.5
 """For what is said while something is tried out, and for what follows on what may not be shown."""
 
 DISMISSED_SCORE = -4.0
 """For what is said in a paragraph that ends with "Not needed" or the like."""
 
+ANNOUNCING_SCORE = -0.5
+"""For a question or an intention, in place of all doubts: it is told with its answer alone."""
+
 TOLD_SCORE = -4.0  # for the share of its words beyond half that earlier parts have used
+
+META_ONLY = -2.0  # score of the cues up to which a sentence is about the answer's wording alone
+META_SCORE = -1.0  # for such a sentence
 
 _CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0))
 
@@ -60,8 +68,12 @@ class Candidate:
     concludes: bool
     sound: bool  # neither question nor thinking aloud nor taken back
     opens: bool  # the first sentence of its paragraph
+    block: int  # the number of its paragraph
     turned: bool  # the sentence after it turns against it
     score: float
+    announces: bool = False  # a question or an intention: told with what follows alone
+    tentative: bool = False  # not sound, but told where there is little else
+    withdrawn: float = 0.0  # what it scores less because the next sentence takes it back
 
 
 def score_sentences(
@@ -69,7 +81,13 @@ def score_sentences(
 ) -> list[Candidate]:
     """Return the sentences that may be shown, in order. `told` are the words of earlier parts."""
     scorer = _Scorer(sentences, passage, rules, told)
-    return [one for one in map(scorer.rate, range(len(sentences))) if one is not None]
+    kept = [position for position in range(len(sentences)) if not scorer.is_nod(position)]
+    candidates = []
+    for place, (before, position) in enumerate(pairwise([-1, *kept])):
+        one = scorer.rate(position, place, before)
+        if one is not None:
+            candidates.append(one)
+    return candidates
 
 
 class _Scorer:
@@ -110,16 +128,26 @@ class _Scorer:
         self._supposing: int | None = None  # the block in which something is tried out
         self._is_first = not told  # nothing was said yet
 
-    def rate(self, position: int) -> Candidate | None:
-        """Return the next sentence with its score, or None if it may not be shown."""
+    def is_nod(self, position: int) -> bool:
+        """Return true for a sentence that says nothing, as if it were not there."""
+        return self._begins[position] and doubts.is_nod(self._lowered[position])
+
+    def rate(self, position: int, place: int, before: int) -> Candidate | None:
+        """Return the next sentence with its score, or None if it may not be shown. `place` is its
+        number without those that only nod, `before` the position of the last that does not."""
         supposed = self._is_supposed(position)
         tied, lower, words = self._tied[position], self._lowered[position], self._words[position]
         if self._hidden[position] or not is_legible(tied):
             return None
         text, wide = strip_connectives(tied), is_wide(lower)
-        doubt = self._score_doubts(position, wide=wide)
+        own, following = self._score_doubts(position, wide=wide)
+        doubt = own + following
         sound = doubt > UNSOUND_SCORE
+        announces = doubts.announces(lower)
+        if announces and not sound:
+            doubt = ANNOUNCING_SCORE
         score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
+        score += META_SCORE * (score <= META_ONLY and not concludes)
         sentence = self._sentences[position]
         score += doubt + score_form(text, sentence, wide=wide) + self._score_theme(words)
         score += self._score_place(position, late=score > 0, concludes=concludes)
@@ -129,24 +157,33 @@ class _Scorer:
             score += FIRST_SCORE
         told = share_of(words, self._told)
         score += TOLD_SCORE * max(0.0, told - 0.5)
+        if announces and not sound and told < 0.5:
+            score = max(score, ANNOUNCING_SCORE)
         return Candidate(
-            position=position,
+            position=place,
             text=text,
             tied=tied,
             size=text_size(text),
-            leans=sound and leans(text),
+            leans=own > doubts.NO_SCORE and leans(text),
             words=words,
             told=told,
             concludes=concludes,
             sound=sound,
-            opens=self._opens(position),
+            opens=self._opens(position, before),
+            block=sentence.block,
             turned=self._turns(position + 1),
             score=score,
+            announces=announces,
+            tentative=own > doubts.NO_SCORE and not (following < 0 and self.is_nod(position + 1)),
+            withdrawn=min(0.0, following),
         )
 
-    def _opens(self, position: int) -> bool:
-        sentences = self._sentences
-        return not position or sentences[position].block != sentences[position - 1].block
+    def _opens(self, position: int, before: int) -> bool:
+        """Return true for the first of the sentences of a paragraph."""
+        blocks = [sentence.block for sentence in self._sentences[position : position + 2]]
+        return blocks[0] == blocks[-1] and (
+            before < 0 or self._sentences[before].block != blocks[0]
+        )
 
     def _turns(self, position: int) -> bool:
         return (
@@ -166,7 +203,7 @@ class _Scorer:
                 self._supposing = None
         return self._supposing == block
 
-    def _score_doubts(self, position: int, *, wide: bool) -> float:
+    def _score_doubts(self, position: int, *, wide: bool) -> tuple[float, float]:
         """Score the doubts about a sentence: its own, and those that the next one begins with."""
         lower = self._lowered[position]
         if (
@@ -174,11 +211,29 @@ class _Scorer:
             and not self._told
             and cues.TASK.search(lower, wide=wide) is not None
         ):
-            return doubts.score_doubts(lower, lower, "")
+            return doubts.score_own(lower, lower), 0.0
         following = "".join(self._openings[position + 1 : position + 2])
-        return doubts.score_doubts(
-            lower, self._openings[position], following, begins=self._begins[position]
-        )
+        own = doubts.score_own(lower, self._openings[position], begins=self._begins[position])
+        score = doubts.score_following(following)
+        if score == doubts.SECOND_THOUGHT_SCORE and self._concludes_paragraph(position, wide=wide):
+            score = CHECKED_SCORE
+        return own, score
+
+    def _concludes_paragraph(self, position: int, *, wide: bool) -> bool:
+        """Return true for a conclusion at a paragraph's end: "Wait" then only begins its check."""
+        if not self._closes(position):
+            return False
+        lower = self._lowered[position]
+        return self._draws(position) or cues.CONCLUSION.search(lower, wide=wide) is not None
+
+    def _closes(self, position: int) -> bool:
+        """Return true for the last sentence of a paragraph."""
+        blocks = [sentence.block for sentence in self._sentences[position : position + 2]]
+        return len(blocks) < 2 or blocks[0] != blocks[1]
+
+    def _draws(self, position: int) -> bool:
+        """Return true for a sentence that begins as a consequence does."""
+        return self._begins[position] and bool(doubts.CONSEQUENCE.match(self._lowered[position]))
 
     def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
         """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
@@ -191,7 +246,8 @@ class _Scorer:
         if self._begins[position]:
             score += 0.7 * bool(doubts.CONSEQUENCE.match(lower))
             score += 0.5 * bool(doubts.CONTRAST.match(lower))
-        concludes = is_answer = self._sentences[position].is_answer
+        is_answer = self._sentences[position].is_answer
+        concludes = is_answer or (self._draws(position) and self._closes(position))
         score += ANSWER_SCORE * is_answer
         task_score = -0.5 if self._told else self._rules.task_score
         leading_chars = LEADING_CHARS // 3 if wide else LEADING_CHARS

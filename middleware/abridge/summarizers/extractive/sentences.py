@@ -44,7 +44,7 @@ _OPEN_ABBREVIATION = re.compile(r"\b(?:etc|usw|a\.m|p\.m|al|Jr|Inc|Ltd|Co|U\.S)\
 """Abbreviations that may also end a sentence: they do, unless a small letter follows."""
 
 _ORDINAL = re.compile(
-    r"(?:\b(?:am|der|den|dem|des|vom|zum|im|ab|bis|das|die|und)\s\d{1,2}\.$)|\b\d{1,2}\.(?=\s(?:Jan"
+    r"(?:\b(?:am|der|den|dem|des|vom|zum|im|ab|bis|das|die|und)\s\d{1,2}\.(?=$|\s))|\b\d{1,2}\.(?=\s(?:Jan"
     r"|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))",
     re.IGNORECASE,
 )
