@@ -45,11 +45,7 @@ CLAUDE = os.environ.get("CLAUDE") or shutil.which("claude") or ""
 NODE, AI_SDK = shutil.which("node"), os.environ.get("AI_SDK")
 
 QUESTION = "How many primes are below 100?"
-TITLES = (
-    "**Serving roast chicken**",
-    "**Considering the oven and the chicken**",
-    "**Considering the tart and the pastry**",
-)
+TITLES = ("**Serving roast chicken**", "**Considering the chicken**", "**Considering the tart**")
 END = ANSWER.splitlines()[-1]
 FOR_THIS_TEST = {"NO_PROXY": "127.0.0.1", "HTTPS_PROXY": unused_address()}  # other traffic fails
 

@@ -12,7 +12,7 @@ from abridge.summarizers.extractive.titles.drafts import MAX_TITLE_CHARS, title_
 from abridge.summarizers.extractive.titles.languages import LANGUAGES, language_of
 from abridge.summarizers.extractive.titles.make import make_title
 from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS, MAX_WORDS
-from abridge.summarizers.extractive.titles.words import gerund_of, title_verb
+from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of
 
 
 def title(*sentences: str, headings: tuple[str, ...] = (), taken: tuple[str, ...] = ()) -> str:
@@ -59,6 +59,7 @@ def title(*sentences: str, headings: tuple[str, ...] = (), taken: tuple[str, ...
             "The solution involves tracking the open connections.",
             "Tracking the open connections",
         ),
+        ("I need to take a closer look at the hinge.", "Looking at the hinge"),
     ],
 )
 def test_what_is_to_be_done_becomes_a_gerund(sentence: str, expected: str) -> None:
@@ -120,6 +121,7 @@ def test_a_question_is_kept_whole(sentence: str, expected: str) -> None:
         ("Therefore, the second plan is cheaper.", "Considering the second plan"),
         ("If the knight is lying, then the left door is safe.", "Considering the knight"),
         ("It turns out that the pump was never switched on.", "Considering the pump"),
+        ("So the bug is that the parser ignores the header.", "Investigating the parser"),
         ("The invoice does not match the order.", "Considering the invoice"),
     ],
 )
@@ -248,12 +250,11 @@ def test_a_title_is_in_the_language_of_its_sentences(sentence: str, expected: st
 @pytest.mark.parametrize(
     ("sentences", "word"),
     [
-        ("Die Fahrzeit ist lang. Der Zug ist besser, aber seine Fahrzeit auch.", "Fahrzeit"),
+        ("Die Fahrzeit ist länger als gedacht. Der Zug ist besser als das Auto.", "Fahrzeit"),
         ("Le taux est de 3 %. La banque est plus chère. Le taux est fixe.", "taux"),
-        ("三角形的边长是相等的。三角形的高已知。这个三角形很大。", "三角形"),
-        ("東京の人口は多い。東京は広い。東京は古い。", "東京"),
-        ("The deep lake froze. Nobody saw the deep lake thaw.", "deep lake"),
-        ("The mill was old, and the dam was not. The dam fed the mill.", "the mill and the dam"),
+        ("三角形的边长是相等的。三角形的高已知。", "三角形"),
+        ("東京の人口は多い。東京は広い。", "東京"),
+        ("기차는 빠르다. 기차가 먼저 도착한다.", "기차"),
     ],
 )
 def test_without_a_task_a_title_names_the_topic(sentences: str, word: str) -> None:
@@ -264,7 +265,7 @@ def test_without_a_task_a_title_names_the_topic(sentences: str, word: str) -> No
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_titles_of_last_resort_are_short_and_differ(language: str) -> None:
     titles = LANGUAGES[language].last_resort
-    assert len({title_key(one) for one in titles}) == len(titles) > 3
+    assert len({title_key(one) for one in titles}) == len(titles) > 5
     assert all(len(one) <= MAX_TITLE_CHARS for one in titles)
 
 
@@ -409,7 +410,7 @@ def test_long_text_is_read_in_part() -> None:
     ("verb", "gerund"),
     [
         ("run", "running"), ("plan", "planning"), ("tie", "tying"), ("decide", "deciding"),
-        ("prefer", "preferring"), ("see", "seeing"), ("agree", "agreeing"),
+        ("prefer", "preferring"), ("see", "seeing"), ("agree", "agreeing"), ("be", "being"),
         ("debug", "debugging"), ("edit", "editing"), ("commit", "committing"), ("fix", "fixing"),
         ("study", "studying"), ("reset", "resetting"), ("model", "modeling"), ("queue", "queuing"),
     ],
@@ -418,9 +419,8 @@ def test_a_gerund_is_spelt_right(verb: str, gerund: str) -> None:
     assert gerund_of(verb) == gerund
 
 
-@pytest.mark.parametrize("word", ["be", "know", "simply", "go", "not"])
-def test_a_word_that_says_nothing_of_a_stretch_makes_no_title(word: str) -> None:
-    assert not title_verb(word)
+def test_each_verb_is_known_by_its_gerund() -> None:
+    assert {GERUNDS[gerund_of(verb)] for verb in VERBS} == VERBS
 
 
 # What a stretch is about, named fully.
@@ -434,6 +434,10 @@ def test_a_word_that_says_nothing_of_a_stretch_makes_no_title(word: str) -> None
             "Considering the average temperature in the valley",
         ),
         ("The old pump's inlet valve is stuck.", "Considering the old pump's inlet valve"),
+        (
+            "I wonder how a new predator would affect the deer and the grass.",
+            "Weighing the effects of a new predator",
+        ),
         ("I've got this riddle: what gets wet while drying?", "Working on the riddle"),
         (
             'I need to understand the relationship between "tree" and "forest."',
@@ -444,6 +448,7 @@ def test_a_word_that_says_nothing_of_a_stretch_makes_no_title(word: str) -> None
             "I need to find four consecutive numbers whose product is 3024 and more.",
             "Finding four consecutive numbers",
         ),
+        ("Die Zinsen auf die Kaution stehen ihr zu.", "Zum Thema: die Zinsen auf die Kaution"),
     ],
 )
 def test_a_thing_is_named_with_what_it_belongs_to(sentence: str, expected: str) -> None:

@@ -96,7 +96,7 @@ def extract(passage: Passage) -> str:
     others = sorted(candidates, key=lambda one: -one.score)[:MAX_TITLE_SENTENCES]
     chosen.sort(key=lambda one: one.position)
     texts = [one.text for one in (*chosen, *others)]
-    title = f"**{make_title(texts, headings, passage.titles, len(chosen))}**"
+    title = f"**{make_title(texts, headings, passage.titles)}**"
     return f"{title}\n\n{summary}" if summary and not style.title_only else title
 
 

@@ -8,8 +8,7 @@ the opposite of what the part concludes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Sequence
 
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.titles.drafts import (
@@ -18,21 +17,15 @@ from abridge.summarizers.extractive.titles.drafts import (
     mentions_prompt,
     title_key,
 )
-from abridge.summarizers.extractive.titles.languages import Language, language_of
+from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS, MAX_WORDS, cut_wide
-from abridge.summarizers.extractive.titles.themes import Theme, find_themes, find_wide_themes
 
 MAX_SENTENCES = 9  # different sentences that are read for a title
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_HEADINGS = 12  # headings that are read for a title
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
 MIN_TOPIC_WORDS = 3  # words of a topic that are not cut off
-CENTRAL_SCORE = 0.3  # on the score of a title that names what recurs, off that of another
-OTHER_SCORE = 1.8  # off the score of a title from a sentence that is not shown
-TASK_SCORE = 0.6  # the same in the first part, which is about the task of all
-PHRASE_SCORE, BOTH_SCORE, WORD_SCORE = 1.6, 1.1, 0.8  # for what recurs: a phrase, two words, one
-COUNT_SCORE, MAX_COUNT = 0.1, 5  # for each time that it does
 POSITION_SCORE = 0.25  # off the score of a title for each sentence before its own
 PROMPT_TALK_SCORE = 2.0  # score that a title needs where the passage speaks of prompts
 
@@ -41,17 +34,12 @@ _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
 
 
-def make_title(
-    sentences: Sequence[str],
-    headings: Sequence[str],
-    taken: Sequence[str],
-    shown: int = MAX_SENTENCES,
-) -> str:
+def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequence[str]) -> str:
     """Make a title of at most 60 characters, without markup.
 
-    `sentences` are those that the part shows, `shown` in number, then others of the passage.
-    `headings` are the headings and bold labels of the passage. `taken` are the titles of earlier
-    parts, which are not repeated as long as there is another.
+    `sentences` are those chosen for the part, best first, then others of the passage. `headings`
+    are the headings and bold labels of the passage. `taken` are the titles of earlier parts, which
+    are not repeated as long as there is another.
     """
     texts = _clip(dict.fromkeys(sentences[: 4 * MAX_SENTENCES]))
     labels = _clip(headings[:MAX_HEADINGS])
@@ -60,8 +48,7 @@ def make_title(
     language = language_of([*texts, *labels])
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
-    shown_texts = [*labels, *texts[:shown]]
-    best = _best_draft(language, shown_texts, texts[shown:], earlier, private)
+    best = _best_draft(language.patterns, [*labels, *texts], earlier, private)
     if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
@@ -69,28 +56,9 @@ def make_title(
     return _choose_last_resort(language.last_resort, earlier)
 
 
-class _Reading:
-    """A sentence as it is read for a title. What patterns share is looked for once."""
-
-    def __init__(self, sentence: str, off: float) -> None:
-        self.text = _clip_at_word(sentence)
-        self.off = off  # off the score of a title made of it
-        self._led: dict[re.Pattern[str], list[int]] = {}
-
-    def find(self, pattern: Pattern) -> re.Match[str] | None:
-        if pattern.lead is None:
-            return pattern.found.search(self.text)
-        if pattern.lead not in self._led:
-            found = pattern.lead.finditer(self.text)
-            self._led[pattern.lead] = [lead.end() for lead in found]
-        starts = self._led[pattern.lead]
-        return next(filter(None, (pattern.found.match(self.text, start) for start in starts)), None)
-
-
 def _best_draft(
-    language: Language,
-    shown: Sequence[str],
-    others: Sequence[str],
+    patterns: Sequence[Pattern],
+    sentences: Sequence[str],
     earlier: Sequence[str],
     private: frozenset[str],
 ) -> Draft:
@@ -98,64 +66,20 @@ def _best_draft(
 
     Patterns come by their scores, so most are not looked for.
     """
+    best = Draft("", -9.0)
     known = {title_key(title) for title in earlier}
     rate = _rater(earlier)
-
-    def rated(title: str, score: float) -> Draft:
-        may_be = title_key(title) not in known and _may_be_shown(title, private)
-        return Draft(title, score - rate(title)) if may_be else Draft("", -9.0)
-
-    themes = _themes_of(language, shown) or _themes_of(language, [*shown, *others])
-    best = max([Draft("", -9.0), *(rated(*one) for one in _name_themes(language, themes))],
-               key=_score_of)  # fmt: skip
-    recurring = {word for theme in themes for word in _topic_of(f"- {theme.text}")}
-    readings = [
-        _Reading(text, min(POSITION_SCORE * place, 2.0)) for place, text in enumerate(shown)
-    ] + [_Reading(text, OTHER_SCORE if earlier else TASK_SCORE) for text in others]
-    for pattern in language.patterns:
-        for reading in readings:
-            score = pattern.score - reading.off
-            if score + CENTRAL_SCORE <= best.score or (found := reading.find(pattern)) is None:
+    for pattern in sorted(patterns, key=lambda pattern: -pattern.score):
+        for position, sentence in enumerate(sentences):
+            score = pattern.score - min(POSITION_SCORE * position, 2.0)
+            if score <= best.score:
+                break
+            read = _clip_at_word(sentence)
+            title = _form(pattern, found, read) if (found := pattern.found.search(read)) else ""
+            if not title or title_key(title) in known or not _may_be_shown(title, private):
                 continue
-            if title := _form(pattern, found, reading.text):
-                is_central = not recurring.isdisjoint(_topic_of(title))
-                score += CENTRAL_SCORE if is_central else -CENTRAL_SCORE
-                best = max(best, rated(title, score), key=_score_of)
+            best = max(best, Draft(title, score - rate(title)), key=lambda draft: draft.score)
     return best
-
-
-def _score_of(draft: Draft) -> float:
-    return draft.score
-
-
-def _themes_of(language: Language, texts: Sequence[str]) -> list[Theme]:
-    if not language.theme:
-        return []
-    if language.grammar is None:
-        return find_wide_themes(texts)
-    return find_themes(texts, language.grammar.stops, language.articles)
-
-
-def _name_themes(language: Language, themes: Sequence[Theme]) -> Iterator[tuple[str, float]]:
-    """Yield titles that name what recurs, and their scores: a phrase, or one or two words."""
-    words = [theme for theme in themes if not theme.is_phrase][:3]
-    phrases = [theme for theme in themes if theme.is_phrase][:3]
-    named = [(theme.text, PHRASE_SCORE, theme.count) for theme in phrases]
-    named += [(theme.text, WORD_SCORE, theme.count) for theme in words]
-    named += [
-        (language.both.format(one.text, other.text), BOTH_SCORE, (one.count + other.count) // 2)
-        for one, other in combinations(words if language.both else (), 2)
-        if not _is_form_of(one.text, other.text)
-    ]
-    for text, score, count in named:
-        yield capitalize(language.theme.format(text)), score + COUNT_SCORE * min(count, MAX_COUNT)
-
-
-def _is_form_of(text: str, other: str) -> bool:
-    """Return true for two forms of a word, such as its plural."""
-    last_words = (text.rpartition(" ")[2], other.rpartition(" ")[2])
-    shorter, longer = sorted(last_words, key=len)
-    return longer.startswith(shorter)
 
 
 def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
@@ -164,9 +88,9 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
         return pattern.form
     groups = found.groupdict()
     verb = groups.get("verb", "")
-    if pattern.verb_of is not None:
+    if pattern.verbs:
         base, space, particle = verb.lower().partition(" ")
-        known = pattern.verb_of(base)
+        known = pattern.verbs.get(base)
         verb = f"{known}{space}{particle}" if known else ""
     topic = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
     thing = (

@@ -8,12 +8,16 @@ sentence opens with it, under a verb that claims nothing, so that no title contr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from abridge.summarizers.extractive.titles.drafts import words_of
 from abridge.summarizers.extractive.titles.phrases import Grammar
-from abridge.summarizers.extractive.titles.words import IMPERATIVE, VERBS, title_verb
+from abridge.summarizers.extractive.titles.words import (
+    GERUNDS,
+    VERBS,
+    gerund_of,
+)
 
 
 @dataclass(frozen=True)
@@ -25,20 +29,14 @@ class Pattern:
     form: str  # of the title, from both
     score: float
     grammar: Grammar | None = None  # None: the script has no spaces
-    verb_of: Callable[[str], str | None] | None = None
-    """Returns how a verb stands in a title, nothing for what is none; None: as it is found."""
+    verbs: Mapping[str, str] = field(default_factory=dict)
+    """Verbs as they are found, and as they stand in a title; empty: as they are found."""
     opening: str = ""  # what the object begins with, whatever the sentence said
-    lead: re.Pattern[str] | None = None  # what comes right before it, the same for several
 
 
-def _patterns(
-    grammar: Grammar | None,
-    *rows: tuple[str, str, float],
-    lead: re.Pattern[str] | None = None,
-    verb_of: Callable[[str], str | None] | None = None,
-) -> tuple[Pattern, ...]:
+def _patterns(grammar: Grammar | None, *rows: tuple[str, str, float]) -> tuple[Pattern, ...]:
     return tuple(
-        Pattern(re.compile(found, re.IGNORECASE), form, score, grammar, verb_of, lead=lead)
+        Pattern(re.compile(found, re.IGNORECASE), form, score, grammar)
         for found, form, score in rows
     )
 
@@ -47,10 +45,10 @@ _FINITE = (
     "is are was were am has have had can could will would should must may might does do did be been"
     " needs takes gives makes means says comes goes seems becomes isn't aren't wasn't don't doesn't"
     " always being came come depends looks provides went didn't can't won't wouldn't couldn't"
-    " shouldn't hasn't haven't not he's she's who's what's enough"
+    " shouldn't hasn't haven't not"
 )
 
-ENGLISH_GRAMMAR = Grammar(
+_ENGLISH = Grammar(
     links=words_of(
         "of to in on at by for with from into about over under between through during without per"
         " than across against toward towards upon onto around near after before along among behind"
@@ -61,7 +59,7 @@ ENGLISH_GRAMMAR = Grammar(
     weak=words_of(
         "the a an each every both all no any some more less most first next one's its my your our"
         " their his her also just only very really too still exactly actually simply not how many"
-        f" these those this such other another same new way manner once twice never {_FINITE}"
+        f" these those this such other another same new way manner {_FINITE}"
     ),
     ends=words_of(
         "i we you he she it they me us him them itself themselves myself there here it's that's"
@@ -82,10 +80,7 @@ ENGLISH_GRAMMAR = Grammar(
         " rest right root same second section sense sentence side simple simplest situation"
         " solution someone start statement step steps strategy stuff sure task text the thing"
         " things third thought thoughts time today topic total true two type used user way ways"
-        " whole word words wrong two three four five six seven eight nine ten euros"
-        " dollars cents minutes hours day days week weeks month months year years percent"
-        " okay wait hmm maybe perhaps yes yeah alternatively"
-        " doesn't shows suggests say"
+        " whole word words wrong"
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of("but because so since while although though if before unless after"),
@@ -100,11 +95,12 @@ _FILLERS = (
 _MODAL = (
     r"(?:(?:i|we)(?: also| still| just| really| then)?(?:['’]ll|['’]d like to| will| should"
     r"| need to| have to| must| want to| plan to|['’]m going to| am going to| decided to"
-    r"| needed to| wanted to| can)|let(?:['’]s| me| us)|(?:goal|aim|task|idea|plan|key|challenge"
+    r"| needed to| wanted to| can)|let(?:['’]?s| me| us)|(?:goal|aim|task|idea|plan|key|challenge"
     r"|objective|point|trick|approach|solution|fix)(?: here| now)? (?:is|was)(?: to)?|(?:important"
     r"|crucial|essential|best|better|trying) to|(?:user|question|problem|task) (?:wants|would like"
     r"|asks|asked|needs|is asking)(?: me| us)? to|(?:involves?|about|centers on"
-    r"|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b))"
+    r"|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b)|^(?:(?:first|next|then|finally"
+    r"|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
 )
 
 _DETOUR = (
@@ -112,7 +108,7 @@ _DETOUR = (
     r"|remember to|be sure to|go ahead and|help \w+))*"
 )
 
-_INTENT = re.compile(rf"\b{_MODAL}{_FILLERS}{_DETOUR}{_FILLERS} ?\b", re.IGNORECASE)
+_INTENT = rf"\b{_MODAL}{_FILLERS}{_DETOUR}{_FILLERS} ?\b"
 
 _ASKS = r"\b(?:user|question|riddle|problem|puzzle|task)(?: here)?"
 
@@ -127,11 +123,11 @@ _LEAD = (
 )
 
 
-def _topic(group: str, words_between: str) -> str:
+def _topic(group: str, words_between: str, noun: str = r"[\w'’.()/-]+") -> str:
     """Return a topic that a sentence opens with: an article, words, a noun before its verb."""
     return (
         rf"{_LEAD}(?P<{group}>(?:the|a|an|each (?=\w+['’]s))"
-        rf" (?:(?!that\b|which\b|who\b|and\b|or\b)[\w'’.()/-]+ ){words_between}[\w'’.()/-]+)"
+        rf" (?:(?!that\b|which\b|who\b|and\b|or\b)[\w'’.()/-]+ ){words_between}{noun})"
         r"(?= (?:is|are|was|were|has|have|had|can|could|will|would|should|must|may|might|does|do"
         r"|did|takes?|needs?|requires?|shows?|lowers?|points?|isn['’]t|aren['’]t|doesn['’]t"
         r"|wasn['’]t|allows?|makes?|gives?|means|costs?|fits?|centers|starts?) )"
@@ -139,16 +135,31 @@ def _topic(group: str, words_between: str) -> str:
 
 
 _MODIFIED = (
-    r"\b(?P<topic>the (?!part|aspect|case|type|kind)(?:[\w'’-]+ ){1,3}(?:of|for|in|from"
+    r"\b(?P<topic>the (?!part|aspect|case|type|kind)(?:[\w'’-]+ ){1,3}(?:of|between|for|in|from"
     r"|behind|against) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ ){0,2}?"
-    r"[\w'’-]+)(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may|and"
-    r"|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
+    r"[\w'’-]+)"
+    r"(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may|and|because"
+    r"|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
 )
 """A thing and what it belongs to, wherever in a sentence."""
+
+_BARE_TOPIC = (
+    rf"{_LEAD}(?P<topic>(?!perhaps|maybe|alternatively|another|other|these|those|every|something|like|many|some|most|because|while|when)"
+    r"(?:\w{3,} (?:\w{3,} )?\w{3,}))(?= (?:also )?(?:is|are|was|were|can|could"
+    r"|will|would|must|may|might|has|have|had|takes?|means|makes?) )"
+)
+"""A topic without an article, of two or three words."""
+
+_QUANTITY = (
+    r"(?:rate|cost|number|total|sum|count|speed|distance|area|volume|price|probability|chance"
+    r"|average|ratio|percentage|budget)s?(?: (?:of|per) (?:[\w'’]+ ){0,2}[\w'’]+)?"
+)
 
 _ENGLISH_ACTIONS = (
     ((r"\b(?:double[- ]check|verif(?:y|ied)|check (?:again|this|that)|confirms?|same (?:answer"
       r"|result|as before)|consistent with)\b"), "Checking the result", 0.9),
+    (r"\b(?:compile[rs]?|\w+\.(?:go|js|py|rs|ts)|struct|unit tests?)\b|\w\(\)",
+     "Reading the code", 0.8),
     (r"\d ?[-+*/×÷=] ?\d|\b(?:in total|adds? up|multipl\w+|divided?|equals)\b",
      "Working through the calculation", 0.7),
     (r"\b(?:answer (?:is|must|should|would)|conclu\w+|therefore|decid\w+|go with)\b",
@@ -157,46 +168,56 @@ _ENGLISH_ACTIONS = (
 )  # fmt: skip
 """What is done, for sentences that name nothing."""
 
+_ENGLISH_VERBS = {verb: gerund_of(verb).capitalize() for verb in VERBS} | {
+    gerund: gerund.capitalize() for gerund in GERUNDS
+}
+_ENGLISH_VERBS |= {"use": "Considering", "using": "Considering"}
+
 
 def _english() -> tuple[Pattern, ...]:
-    verb = r"(?P<verb>(?:{})(?: (?:out|up|through|into|at|down)(?= ))?) (?!(?:as|by|of|with) )"
-    checks = re.compile(rf"{_CHECKS} ", re.IGNORECASE)
+    verb = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) (?!(?:as|by|of|with) )"
+    checks = re.compile(rf"{_INTENT}{_CHECKS} ", re.IGNORECASE)
     return (
-        Pattern(checks, "Checking {object}", 4.0, ENGLISH_GRAMMAR, None, "whether ", _INTENT),
+        Pattern(checks, "Checking {object}", 4.0, _ENGLISH, opening="whether "),
         *_patterns(
-            ENGLISH_GRAMMAR,
-            (r"(?:find|figure) out (?=(?:who|where|when|which)\b)", "Finding out {object}", 3.9),
-            (r"(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)", "Working out {object}",
-             3.8),
-            (verb.format("[a-z-]+"), "{verb} {object}", 3.6),
-            lead=_INTENT, verb_of=title_verb,
-        ),
-        *_patterns(
-            ENGLISH_GRAMMAR,
-            ((r"^(?:step \w+[:.)] |(?:first|next|then|finally|lastly),? )?"
-              rf"{verb.format(IMPERATIVE)}"
-              r"(?=(?:the|an?|each|how|why|whether)\b|[^.!?,:;]{3,50}$)"), "{verb} {object}", 3.4),
-            verb_of=title_verb,
-        ),
-        *_patterns(
-            ENGLISH_GRAMMAR,
+            _ENGLISH,
+            (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
+             "Working out {object}", 3.8),
+            (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
             ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
               r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
              "Considering {object}", 3.0),
+            (rf"{_INTENT}(?:find|figure) out (?=(?:who|where|when|which)\b)",
+             "Finding out {object}", 3.9),
+        ),
+        Pattern(re.compile(_INTENT + verb, re.IGNORECASE), "{verb} {object}", 3.6, _ENGLISH,
+                _ENGLISH_VERBS),
+        Pattern(re.compile(rf"^(?:step \w+[:.)] )?{verb}(?=[^.!?,:;]{{3,50}}$)", re.IGNORECASE),
+                "{verb} {object}", 3.2, _ENGLISH, _ENGLISH_VERBS),
+        *_patterns(
+            _ENGLISH,
             ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
              r" (?=(?:how|why|what|whether|where|which)\b)"), "Working out {object}", 3.5),
+            ((r"\bhow (?P<object>[^.,;\n]{2,60}) (?:might|would|could|will|can)"
+              r" (?:affect|impact|change) "), "Weighing the effects of {object}", 3.4),
             (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
              "Looking for {object}", 3.5),
             (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|about|concerns) ",
              "Looking into {object}", 3.5),
             (rf"{_ASKS} (?:wants|would like|needs|requested) (?!me\b|to\b)", "Working on {object}",
              3.3),
+            (r"\b(?:root cause|problem|bug|issue)(?: here)? is(?: that)? (?=(?:the|a|an) )",
+             "Investigating {object}", 3.2),
+            (_topic("object", "{0,3}?", _QUANTITY), "Working out {object}", 2.4),
             (r"\bthis (?P<object>(?:\w+ )?(?:analogy|riddle|puzzle|sequence|syllogism|equation))\b",
              "Working on the {object}", 2.2),
             (_topic("topic", "{1,4}?"), "Considering {object}", 2.0),
             (_MODIFIED, "Considering {object}", 1.9),
+            (_BARE_TOPIC, "Considering {object}", 1.6),
             *_ENGLISH_ACTIONS,
             (_topic("object", "{0,4}?"), "Considering {object}", 0.4),
+            (rf"{_LEAD}(?P<topic>\w{{5,}}s)(?= (?:are|were|can|will|must|have|had) )",
+             "Considering {object}", 0.4),
         ),
     )  # fmt: skip
 
@@ -209,7 +230,7 @@ def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
     return rf"\b(?:{wills})\s*(?:(?:{fillers})\s+)*(?P<verb>(?!(?:{vague})\b){form})\b "
 
 
-ROMANCE_GRAMMAR = Grammar(
+_ROMANCE = Grammar(
     links=words_of(
         "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que"
         " qui dont où si comme car parce lorsque quand afin puis avant après pendant selon del al"
@@ -240,27 +261,55 @@ ROMANCE_GRAMMAR = Grammar(
 """What a phrase ends with, and how it goes on, is alike in these languages."""
 
 
-ROMANCE = _patterns(
-    ROMANCE_GRAMMAR,
-    (_infinitive(
+def _romance(wills: str, articles: str, verbs: str, form: str) -> tuple[Pattern, ...]:
+    topic = rf"^(?P<object>(?:{articles})[\w' -]{{3,40}}?)(?= (?:{verbs}) )"
+    return _patterns(_ROMANCE, (wills, "{verb} {object}", 3.6), (topic, form, 2.0))
+
+
+FRENCH = _romance(
+    _infinitive(
         r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
-        r"|l['’]utilisateur (?:veut|souhaite|(?:me )?demande (?:de |d['’]))|necesito|debo|voy a"
-        r"|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos|el usuario (?:quiere|pide)"
-        r"|preciso|devo|vou|tenho (?:que|de)|quero|posso|vamos|precisamos|devemos"
-        r"|o usuário (?:quer|pede para)|dobbiamo|bisogna|voglio|possiamo|occorre|vorrei|andiamo a"
-        r"|l['’]utente (?:vuole|chiede di)|(?:il est|es|é|è) (?:importan\w+|ne?ce\w+|[uú]til\w*)"
-        r"(?: de| d['’])?|(?:l['’]objectif|el objetivo|o objetivo|l['’]obiettivo) \w+"
-        r"(?: de| d['’])?",
-        "aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste|también|primero"
-        "|luego|ahora|simplemente|entonces|sol[oó]|também|primeiro|depois|agora|então|só|anche|prima"
-        "|poi|ora|adesso|bene|semplicemente|quindi",
-        "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|ser|estar"
-        "|tener|hacer|decir|saber|ver|pensar|ir|responder|haber|poder|creer|dar|contestar|ter|fazer|dizer"
-        "|haver|achar|essere|avere|fare|sapere|vedere|pensare|andare|rispondere|potere|credere|dare",
-        "[a-zà-ÿ]{2,}(?:er|ir|re|ar)",
-    ), "{verb} {object}", 3.6),
+        r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
+        r"|l['’]utilisateur (?:veut|souhaite|(?:me )?demande (?:de |d['’]))",
+        "aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste",
+        "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|falloir",
+        "[a-zà-ÿ]{2,}(?:er|ir|re)",
+    ),
+    "les? |la |l['’]", "est|sont|a|ont|était|peut|doit", "Examiner {object}",
 )  # fmt: skip
-"""French, Spanish, Portuguese and Italian."""
+
+SPANISH = _romance(
+    _infinitive(
+        "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
+        "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
+        "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
+        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
+        "[a-záéíóúñ]{2,}[aei]r",
+    ),
+    "el |la |los |las ", "es|son|está|están|tiene|era|puede|debe", "Analizar {object}",
+)  # fmt: skip
+
+PORTUGUESE = _romance(
+    _infinitive(
+        "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
+        "|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)",
+        "também|primeiro|depois|agora|bem|simplesmente|então|só",
+        "ser|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar",
+        "[a-zà-ÿ]{2,}[aei]r",
+    ),
+    "o |a |os |as ", "é|são|está|estão|tem|era|pode|deve", "Analisar {object}",
+)  # fmt: skip
+
+ITALIAN = _romance(
+    _infinitive(
+        "devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a"
+        "|è (?:importante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)",
+        "anche|prima|poi|ora|adesso|bene|semplicemente|quindi|solo",
+        "essere|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare",
+        "[a-zà-ÿ]{2,}[aei]re",
+    ),
+    "il |lo |la |gli |le |l['’]", "è|sono|ha|hanno|era|può|deve", "Analizzare {object}",
+)  # fmt: skip
 
 RUSSIAN = _patterns(
     Grammar(
@@ -285,7 +334,7 @@ RUSSIAN = _patterns(
     ),
 )
 
-GERMAN_GRAMMAR = Grammar(
+_GERMAN = Grammar(
     links=words_of(
         "in im an am auf aus bei mit nach von vom zu zum zur für über unter vor gegen ohne durch um"
         " zwischen und oder bis seit pro als wie ob dass wenn weil bevor damit"
@@ -305,8 +354,7 @@ GERMAN_GRAMMAR = Grammar(
     ),
     vague=words_of(
         "der die das den ein eine antwort antworten frage nutzer benutzer problem fall fälle ding"
-        " dinge weise beispiel rest ende anfang tag tage satz punkt teil text wort lösung euro"
-        " tagen wochen monat monate monaten jahr jahre prozent nutzerin"
+        " dinge weise beispiel rest ende anfang tag tage satz punkt teil text wort lösung"
     ),
 )
 
@@ -316,8 +364,14 @@ _GERMAN_VERB = (
     r"|brauchen)\b)[a-zäöüß]+(?:en|ern|eln))(?=[.,;:!]|$| und )"
 )
 
+_GERMAN_TOPIC = (
+    r"^(?:(?:also|aber|und|damit|dann|so),? )?(?P<object>(?:der|die|das|ein"
+    r"|eine) (?:[a-zäöüß]+ )?(?-i:[A-ZÄÖÜ])[\wäöüß-]+)(?= (?:ist|sind|war|hat|wird|kann|muss|fällt"
+    r"|kostet|braucht)\b)"
+)
+
 GERMAN = _patterns(
-    GERMAN_GRAMMAR,
+    _GERMAN,
     (
         (r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
         r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der (?:nutzer"
@@ -327,12 +381,12 @@ GERMAN = _patterns(
         3.6,
     ),
     (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ", "Frage nach {object}", 3.4),
+    (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
+     "Wunsch: {object}", 3.3),
+    (_GERMAN_TOPIC, "Zum Thema: {object}", 2.0),
     ((r"\b(?P<object>(?:die|das) (?-i:[A-ZÄÖÜ])[\wäöüß-]+ (?:auf|für|wegen|zwischen|von|der|des)"
       r" (?:(?:die|das|den|dem|der|des|[\d.]+) )?(?-i:[A-ZÄÖÜ])[\wäöüß-]+)"),
-     "{object} betrachten", 1.9),
-    ((r"^(?:(?:also|aber|und|damit|dann|so),? )?(?P<object>(?:die|das|eine) (?:[a-zäöüß]+ )?"
-      r"(?-i:[A-ZÄÖÜ])[\wäöüß-]+)(?= (?:ist|sind|war|hat|wird|kann|muss|fällt|kostet|braucht)\b)"),
-     "{object} betrachten", 1.8),
+     "Zum Thema: {object}", 1.9),
 )  # fmt: skip
 
 
@@ -343,9 +397,7 @@ _CHINESE_VERBS = (
     "|测试|转换|翻译|拆分|简化|提取|回顾|查看|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
 )
 
-_CHINESE_OBJECT = (
-    r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,80})(?=[，。；：？！,;:?!、\n（(“”\"]|$)"
-)
+_CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,40})"
 
 CHINESE = _patterns(
     None,
@@ -357,6 +409,8 @@ CHINESE = _patterns(
     ),
     (rf"(?:^|[，；：、。\s]|去|并|如何)(?P<verb>{_CHINESE_VERBS}){_CHINESE_OBJECT}",
      "{verb}{object}", 2.6),
+    ((r"^(?P<object>(?!这|那|因此|所以|如果|特别|尤其|其|题目|现在|接下来)[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)"
+     r"|是|为|有|可以|需要|应该)"), "分析{object}", 1.8),
     (r"原因是", "归纳原因", 0.8),
     (r"\d ?[-+*/×÷=] ?\d", "核对计算", 0.7),
     (r"建议|第一.{4,60}第二", "提出建议", 0.6),
@@ -386,11 +440,12 @@ JAPANESE = (
         ),
         "{object}の{verb}",
         3.6,
-        verb_of=_JAPANESE_NOUNS.get,
+        verbs=_JAPANESE_NOUNS,
     ),
     *_patterns(
         None,
         (rf"(?P<object>{_JAPANESE_NOUN})について", "{object}の検討", 3.0),
+        (rf"^(?P<object>{_JAPANESE_NOUN})(?=は)", "{object}の検討", 1.8),
     ),
 )
 
@@ -409,6 +464,7 @@ KOREAN = (
         re.compile(rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})"),
         "{object} {verb}",
         3.6,
-        verb_of=_KOREAN_VERBS.get,
+        verbs=_KOREAN_VERBS,
     ),
+    *_patterns(None, (rf"^{_KOREAN_NOUN}(?=[은는이가] )", "{object} 검토", 1.8)),
 )

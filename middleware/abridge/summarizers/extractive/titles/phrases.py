@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
 
 MAX_WORDS = 6  # most words of a phrase; a verb comes before it
 MAX_READ_CHARS = 160  # characters of a sentence that are read
@@ -18,7 +17,6 @@ _CLAUSE_END = re.compile(
     r"[,;:!?\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--|@"
 )
 
-_NOUNS_IN_LY = {"family", "reply", "supply", "anomaly", "assembly", "monopoly", "july"}
 _QUOTED_WORD = re.compile(r"[\"“](\w+)[.,]?[\"”]")
 _SINGLE = re.compile(r"[^\W\d_]")
 
@@ -35,14 +33,6 @@ class Grammar:
     clauses: frozenset[str] = frozenset()  # begin a clause that is kept if it is short
     breaks: frozenset[str] = frozenset()  # end such a clause
     verbs: frozenset[str] = frozenset()  # begin another clause after "and"
-
-    @cached_property
-    def stops(self) -> frozenset[str]:
-        """Words that are in no theme."""
-        return (
-            self.links | self.weak | self.ends | self.vague | self.fillers | self.clauses
-            | self.breaks | self.verbs
-        )  # fmt: skip
 
     def cut(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
@@ -102,8 +92,7 @@ class Grammar:
         return words[-1] in self.vague and self.links.isdisjoint(words)
 
     def _is_strong(self, word: str) -> bool:
-        is_adverb = word.endswith("ly") and word not in _NOUNS_IN_LY
-        return not (is_adverb or word in self.links or word in self.weak) and len(word) > 1
+        return word not in self.links and word not in self.weak and len(word) > 1
 
     def _names(self, lowered: list[str]) -> bool:
         """Return true if one of the words names something."""
@@ -121,13 +110,13 @@ MAX_WIDE_CHARS = 12
 _LATIN = re.compile(r"[A-Za-z0-9_.()]+")
 
 _WIDE_START = re.compile(
-    r"^(?:[了下出到好]|一下|清楚|如何把|整个|各个|(?:这|那)(?:个|些|道|种)|一个|一种|自己的|用户的?|我的?)+"
+    r"(?:[了下出到好]|一下|清楚|如何把|整个|各个|(?:这|那)(?:个|些|道|种)|一个|一种|自己的|用户的?|我的?)+"
 )
 
 _WIDE_BREAK = re.compile(r"以便|来(?=[^源])|然后|并(?!行)|而(?!且)|时$|是否|进行")
 
 _WIDE_VAGUE = re.compile(
-    r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|起来|有|^[的后时为之]|^作为|回答"
+    r"[它他她您你这那其我吗呢吧]|(?<!还)是|用户|\$|[了后时中前]$|完毕|有|^[的后时为之]|^作为|回答"
     r"|^ユーザー|^(?:问题|答案|结果|情况|内容|输入|结构|代码|步骤|自分|重要|必要|時間|一方|結果|結論|最初"
     r"|最後|今|次|問題|答え|우리|이것|그것|것|문제|질문)$"
 )

@@ -1,57 +1,68 @@
-"""English verbs of which titles are made, and their gerunds."""
+"""English verbs of which titles are made, and their gerunds. The list is closed."""
 
 from __future__ import annotations
 
-import re
+from types import MappingProxyType
 
 from abridge.summarizers.extractive.titles.drafts import words_of
 
 VERBS = words_of(
-    "add address adjust analyse analyze apply approach arrange assess avoid build calculate"
-    " change check choose clarify classify clean compare compute configure confirm connect"
-    " consider construct convert correct count cover create debug decide define delete deploy"
-    " derive describe design determine disable discuss divide double-check draft draw edit"
-    " eliminate enable ensure estimate evaluate examine expand explain explore extract figure fill"
-    " find fix focus follow format formulate gather generate group handle identify implement"
-    " improve include increase inspect install investigate keep limit list load locate look make"
-    " map measure merge migrate minimize move multiply note optimize order organize outline parse"
-    " pick plan prepare present process propose prove provide read recalculate reduce refactor"
-    " remove rename replace report resolve restore review rewrite run schedule search select set"
-    " show simplify solve sort specify split start subtract suggest sum summarize switch test"
-    " trace track translate treat try understand update use validate verify visit weigh work write"
+    "abstract accept account adapt add address adjust adopt align allow analyse analyze answer"
+    " append apply approach approximate argue arrange ask assess assign avoid back backfill balance"
+    " batch benchmark blend block bound break bring build bypass cache calculate calibrate call"
+    " cancel catch categorize centralize change characterize check choose cite clarify clean clear"
+    " close coerce collect combine commit compare compile compose compress compute configure"
+    " confirm connect consider construct continue convert convey cook cool coordinate copy correct"
+    " count cover craft create cross cross-check cut deal debug decide decode decouple deduce"
+    " deduplicate defer define delay delete deliver deny derive describe design detail detect"
+    " determine devise diagnose differentiate disable discuss distinguish divide double"
+    " double-check downgrade draft draw drink drop eat edit elaborate eliminate emphasize enable"
+    " encode encourage end enforce ensure enumerate escape establish estimate evaluate examine"
+    " expand explain explore express extend extract factor factorize favor favour figure fill"
+    " filter find fit fix flatten flush follow force format formulate gather generate grant graph"
+    " group grow guard guess guide handle help hide highlight hold identify illustrate implement"
+    " import improve include incorporate increase infer inform initialize inline inspect install"
+    " integrate interpret intersect introduce invent invert investigate invoke isolate iterate join"
+    " justify keep learn leave light limit link list load locate log look lower maintain make"
+    " manage map mark match maximize measure mention merge migrate minimize mix mock model modify"
+    " monitor move multiply narrow normalize note observe offer open opt optimize order organize"
+    " outline override pair parse pass patch pause pay perform pick pin place plan play plot plug"
+    " ponder predict prefer prepare present preserve prevent print prioritize produce profile"
+    " propose protect prove provide prune pull push put query queue quote raise rank read rebuild"
+    " recap recommend reconcile reconsider reconstruct recover recreate redesign redirect reduce"
+    " refactor refer refine reflect refresh refuse regenerate register reject relate release rely"
+    " remind remove rename render reorder repair repeat replace report represent reproduce request"
+    " require rerun reset resolve respect respond restore restrict restructure retrieve retry"
+    " return reuse reveal reverse revert review revise rewrite round route rule run sample save"
+    " scale scan schedule scroll search secure select send separate serialize serve set shape share"
+    " sharpen shift shorten show simplify simulate sit sketch skip soften solve sort specify split"
+    " stabilize standardize start state step stick stop store stream strengthen strip structure"
+    " study submit substitute subtract suggest sum summarise summarize support surface swap switch"
+    " tackle talk teach tell test think throttle tie tighten time toggle trace track transform"
+    " translate transport traverse treat trim tune turn uncover understand undo unify untangle"
+    " update upgrade use validate verify view visit visualize walk warn watch weigh wire work wrap"
+    " write zoom"
 )
-"""Verbs with which a sentence in the imperative begins, or another clause after "and"."""
+"""Verbs that say what a stretch of reasoning is about, and those of handling and speaking."""
 
-_NAMELESS = words_of(
-    "be have do get go give say see know come take try want need like believe feel remember assume"
-    " suppose ask think guess recall admit mean become seem wait stop begin happen both all us not"
-)
-"""What follows "I need to" and makes no title."""
-
-_DOUBLED = re.compile(
-    r"(?:^|re|un)[^aeiou]+[aeiou][bdglmnprt]$|(?:bug|gin|(?<!li)mit|(?<![fo])fer|cur|(?:^|for)get)$"
+_DOUBLING = words_of(
+    "begin chop commit cut debug defer drop fit forget get grab hit infer let log map occur pin"
+    " plan plot plug prefer put quit refer rerun reset run set shed ship sit skip split spot step"
+    " stop strip submit sum swap tag trim win wrap"
 )
 """Verbs whose last consonant is doubled."""
 
 
 def gerund_of(verb: str) -> str:
     """Return the gerund of a verb's base form: `tie` gives `tying`."""
-    if _DOUBLED.search(verb):
+    if verb in _DOUBLING:
         return f"{verb}{verb[-1]}ing"
     if verb.endswith("ie"):
         return f"{verb[:-2]}ying"
-    if verb.endswith("e") and not verb.endswith(("ee", "oe", "ye")):
+    if verb.endswith("e") and verb != "be" and not verb.endswith(("ee", "oe", "ye")):
         return f"{verb[:-1]}ing"
     return f"{verb}ing"
 
 
-def title_verb(word: str) -> str:
-    """Return what a verb or a gerund makes at the start of a title; nothing for other words."""
-    if word in {"use", "using"}:
-        return "Considering"
-    if word in _NAMELESS or word.endswith("ly") or len(word) < 3:
-        return ""
-    return (word if len(word) > 5 and word.endswith("ing") else gerund_of(word)).capitalize()
-
-
-IMPERATIVE = "|".join(sorted(VERBS | {gerund_of(verb) for verb in VERBS}, key=len, reverse=True))
+GERUNDS = MappingProxyType({gerund_of(verb): verb for verb in VERBS})
+"""Gerunds, and the verbs they are of."""
