@@ -280,6 +280,10 @@ def may_begin_phrase(text: str) -> bool:
     )
 
 
+SIGN = re.compile(r"[<\[◁\\&]")
+"""A character without which no tag begins."""
+
+
 def split_stripped(text: str) -> tuple[str, str] | None:
     """Split a whole text of harmony without its tokens, which only its end tells, into thinking and
     the rest."""
@@ -287,15 +291,10 @@ def split_stripped(text: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
-def has_sign(text: str) -> bool:
-    """Return whether there is a character without which no tag begins."""
-    return "<" in text or "[" in text or "◁" in text or "\\" in text or "&" in text
-
-
 def may_hold_thinking(text: str) -> bool:
     """Return whether there is an opening tag in a text, or something before a closing one. It may
     be the bytes of an image, in which there is no mark of a tag."""
-    if not has_sign(text):
+    if SIGN.search(text) is None:
         return False
     places = (starter.start() for starter in STARTERS.finditer(text))
     return any(

@@ -52,7 +52,7 @@ from abridge.core.events import (
     RefusalDelta,
     ToolCallDelta,
 )
-from abridge.stages.tag_forms import has_sign
+from abridge.stages.tag_forms import SIGN
 
 # Kinds of content
 
@@ -558,7 +558,7 @@ class ItemContents:
             return is_late or (part.is_open and not part.texts)
         if stage == "delta":
             is_late = index is not None and part.stage != "added"
-            is_safe = not (self._hides_raw and has_sign(part.said_text))
+            is_safe = not (self._hides_raw and SIGN.search(part.said_text))
             return bool(is_late and is_safe and text and text in part.said_text)
         return not text or text == part.said_text
 
