@@ -49,16 +49,14 @@ export function fading(box) {
   new ResizeObserver(() => fade(box)).observe(box);
 }
 
-/** Keeps an element's end in sight, as long as another's beginning is, until the reader scrolls. */
+/** Keeps an element's end in sight, as long as its beginning is, until the reader scrolls. */
 export class Sight {
-  /** @param {HTMLElement} first @param {HTMLElement} last */
-  constructor(first, last) {
-    this.#first = first;
-    this.#last = last;
+  /** @param {HTMLElement} element */
+  constructor(element) {
+    this.#element = element;
   }
 
-  #first;
-  #last;
+  #element;
   #at = NaN; // where the page was scrolled to, as far as it was left alone
   #left = false;
 
@@ -66,8 +64,7 @@ export class Sight {
   follow(shown) {
     this.#left ||= Math.abs(scrollY - this.#at) > 2;
     if (this.#left) return;
-    const { top } = this.#first.getBoundingClientRect();
-    const { bottom } = this.#last.getBoundingClientRect();
+    const { top, bottom } = this.#element.getBoundingClientRect();
     const more = Math.min(top - MARGIN, bottom + MARGIN - innerHeight);
     if (shown && more > 0) scrollBy({ top: more, behavior: "instant" });
     this.#at = scrollY;

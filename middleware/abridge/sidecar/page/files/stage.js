@@ -40,7 +40,7 @@ export class Stage {
   #thinking = new Flow(by("thinking"));
   #summary = new Summary();
   #answer = new Answer();
-  #sight = new Sight(by("summary-box"), by("answer-box"));
+  #sight = new Sight(by("answer-box"));
   #timeline = new Timeline("This exchange");
   #drawn = -Infinity;
 
