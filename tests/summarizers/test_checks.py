@@ -252,3 +252,31 @@ def test_an_echo_in_a_script_without_blanks() -> None:
 @given(st.text(alphabet="ab .*\n。[]<`I", max_size=300), st.integers(1, 40))
 def test_no_way_to_split_a_text_changes_it(text: str, size: int) -> None:
     assert written(text, size=size) == written(text, size=10_000)
+
+
+_PIECES = [
+    *(
+        "**Adding up**\n\n",
+        "The train leaves at nine. ",
+        "I add, so it is twelve. ",
+        "\n\n",
+        "- one\n",
+    ),
+    *("```", "```text\n", "~~~", "`", "[d4baeb end]", "[d4baeb", "[d4ba", "eb end]", " end]"),
+    *("<|im_end|>", "<|im_", "</s>", "<s>", "[/INST]"),
+]
+_MARK = re.compile(r"```|~~~|\[[0-9a-f]{6}\b|<\|[^|>]*\|>|</?s>|\[/?INST\]")
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=14), st.integers(1, 40))
+def test_no_mark_is_shown_however_it_is_cut(pieces: list[str], size: int) -> None:
+    shown, _ = written("".join(pieces), size=size)
+    assert _MARK.search(shown) is None
+
+
+@pytest.mark.parametrize(
+    "kept",
+    ["In `f(x)` it fails.", "Commit [a1b2c3d] broke it.", "See [12] and [decade].", "~20 of ~30."],
+)
+def test_what_only_looks_like_a_mark_stays(kept: str) -> None:
+    assert kept in checks().feed(f"**Looking at it**\n\n{kept}", last=True)

@@ -47,14 +47,16 @@ BULLET = construct(
 _SECTIONS = "told|before|titles|reasoning|end"
 
 MARK = construct(
-    r"[\[<]",
+    r"[\[<`~]",
     rf"\[[0-9a-f]{{6}} (?:{_SECTIONS})\]"
-    r"|\[(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6}(?: [a-z]{1,12})?\]"
-    r"|<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]",
-    r"\[[0-9a-f]{0,6}(?: [a-z]{0,12})?|<\|?(?:[\w ]{0,40}\|?)?|</?s?|\[/?[INST]{0,4}",
-    "",
+    r"|\[(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6}(?: [a-z]{1,12}\]|\]|(?![0-9a-z]))"
+    r"|<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]|`{3,9}|~{3,9}",
+    r"\[[0-9a-f]{0,6}(?: [a-z]{0,12})?|<\|?(?:[\w ]{0,40}\|?)?|</?s?|\[/?[INST]{0,4}"
+    r"|`{1,9}|~{1,9}",
+    " ",
 )
-"""A line between which the prompt's material stands, and tokens of chat templates."""
+"""A line between which the prompt's material stands, tokens of chat templates, and what is left of a
+fence. A blank comes in its place, so that what was around it does not become one."""
 
 HEADING = construct(
     r"[ \t#]",
@@ -273,5 +275,5 @@ def _may_be_title(line: str) -> bool:
 def form_stages(style: SummaryStyle) -> list[Stage]:
     """Return the stages for a part in a style. Its first line is a line like the others."""
     form = STYLES[style]
-    rows = (MARK, FENCE, *(() if form.lists else (BULLET,)), HEADING, *FIRST_PERSON)
+    rows = (FENCE, MARK, *(() if form.lists else (BULLET,)), HEADING, *FIRST_PERSON)
     return [*(ConstructStage(row, context="\n") for row in rows), OpeningStage(form)]
