@@ -55,8 +55,8 @@ MARK = construct(
     r"|`{1,9}|~{1,9}",
     " ",
 )
-"""A line between which the prompt's material stands, tokens of chat templates, and what is left of a
-fence. A blank comes in its place, so that what was around it does not become one."""
+"""A line between which the prompt's material stands, a token of a chat template, or what is left of
+a fence. A blank comes in its place, so that what was around it does not become one."""
 
 HEADING = construct(
     r"[ \t#]",
