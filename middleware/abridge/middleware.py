@@ -503,11 +503,10 @@ class AbridgeMiddleware:
     async def _must_parse(self, api: Api, scope: Scope, body: bytes, work: Work) -> bool:
         if self._must_know_body(api, scope) or get_header(scope["headers"], SUMMARY_HEADER):
             return True
-        paths = request_paths(scope)
-        if (api.counts_tokens_at and counts_tokens(*paths)) or (
-            api.compacts_at and compacts(*paths)
-        ):
-            return True
+        if api.counts_tokens_at or api.compaction is not None:  # it has other endpoints, too
+            paths = request_paths(scope)
+            if counts_tokens(*paths) or compacts(*paths):
+                return True
         if not work.is_heavy:
             return self._may_concern(api, body, self._memory.holds_anything)
         holds_anything = self._memory.holds_anything()

@@ -15,7 +15,7 @@ from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
 from abridge.core.usage import Tokens
 from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
-from abridge.observability.record import RECORD, TRACE, Record, Sink
+from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record, Sink
 from abridge.providers.catalog import PROFILES
 
 SUMMARY_CALL = "abridge.inner"
@@ -69,7 +69,8 @@ class MetricsSink:
         """Count a request; without an API only its refusal counts."""
         if record.outcome == "refused":
             self.metrics.refusals.labels(record.cause or "invalid_request").inc()
-        self._count_hidden(record)
+        if record.hidden:
+            self._count_hidden(record)
         if record.api is None:
             if record.dropped_response_fields:
                 self.metrics.dropped_fields.labels(record.rebuilt_as).inc(
@@ -81,7 +82,8 @@ class MetricsSink:
         labels = record.api, record.upstream or "none", model
         self.metrics.requests.labels(*labels, record.outcome).inc()
         self._count_history(record, labels[:2])
-        self._count_compaction(record, labels)
+        if record.compaction is not None:
+            self._count_compaction(record.compaction, labels)
         if record.engaged:
             self._observe_times(record, labels)
             self._count_reading(record, labels[:2])
@@ -108,10 +110,8 @@ class MetricsSink:
             for reason, turns in changes.dropped.items():
                 metrics.reasoning_dropped.labels(*labels, reason).inc(turns)
 
-    def _count_compaction(self, record: Record, labels: tuple[str, str, str]) -> None:
+    def _count_compaction(self, made: CompactionRecord, labels: tuple[str, str, str]) -> None:
         """Count a compaction as a summary of a style of its own, and what it cost."""
-        if (made := record.compaction) is None:
-            return
         kind = COMPACTION_STYLE, made.summarizer
         self.metrics.summaries.labels(*labels, *kind, made.outcome).inc()
         for token_type, count in _positive_counts(made.tokens, ("input", "output")):
