@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from abridge.background import run
 from abridge.memory.stores.memory import MemoryStore
+from abridge.stored_responses import event_log
 from tests.background.cases import (
     begin_response,
     ended,
@@ -169,6 +170,25 @@ class TestStreams:
             for after in range(len(whole)):
                 rest = await streamed(app, whole[0]["response"]["id"], after)
                 assert events(rest.data) == whole[after + 1 :]
+
+    async def test_a_follower_reads_each_event_once(
+        self, gate: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read: list[int] = []
+        split = event_log._split
+
+        def noted(chunk: bytes) -> list[tuple[int, bytes]]:
+            found = split(chunk)
+            read.extend(number for number, _ in found)
+            return found
+
+        monkeypatch.setattr(event_log, "_split", noted)
+        async with running(Upstream(paused(gate))) as app:
+            follower = begin(app, PATH, body(stream=True), KEY)
+            await follower.until(b"reasoning_text.delta")
+            gate.set()
+            await follower.finish()
+        assert read == numbers(follower.data)
 
     async def test_a_departed_client_does_not_stop_it(self, gate: asyncio.Event) -> None:
         upstream = Upstream(paused(gate))

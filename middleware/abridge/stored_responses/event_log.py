@@ -153,17 +153,20 @@ async def events_after(source: EventSource, number: int) -> AsyncIterator[bytes]
     """Yield the frames of the events after this number, as they come, until the response has ended,
     or they can no longer be found."""
     lost = 0
+    place, read = -1, 0  # the chunk that was read last, and how many bytes of it: it only grows
     while lost < LOST_LOOKS:
         index = await source.index()
         if index is None:
             lost += 1
         else:
             lost = 0
-            for place in index.chunks_after(number):
-                chunk = await source.chunk(place)
+            for next_place in index.chunks_after(number):
+                chunk = await source.chunk(next_place)
                 if chunk is None:
                     return
-                for found, frame in await Work.on(chunk).run(_split, chunk):
+                fresh = chunk[read:] if next_place == place else chunk
+                place, read = next_place, len(chunk)
+                for found, frame in await Work.on(fresh).run(_split, fresh):
                     if found > number:
                         number = found
                         yield frame

@@ -139,8 +139,8 @@ class TestQuestion:
             await ask_question(tab, "How many? " * 20)
             await tab.until("document.body.dataset.state === 'thinking'")
             gate.set()
-            await tab.until(OVER)
-            await tab.until(f"Math.abs({ANSWER_TOP} - 24) < 2")
+            await tab.until(f"{OVER} && Math.abs({ANSWER_TOP} - 24) < 2")
+            assert await tab.get("scrollY") > 0
 
     async def test_whoever_scrolls_is_left_where_they_are(self, page: Open) -> None:
         gate = asyncio.Event()

@@ -5,12 +5,19 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from abridge.apis.display import Display
+from abridge.apis.errors import without_message
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import dumps, string
-from abridge.apis.shapes import DropCount, Shape, name, rebuild
+from abridge.apis.shapes import DropCount, Shape, name, proper_name, rebuild
 from abridge.core.conversation import Json
-from abridge.core.events import FRAME_OVERHEAD, ErrorDetail, Event
+from abridge.core.events import (
+    FRAME_OVERHEAD,
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    ResponseStarted,
+)
 
 LANE = 0
 """The only lane: the whole answer waits together."""
@@ -24,7 +31,9 @@ class GoogleAnswer:
 
     def __init__(self, display: Display, limit: int) -> None:
         self.hides_raw = display.hides_raw
+        self.answer_id = ""
         self.failure: ErrorDetail | None = None  # why the answer cannot be read
+        self.reported: ErrorDetail | None = None  # upstream's own error
         self.item_count = 0  # reasoning items so far
         self.call_count = 0
         self.has_images = False
@@ -33,6 +42,7 @@ class GoogleAnswer:
         self._left_out = 0  # what no other API has
         self._room_left = limit
         self._hosted_calls: list[dict[str, str]] = []
+        self._has_started = False
 
     @property
     def dropped(self) -> int:
@@ -42,6 +52,26 @@ class GoogleAnswer:
     def is_complete(self) -> bool:
         """True while everything kept fits in the limit."""
         return self._room_left >= 0
+
+    def start(self, answer_id: object, model: object) -> list[Event]:
+        """Start the answer, unless it has begun. Google's creation time, where it is sent, is no
+        part of it, and an answer that is not stored may have no id."""
+        if self._has_started:
+            return []
+        self._has_started = True
+        self.answer_id = self.check(answer_id, name)
+        return [ResponseStarted(None, None, self.answer_id, self.check(model, proper_name), 0)]
+
+    def report(self, error: ErrorDetail) -> list[Event]:
+        """Report upstream's error; nothing for another one."""
+        if self.reported is not None:
+            return []
+        self.reported = self.hide(error)
+        return [ErrorReported(None, None, self.reported)]
+
+    def hide(self, error: ErrorDetail) -> ErrorDetail:
+        """Return an error, in other words where upstream's may repeat what is hidden."""
+        return without_message(error) if self.hides_raw else error
 
     def keep(self, size: int) -> bool:
         """Count what is to be kept; return whether everything still fits."""

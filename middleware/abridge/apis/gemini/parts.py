@@ -103,12 +103,12 @@ class AnswerParts(GoogleAnswer):
             return None
         return "".join(part.said_text for part in self.all if part.kind == "text")
 
-    def read(self, part: Json, response_id: str) -> list[Event]:
+    def read(self, part: Json) -> list[Event]:
         self._last_part = part
         if is_thought(part):
             return self._read_text("reasoning", {"thought": True}, part)
         if is_call(part):
-            return self._read_call_part(part, response_id)
+            return self._read_call_part(part)
         if isinstance(part.get("text"), str) and self._is_understood(part):
             signature = self.check(signature_of(part), opaque_state)
             self._text_signature = signature or self._text_signature
@@ -119,10 +119,10 @@ class AnswerParts(GoogleAnswer):
             self.note_hosted_call(kind, as_object(part[kind]).get("toolType"))
         return self.leave_out()
 
-    def end(self, response_id: str, *, is_cut: bool) -> list[Event]:
+    def end(self, *, is_cut: bool) -> list[Event]:
         """End the answer. If it was `cut`, so was a call that is open. The signature of an answer
         without calls follows its text, where it can be carried so."""
-        events = [*self._end_call(response_id, is_cut=is_cut), *self._end_run()]
+        events = [*self._end_call(is_cut=is_cut), *self._end_run()]
         if self._text_signature and self._carries_text_state and not self.call_count:
             events += [*self._write_signature(None, self._text_signature), *self._end_run()]
         return events
@@ -196,30 +196,30 @@ class AnswerParts(GoogleAnswer):
 
     # Calls
 
-    def _read_call_part(self, part: Json, response_id: str) -> list[Event]:
+    def _read_call_part(self, part: Json) -> list[Event]:
         """Read a call, or a part of one."""
         call = call_of(part)
         if self._partial_call is None and not is_partial(call):
-            return self._read_call(part, response_id)
+            return self._read_call(part)
         self._partial_call = self._partial_call or PartialCall(self._limit)
         if not self._partial_call.add(part):
             self.failure = UNREADABLE
             return []
-        return [] if call.get("willContinue") else self._end_call(response_id)
+        return [] if call.get("willContinue") else self._end_call()
 
-    def _end_call(self, response_id: str, *, is_cut: bool = False) -> list[Event]:
+    def _end_call(self, *, is_cut: bool = False) -> list[Event]:
         """Read the call that is open, as nothing more of it comes."""
         call, self._partial_call = self._partial_call, None
-        return [] if call is None else self._read_call(call.build(), response_id, is_cut=is_cut)
+        return [] if call is None else self._read_call(call.build(), is_cut=is_cut)
 
-    def _read_call(self, sent: Json, response_id: str, *, is_cut: bool = False) -> list[Event]:
+    def _read_call(self, sent: Json, *, is_cut: bool = False) -> list[Event]:
         """Read a whole call. One that was cut has arguments without an end, so that nobody runs it,
         and is not kept."""
         call, part = call_of(sent), SentPart("call", self.call_count, sent)
         if self.keep(len(dumps(sent))) and not is_cut:
             self.all.append(part)
         given = self.check(call.get("id"), name)
-        identity = given or make_id(response_id or self._salt, part.number, call)
+        identity = given or make_id(self.answer_id or self._salt, part.number, call)
         self.call_ids.append(identity)
         self.call_count += 1
         signature = self.check(sent.get("thoughtSignature"), opaque_state)

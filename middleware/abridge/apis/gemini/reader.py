@@ -14,7 +14,7 @@ from types import MappingProxyType
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason, reason_of_parts
-from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, without_message
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.gemini.answer import LANE
 from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
@@ -30,17 +30,14 @@ from abridge.apis.json import (
     replace_invalid,
     string,
 )
-from abridge.apis.shapes import name, proper_name
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
-    ErrorReported,
     Event,
     Finished,
     FinishReason,
     ResponseEnded,
-    ResponseStarted,
 )
 from abridge.providers.learned import NO_OBSERVATION, Observation
 
@@ -73,13 +70,9 @@ class GeminiReader:
 
     def __init__(self, display: Display, limit: int) -> None:
         self._parts = AnswerParts(display, limit)
-        self._hides_raw = display.hides_raw
         self._citations = AnswerCitations(display)
-        self._response_id = ""
         self._usage: Json = {}
         self._reason = ""  # upstream's finish reason
-        self._failure: ErrorDetail | None = None
-        self._started = False
         self._ended = False
         self._is_streamed = True
         self.faults = 0
@@ -104,13 +97,13 @@ class GeminiReader:
         if self._ended:
             return []
         self._ended = True
-        error = self._failure or error or self._find_failure()
+        error = self._parts.reported or error or self._find_failure()
         usage = GEMINI_USAGE.read(self._usage)
         if error is not None:
             final = usage if self._reason else None  # not final before
             return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
         return [
-            *self._parts.end(self._response_id, is_cut=self._reason in FINISH_REASONS),
+            *self._parts.end(is_cut=self._reason in FINISH_REASONS),
             *self._citations.read(self._parts.said_text),
             Finished(
                 LANE,
@@ -157,32 +150,22 @@ class GeminiReader:
         candidates = objects(chunk.get("candidates"))
         for candidate in (one for one in candidates if one.get("index") in (None, 0)):
             for part in objects(as_object(candidate.get("content")).get("parts")):
-                events += self._parts.read(part, self._response_id)
+                events += self._parts.read(part)
             self._citations.note(candidate)
             self._reason = string(candidate.get("finishReason")) or self._reason
         failure = self._parts.failure
         return events if failure is None else [*events, *self.end(failure)]
 
     def _start(self, chunk: Json) -> list[Event]:
-        """Start the answer. Gemini's creation time, where it is sent, is no part of it."""
-        if self._started:
-            return []
-        self._started = True
-        self._response_id = self._parts.check(chunk.get("responseId"), name)
-        model = self._parts.check(chunk.get("modelVersion"), proper_name)
-        return [ResponseStarted(None, None, self._response_id, model, 0)]
+        return self._parts.start(chunk.get("responseId"), chunk.get("modelVersion"))
 
     def _report_error(self, chunk: Json) -> list[Event]:
-        if self._failure is not None:
-            self.faults += 1
-            return []
-        self._failure = self._read_error(chunk)
-        return [ErrorReported(None, None, self._failure)]
+        events = self._parts.report(read_error_chunk(chunk))
+        self.faults += not events
+        return events
 
     def _read_error(self, chunk: Json) -> ErrorDetail:
-        """Read an error, in other words where upstream's may repeat what is hidden."""
-        error = read_error_chunk(chunk)
-        return without_message(error) if self._hides_raw else error
+        return self._parts.hide(read_error_chunk(chunk))
 
     def _find_failure(self) -> ErrorDetail | None:
         """Return why the answer is none; None if it is one."""

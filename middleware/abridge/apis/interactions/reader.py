@@ -21,17 +21,14 @@ from abridge.apis.gemini.usage import INTERACTIONS_USAGE
 from abridge.apis.interactions.history import record_turn
 from abridge.apis.interactions.steps import AnswerState, AnswerSteps, as_step
 from abridge.apis.json import as_object, begins_object, objects, string
-from abridge.apis.shapes import name, proper_name
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
-    ErrorReported,
     Event,
     Finished,
     FinishReason,
     ResponseEnded,
-    ResponseStarted,
 )
 from abridge.providers.learned import NO_OBSERVATION, Observation
 
@@ -59,8 +56,6 @@ class InteractionsReader:
         self._steps = AnswerSteps(self._state)
         self._usage: Json = {}
         self._status = ""
-        self._failure: ErrorDetail | None = None
-        self._started = False
         self._is_over = False  # upstream said so
         self._ended = False
         self.faults = 0
@@ -91,7 +86,7 @@ class InteractionsReader:
         if self._ended:
             return []
         self._ended = True
-        error = self._failure or error or self._find_failure()
+        error = self._state.reported or error or self._find_failure()
         usage = INTERACTIONS_USAGE.read(self._usage)
         if error is not None:
             final = usage if self._is_over else None
@@ -111,7 +106,7 @@ class InteractionsReader:
         events = [*self._start(answer), *self._read_steps(answer)]
         errors = objects(answer.get("errors"))
         if string(answer.get("status")) in FAILURES and errors:
-            self._failure = self._read_error({"error": errors[0]})
+            self._state.reported = self._read_error({"error": errors[0]})
         return [*events, *self._complete(answer, self._state.failure)]
 
     def observed(self) -> Observation:
@@ -167,13 +162,7 @@ class InteractionsReader:
         return events
 
     def _start(self, interaction: Json) -> list[Event]:
-        """Start the answer, unless it has begun. Without `store` it may have no id."""
-        if self._started:
-            return []
-        self._started = True
-        self._state.answer_id = self._state.check(interaction.get("id"), name)
-        model = self._state.check(interaction.get("model"), proper_name)
-        return [ResponseStarted(None, None, self._state.answer_id, model, 0)]
+        return self._state.start(interaction.get("id"), interaction.get("model"))
 
     def _complete(self, interaction: Json, error: ErrorDetail | None = None) -> list[Event]:
         self._is_over = True
@@ -182,11 +171,9 @@ class InteractionsReader:
         return self.end(error)
 
     def _report_error(self, event: Json) -> list[Event]:
-        if self._failure is not None:
-            self.faults += 1
-            return []
-        self._failure = self._read_error(event)
-        return [ErrorReported(None, None, self._failure)]
+        events = self._state.report(read_error_chunk(event))
+        self.faults += not events
+        return events
 
     def _read_error(self, event: Json) -> ErrorDetail:
         return self._state.hide(read_error_chunk(event))

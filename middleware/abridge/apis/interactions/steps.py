@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from abridge.apis.display import Display
-from abridge.apis.errors import without_message
 from abridge.apis.gemini.answer import LANE, MEDIA, GoogleAnswer, make_id
 from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
@@ -22,7 +21,6 @@ from abridge.core.answer import STRAY_ARGUMENTS, Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
-    ErrorDetail,
     Event,
     ImageDelta,
     PartEnded,
@@ -47,7 +45,6 @@ class AnswerState(GoogleAnswer):
 
     def __init__(self, display: Display, limit: int) -> None:
         super().__init__(display, limit)
-        self.answer_id = ""
         self.text_length = 0  # characters of the texts that have ended
         self.has_begun = False  # to answer, or to call
 
@@ -60,10 +57,6 @@ class AnswerState(GoogleAnswer):
         """Return whether a text, or what holds one, is certain to be the answer's."""
         known = KNOWN_KEYS.get(string(holder.get("type")))
         return not self.hides_raw or known is None or holder.keys() <= known
-
-    def hide(self, error: ErrorDetail) -> ErrorDetail:
-        """Return an error, in other words where upstream's may repeat what is hidden."""
-        return without_message(error) if self.hides_raw else error
 
 
 class Step(Part):
