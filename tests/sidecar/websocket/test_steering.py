@@ -11,6 +11,9 @@ from openai.types.beta import (
     BetaResponseSteerFailedEvent,
 )
 
+from abridge.client_shares import ClientShares
+from abridge.pipeline import body
+from abridge.sidecar.websocket.call import Call
 from tests.support.servers import until
 from tests.support.streams import (
     THOUGHT,
@@ -199,3 +202,27 @@ async def test_input_that_makes_a_conversation_too_large_is_returned() -> None:
         assert failed["error"]["code"] == "successor_creation_failed"
         assert failed["steer"]["id"] == accepted["steer"]["id"]
         assert failed["steer"]["input"] == "y" * 2500
+
+
+async def test_input_whose_client_leaves_gives_its_memory_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    budgets: list[Shares] = []
+
+    class Shares(ClientShares):
+        def __init__(self, total: int, share: int) -> None:
+            super().__init__(total, share)
+            self.total = total
+            budgets.append(self)
+
+    async def leave(*_: object) -> None:
+        raise OSError("the client has left")
+
+    monkeypatch.setattr(body, "ClientShares", Shares)
+    monkeypatch.setattr(Call, "finish", leave)
+    upstream = Upstream(Answer([*CHAT[:3], asyncio.Event()]))
+    async with front(upstream, entry=BRIDGED) as running, opened(running.url) as client:
+        await steer(client, await begin(client))
+        assert (await outcome(client))["type"] == "response.steer.accepted"
+    assert budgets
+    assert all(budget._free == budget.total for budget in budgets)

@@ -165,6 +165,8 @@ class Session:
         finally:
             reading.cancel()
             await asyncio.wait([reading])
+            for _, held in self._steers.values():  # of calls that were cancelled
+                held.close()
             self._conversations.close()
 
     async def _serve_until_end(self, reading: asyncio.Task[None]) -> int:
