@@ -38,11 +38,16 @@ MAX_MODEL_CHARS = 1000
 CLIENT_KEY = "abridge.client_key"
 """The scope key of the `ClientKey` with which a request came."""
 
+NAME_REASON = "must be at most 64 letters, digits and . _ @ -, and begin with a letter or digit"
+
 PATTERN_REASONS = {
-    "name": "must be at most 64 letters, digits and . _ @ -, and begin with a letter or digit",
+    "name": NAME_REASON,
+    "team": NAME_REASON,
     "sha256": "must be 64 hexadecimal digits in lower case",
 }
 """What is wrong with a field that does not have its form."""
+
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
 
 Glob: TypeAlias = Annotated[str, Field(min_length=1, max_length=256)]
 
@@ -52,8 +57,9 @@ class ClientKey(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+    name: Name
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # of the key
+    team: Name | None = None
     models: Annotated[tuple[Glob, ...], Field(min_length=1, max_length=MAX_GLOBS)] = ("*",)
     rate: PositiveInt | None = None  # requests a minute
     tokens_per_day: PositiveInt | None = None

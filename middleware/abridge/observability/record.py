@@ -93,6 +93,7 @@ class Record:
     trace_id: str | None = None  # id of the trace it belongs to
     exemplar: dict[str, str] | None = None  # links a metric to the trace, if that is sampled
     key: str | None = None  # the name of the key of Abridge's own with which it came
+    team: str | None = None  # that key's team
     request_bytes: int = 0  # of the body, without its content encoding
     api: str | None = None
     upstream: str | None = None  # a name in the settings

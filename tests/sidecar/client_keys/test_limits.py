@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from abridge.config.client_key import ClientKey
-from abridge.core.usage import Tokens
-from abridge.observability.record import Record
-from abridge.sidecar.client_keys.limits import DAY, Allowance, tokens_of
+from abridge.sidecar.client_keys.limits import DAY, Allowance
 
 
 def key(**limits: int) -> ClientKey:
@@ -76,39 +70,3 @@ class TestBudget:
         allowance = Allowance()
         allowance.spend(10**12, 5.0)
         assert allowance.wait_for_budget(key(), 6.0) == 0
-
-
-def record(**fields: Any) -> Record:
-    return Record("id", 0.0, 0.0, **fields)
-
-
-@pytest.mark.parametrize(
-    ("fields", "tokens"),
-    [
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5, 15)}, 15),
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5)}, 15),
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5, 40)}, 40),  # reasoning beside output
-        (
-            {
-                "outcome": "ok",
-                "upstream_tokens": Tokens(10, 5, 15),
-                "summarizer_tokens": Tokens(7, 3, 10),
-            },
-            25,
-        ),
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5, 15), "chunks": 99}, 15),
-        ({"outcome": "ok", "chunks": 8, "characters": 40, "request_bytes": 80}, 38),
-        ({"outcome": "left", "upstream_tokens": Tokens(10, 1), "chunks": 99}, 99),
-        ({"outcome": "left", "summarizer_tokens": Tokens(7, 3, 10), "characters": 400}, 110),
-        ({"outcome": "left", "chunks": 1, "answer_characters": 4000}, 1000),
-        ({"outcome": "left", "chunks": 99, "answer_characters": 99}, 99),
-        ({"outcome": "left", "engaged": True, "request_bytes": 4000}, 1000),
-        ({"outcome": "left", "engaged": True, "request_bytes": 4000, "status": 429}, 0),
-        ({"outcome": "left", "request_bytes": 4000}, 0),  # before it was sent
-        ({"outcome": "failed", "request_bytes": 4000}, 0),
-        ({"outcome": "refused"}, 0),
-        ({"outcome": "untouched", "request_bytes": 4000}, 0),
-    ],
-)
-def test_tokens_are_those_reported_else_an_estimate(fields: dict[str, Any], tokens: int) -> None:
-    assert tokens_of(record(**fields)) == tokens

@@ -25,6 +25,7 @@ from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
 from abridge.observability.metrics import Metrics, metrics_for
 from abridge.observability.record import Record
+from abridge.observability.spending import tokens_of
 from abridge.sidecar.client_keys.file import (
     KEYS_FILE_SETTING,
     Loaded,
@@ -32,7 +33,7 @@ from abridge.sidecar.client_keys.file import (
     current_stamp,
     load_keys,
 )
-from abridge.sidecar.client_keys.limits import DAY, SUFFIX, Allowance, add_spent, tokens_of
+from abridge.sidecar.client_keys.limits import DAY, SUFFIX, Allowance, add_spent
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""
@@ -105,7 +106,7 @@ class ClientKeys:
         comes without one, or exceeds its limits."""
         key = await self.authenticate(scope)
         scope[CLIENT_KEY] = key
-        record.key = key.name
+        record.key, record.team = key.name, key.team
         allowance = self._allowance_of(key.name)
         if seconds := allowance.wait_for_budget(key, self._now()):
             raise _budget_used_up(key, seconds)

@@ -19,8 +19,6 @@ from typing import Any
 from abridge.apis.json import as_object
 from abridge.apis.usage import as_count
 from abridge.config.client_key import ClientKey
-from abridge.core.usage import Tokens
-from abridge.observability.record import Record
 from abridge.sidecar.client_keys.file import locked, replace_file
 
 DAY = 86400
@@ -30,9 +28,6 @@ MINUTE = 60.0
 
 ROUNDING = 1e-6
 """Seconds by which times may be off, so that nobody waits as long as told and is refused again."""
-
-CHARS_PER_TOKEN = 4
-"""For an estimate where nobody reports tokens."""
 
 
 @dataclass(slots=True)
@@ -105,37 +100,6 @@ class Allowance:
 
     def used_on(self, day: int) -> int:
         return self.tokens if day == self.day else 0
-
-
-def tokens_of(record: Record) -> int:
-    """Return the tokens that a request used: those that upstream and the summarizer reported.
-
-    Where upstream did not report all of what it was asked for, they are estimated: a piece of the
-    answer is a token or more, and all text has some four characters to a token.
-    """
-    used = _reported(record.upstream_tokens)
-    if record.outcome != "ok" or used == 0:
-        used = max(used, _estimated(record))
-    if record.compaction is not None:
-        used += _reported(record.compaction.tokens)
-    return used + _reported(record.summarizer_tokens)
-
-
-def _reported(tokens: Tokens) -> int:
-    return max(tokens.total or 0, (tokens.input or 0) + (tokens.output or 0))
-
-
-def _estimated(record: Record) -> int:
-    if not (record.chunks or record.characters or _left_while_upstream_worked(record)):
-        return 0
-    answer = max(record.chunks, record.answer_characters // CHARS_PER_TOKEN)
-    return answer + (record.characters + record.request_bytes) // CHARS_PER_TOKEN
-
-
-def _left_while_upstream_worked(record: Record) -> bool:
-    """Return whether upstream was sent a request, and its client left, before anything came."""
-    was_refused = record.status is not None and record.status >= 400
-    return record.outcome == "left" and record.engaged and not was_refused
 
 
 SUFFIX = ".spent"
