@@ -21,7 +21,7 @@ GENERATED = {"docs/examples-of-summaries.md"}  # models wrote it
 LONG = {
     *("docs/metrics.md", "docs/bridges.md", "docs/clients.md"),
     *("docs/settings.md", "docs/threat-model.md"),
-    *("docs/troubleshooting.md", "docs/architecture.md"),
+    *("docs/architecture.md"),
     *("deploy/README.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md"),
     *("tests/benchmarks/README.md",),
 }
