@@ -20,9 +20,9 @@ MOST_WORDS = 35
 GENERATED = {"docs/examples-of-summaries.md"}  # models wrote it
 LONG = {
     *("docs/metrics.md", "docs/bridges.md", "docs/clients.md"),
-    *("docs/settings.md", "docs/threat-model.md"),
+    *("docs/settings.md"),
     *("docs/architecture.md"),
-    *("deploy/README.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md"),
+    *("deploy/README.md", ".github/CONTRIBUTING.md"),
     *("tests/benchmarks/README.md",),
 }
 PROSE = [page for page in PAGES if name_of(page) not in GENERATED | LONG]
