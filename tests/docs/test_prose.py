@@ -19,9 +19,10 @@ MOST_WORDS = 35
 
 GENERATED = {"docs/examples-of-summaries.md"}  # models wrote it
 LONG = {
-    *("docs/metrics.md", "docs/settings.md"),
-    *("docs/architecture.md", ".github/CONTRIBUTING.md"),
-    *("tests/benchmarks/README.md",),
+    "docs/settings.md",
+    "docs/architecture.md",
+    ".github/CONTRIBUTING.md",
+    "tests/benchmarks/README.md",
 }
 PROSE = [page for page in PAGES if name_of(page) not in GENERATED | LONG]
 
