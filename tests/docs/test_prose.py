@@ -19,7 +19,6 @@ MOST_WORDS = 35
 
 GENERATED = {"docs/examples-of-summaries.md"}  # models wrote it
 LONG = {
-    "docs/settings.md",
     "docs/architecture.md",
     ".github/CONTRIBUTING.md",
     "tests/benchmarks/README.md",

@@ -75,13 +75,13 @@ class Settings(Table):
     server: ServerSettings = ServerSettings()
     """The listeners, processes and shutdown of `abridge serve`."""
     upstreams: tuple[UpstreamSettings, ...] = ()
-    """Where requests go. Mounted around an application, there need not be any."""
+    """Where requests go. Around an application, there need not be any."""
     summary: SummarySettings = SummarySettings()
     """When to make a summary, and how."""
     summarizer: SummarizerSettings = SummarizerSettings()
     """What writes summaries."""
     compaction: CompactionSettings = CompactionSettings()
-    """Summaries in the place of a long conversation."""
+    """Summaries that replace a long conversation."""
     review: ReviewSettings = ReviewSettings()
     """What checks them before they are shown."""
     reasoning: ReasoningSettings = ReasoningSettings()
@@ -97,7 +97,7 @@ class Settings(Table):
     attribution: AttributionSettings = AttributionSettings()
     """Which reasoning led to which tool call."""
     limits: LimitSettings = LimitSettings()
-    """Ceilings of memory, time and concurrency."""
+    """Limits on memory, time and concurrency."""
     log: LogSettings = LogSettings()
     """The log of `abridge serve`."""
     tracing: TracingSettings = TracingSettings()
