@@ -21,7 +21,6 @@ GENERATED = {"docs/examples-of-summaries.md"}  # models wrote it
 LONG = {
     "docs/architecture.md",
     ".github/CONTRIBUTING.md",
-    "tests/benchmarks/README.md",
 }
 PROSE = [page for page in PAGES if name_of(page) not in GENERATED | LONG]
 
