@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from itertools import groupby
 
 import pytest
@@ -62,3 +64,15 @@ def test_the_times_are_those_of_the_demos_pace(stream: bytes) -> None:
     first, last = (text.count(b"event: response.reasoning_text.delta") for text in (before, stream))
     times = f"{first * NORMAL_PAUSE:.1f} s instead of {last * NORMAL_PAUSE:.0f}:"
     assert times in (ROOT / "README.md").read_text()
+
+
+def test_the_pythons_are_those_of_the_package() -> None:
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    stated = re.search(r"Python 3\.(\d+) to 3\.(\d+)", (ROOT / "README.md").read_text())
+    assert stated is not None
+    least, most = map(int, stated.groups())
+    named = [f"Programming Language :: Python :: 3.{minor}" for minor in range(least, most + 1)]
+    classifiers = package["project"]["classifiers"]
+    assert [each for each in classifiers if "Python ::" in each] == named
+    assert package["project"]["requires-python"] == f">=3.{least}"
+    assert package["tool"]["ruff"]["target-version"] == f"py3{least}"
