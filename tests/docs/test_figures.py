@@ -22,6 +22,7 @@ from abridge.summarizers import checks, guard
 from tests.benchmarks import figures, report
 from tests.benchmarks.figures import REPLICA_SHARE
 from tests.docs.pages import PAGES, ROOT, name_of, without_fences
+from tests.docs.test_readme import DEMO_SECONDS
 from tests.grafana.committed import RULES
 from tests.pipeline.test_compaction_of_work import BEFORE_AND_AFTER
 from tests.summarizers.model.test_prompts import MOST_SENT
@@ -79,7 +80,7 @@ SENT = "100 KB"  # in what the benchmarks of histories and bodies send
 TTL = f"{DEFAULTS.history.seal_ttl / 86400:g} days"
 
 SOURCES: dict[str, set[str]] = {
-    "README.md": {f"{len(THINKING):,} characters", "1.4 s"},  # at the demo's pace: test_readme
+    "README.md": {f"{len(THINKING):,} characters", *DEMO_SECONDS},
     "docs/background.md": {mib(DEFAULTS.background.bytes)},
     "docs/compaction.md": {
         f"{compaction.RETAINED_TOKENS:,} tokens",
@@ -98,6 +99,8 @@ SOURCES: dict[str, set[str]] = {
     "docs/logs.md": {f"{export.FLUSH_SECONDS:g} s"},
     "docs/messages.md": {
         f"{messages_request.MAX_USER_CHARS} characters",
+        f"{token_counters.CHARS_PER_TOKEN} characters",
+        f"{token_counters.JSON_CHARS_PER_TOKEN} characters",
         f"{token_counters.BASE64_CHARS_PER_TOKEN} characters",
     },
     "docs/metrics.md": {
