@@ -112,6 +112,9 @@ class ModelSummarizer:
                 await response.aclose()
         except httpx.TimeoutException:
             raise answer.error("timeout", "The summarizer model took too long.") from None
+        except httpx.ConnectError:
+            message = "The summarizer model could not be reached."
+            raise answer.error("upstream_error", message) from None
         except (httpx.HTTPError, EventTooLarge):
             answer.break_off()
             message = "The call to the summarizer model broke off."
