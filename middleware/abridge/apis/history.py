@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.attribution_fields import strip_attribution
-from abridge.apis.display import OpenEnvelope
 from abridge.apis.json import objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, Turn, encode_sorted
+from abridge.core.envelope import OpenEnvelope
 from abridge.providers.profile import TAGS, Profile, Tag
 from abridge.stages.tags import may_have_tags
 

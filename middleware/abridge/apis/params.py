@@ -22,6 +22,9 @@ from abridge.errors import RequestError
 
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
 
+DAMAGED_CODE = "invalid_encrypted_content"
+"""Error code for a blob that cannot be opened."""
+
 
 def require_object(value: Any, param: str) -> Json:
     return value if isinstance(value, dict) else _raise_invalid(value, param, dict)
@@ -68,6 +71,15 @@ def read_flag(body: Json, key: str, prefix: str = "") -> bool:
 
 def invalid_value_error(value: Any, param: str) -> RequestError:
     return RequestError(f"Invalid value: {value!r:.80}.", param=param, code="invalid_value")
+
+
+def damaged_error(param: str) -> RequestError:
+    """Return the error for a blob of Abridge's that cannot be opened."""
+    return RequestError(
+        f"The encrypted content in {param} could not be verified.",
+        param=param,
+        code=DAMAGED_CODE,
+    )
 
 
 def _raise_invalid(value: Any, param: str, expected: type) -> Any:

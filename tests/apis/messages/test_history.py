@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.display import UNSEALED, UNSEALED_RAW
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.history import MessagesHistory, record_turns
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
+from abridge.core.envelope import UNSEALED, UNSEALED_RAW
 from abridge.core.model_request import Message, ModelRequest, TextPart, ToolCallPart
 from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryPolicy, HistoryRewriter

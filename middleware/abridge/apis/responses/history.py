@@ -11,7 +11,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
 from abridge.apis.history import (
     ClientPieceHistory,
     IsOurSummary,
@@ -22,7 +21,6 @@ from abridge.apis.history import (
 )
 from abridge.apis.json import objects, string
 from abridge.apis.openai import is_minted
-from abridge.apis.places import PlaceTracker, place_after_call
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -33,6 +31,8 @@ from abridge.apis.responses.reasoning import (
 )
 from abridge.apis.responses.texts import begins_with_thinking
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
+from abridge.core.envelope import Envelope, OpenEnvelope, is_envelope
+from abridge.core.places import PlaceTracker, place_after_call
 from abridge.providers.profile import TAGS, Profile
 from abridge.stages.tags import may_have_tags
 
