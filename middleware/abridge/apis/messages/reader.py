@@ -67,7 +67,6 @@ from abridge.core.events import (
     UsageReported,
 )
 from abridge.core.usage import Tokens
-from abridge.providers.learned import NO_OBSERVATION, Observation
 
 REQUIRED_FIELDS: Json = {
     "type": "message",
@@ -208,7 +207,7 @@ _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
 class MessagesReader:
-    """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
+    """Read one response. See the protocol `ReaderOfParts`."""
 
     def __init__(self, display: Display, limit: int, *, carries_frames: bool) -> None:
         self._carries_frames = carries_frames
@@ -227,7 +226,6 @@ class MessagesReader:
         self._ended = False
         self._is_given_up = False  # it ended here before upstream ended it
         self.faults = 0
-        self.mismatches = 0
 
     @property
     def dropped(self) -> int:
@@ -309,13 +307,6 @@ class MessagesReader:
         usage, error = read_usage(self._usage), self._failure
         self._ended = True
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
-
-    def observed(self) -> Observation:
-        """Return nothing: Messages leaves providers no choice of format."""
-        return NO_OBSERVATION
-
-    def recorded_turns(self) -> list[RecordedTurn]:
-        return self.record(self._blocks.all)
 
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         if not self._state.is_complete:
