@@ -56,7 +56,7 @@ def show_what_is_kept() -> None:
     async def note(self: TurnMemory, turns: Sequence[RecordedTurn], *rest: Any) -> None:
         for one in turns:
             kept = [one.raw, one.original, one.item_keys, len(one.turns_before)]
-            said = str(one.turn.encode_canonical())
+            said = [one.turn.text, *(call.canonicalize() for call in one.turn.calls)]
             remembered.append(json.dumps([said, one.turn.has_opaque_state, *kept]))
         await remember(self, turns, *rest)
 
