@@ -18,7 +18,7 @@ from typing import TypeAlias
 from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
-from abridge.apis.compaction import unreadable_error
+from abridge.apis.compaction.form import unreadable_error
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.history import History
 from abridge.apis.json import contains, packed

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from abridge.apis.compaction import Compaction, unreadable_error
+from abridge.apis.compaction.form import Compaction, unreadable_error
 from abridge.apis.json import dumps, loads_exact
 from abridge.apis.openai import mint_id
 from abridge.core.envelope import ENVELOPE_PREFIX, Envelope

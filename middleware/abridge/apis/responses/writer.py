@@ -29,7 +29,6 @@ from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
-from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
@@ -57,7 +56,12 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
     without_reasoning,
 )
-from abridge.apis.responses.tools import ItemAttributor, attribute_response, write_call
+from abridge.apis.responses.tools import (
+    BUILT_IN_TOOLS,
+    ItemAttributor,
+    attribute_response,
+    write_call,
+)
 from abridge.apis.shapes import is_withheld
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE

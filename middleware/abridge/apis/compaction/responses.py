@@ -13,7 +13,12 @@ from collections.abc import Iterable, Sequence
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction, is_summary
+from abridge.apis.compaction.form import (
+    CompactedAnswer,
+    CompactionForm,
+    FoundCompaction,
+    is_summary,
+)
 from abridge.apis.display import Display
 from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, string

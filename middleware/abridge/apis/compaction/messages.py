@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction
+from abridge.apis.compaction.form import CompactedAnswer, CompactionForm, FoundCompaction
 from abridge.apis.json import as_object, dumps, entries, objects, string
 from abridge.apis.openai import mint_id
 from abridge.apis.params import invalid_value_error, read_string, require_object
