@@ -181,6 +181,11 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
 CANNOT_DECLINE = "This model's API cannot be told not to think."
 
 
+def unchanged(*names: str) -> dict[str, str]:
+    """Return the fields of parameters that have their neutral names."""
+    return dict(zip(names, names, strict=True))
+
+
 def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) -> None:
     """Read the parameters that have an effect; the later of two keys of one name wins.
 
