@@ -17,7 +17,7 @@ from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.gemini.answer import LANE
 from abridge.apis.gemini.reader import GoogleReader, parse_answer
 from abridge.apis.gemini.usage import INTERACTIONS_USAGE
-from abridge.apis.interactions.history import record_turn
+from abridge.apis.interactions.history import InteractionsHistory
 from abridge.apis.interactions.steps import AnswerState, AnswerSteps, as_step
 from abridge.apis.json import as_object, begins_object, objects, string
 from abridge.core.answer import Part
@@ -77,7 +77,7 @@ class InteractionsReader(GoogleReader):
         if not self._state.is_complete:
             return []
         keys = tuple((LANE, part.number) for part in parts if part.kind == "reasoning")
-        return record_turn(list(filter(None, map(as_step, parts))), keys)
+        return InteractionsHistory.record_joined_turn(list(filter(None, map(as_step, parts))), keys)
 
     def read_whole(self, body: bytes) -> list[Event]:
         answer = parse_answer(body) or {}

@@ -291,11 +291,6 @@ def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
         yield Turn(beside_results if results else role, read_text(others), items=[message])
 
 
-record_turns, record_joined_turn = MessagesHistory.record_turns, MessagesHistory.record_joined_turn
-"""Of an answer, for clients of this API and of others: its blocks, each with the key of the
-reasoning item that it is, or None. The reasoning in them may be shown or not."""
-
-
 # Blocks
 
 

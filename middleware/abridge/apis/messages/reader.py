@@ -47,7 +47,7 @@ from abridge.apis.messages.blocks import (
     is_of_other_type,
 )
 from abridge.apis.messages.errors import read_error_event
-from abridge.apis.messages.history import record_joined_turn, record_turns
+from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.shapes import MessagesRebuilder
 from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
@@ -313,7 +313,7 @@ class MessagesReader:
             return []
         content = [(part, _as_block(part)) for part in parts]
         items = [(_item_key(part), block) for part, block in content if block is not None]
-        return (record_turns if self._carries_frames else record_joined_turn)(items)
+        return MessagesHistory.record(items, joined=not self._carries_frames)
 
     def _make_frame(self, event_type: str, fields: Json) -> bytes | None:
         return encode_event(event_type, fields) if self._carries_frames else None
