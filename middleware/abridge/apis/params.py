@@ -8,7 +8,7 @@ own key, `a.b` for one within an object.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -69,8 +69,10 @@ def read_flag(body: Json, key: str, prefix: str = "") -> bool:
     )
 
 
-def invalid_value_error(value: Any, param: str) -> RequestError:
-    return RequestError(f"Invalid value: {value!r:.80}.", param=param, code="invalid_value")
+def invalid_value_error(value: Any, param: str, supported: Iterable[str] = ()) -> RequestError:
+    listed = ", ".join(map(repr, supported))
+    told = f" Supported values are: {listed}." if listed else ""
+    return RequestError(f"Invalid value: {value!r:.80}.{told}", param=param, code="invalid_value")
 
 
 def damaged_error(param: str) -> RequestError:
