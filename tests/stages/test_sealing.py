@@ -114,4 +114,4 @@ def test_nothing_is_kept_without_a_key() -> None:
     for event in (text("A"), state("1", withheld=True)):
         made.add(event)
     made.note_call("call_Ab3dEf6hIj")
-    assert (made.is_needed, made.seal([{"text": "A"}])) == (False, "")
+    assert (made.collected(), made.seal([{"text": "A"}])) == (None, "")

@@ -43,7 +43,7 @@ class Sealing:
         self.is_on = seal is not None
         self._seal = seal
         self._write = write
-        self._limit = limit
+        self._limit = limit if self.is_on else -1
         self._place: bytes | None = None  # once there was a call
         self.begin()
 
@@ -57,14 +57,11 @@ class Sealing:
 
     def note_call(self, call_id: str) -> None:
         """Take a call of the answer, by the id under which its output comes back."""
-        if self.is_on:
-            self._place = place_after_call(call_id) or self._place
+        self._place = place_after_call(call_id) or self._place
 
     def add(self, event: Event) -> None:
         """Take an event of the stretch."""
         match event:
-            case _ if not self.is_on:
-                return
             case ReasoningDelta():
                 self._keep(self._text, event.text)
             case NativeSummary():
@@ -83,15 +80,13 @@ class Sealing:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether clients are not shown all that was collected: there is text, or withheld
-        state."""
+        """Return whether clients lack some of what was collected: texts, or withheld state."""
         return self._has_withheld or any(piece.text.strip() for piece in self._pieces)
 
     def seal(self, reasoning: list[Json], item_id: str = "", place: bytes | None = None) -> str:
         """Return the blob of reasoning, at this place or after the last call; "" for none."""
-        if self._seal is None:
-            return ""
-        return self._seal(Envelope(reasoning, item_id, place or self._place))
+        envelope = Envelope(reasoning, item_id, place or self._place)
+        return "" if self._seal is None else self._seal(envelope)
 
     def _keep(self, buffer: StringIO, text: str) -> None:
         self._room_left -= len(text)
