@@ -538,7 +538,8 @@ class ThinkingContent:
         self._sealing = sealing
         self._sealing.begin()
         self._is_given = is_given
-        self._passes = is_given and display.show_raw and not display.withholds_state
+        passes = is_given and display.show_raw and not display.withholds_state
+        self._collects = sealing.is_on and not passes
         self._kind: Literal["raw", "summary"] | None = None  # of the text in the last block
         self._last_part: int | None = None
         self._held_summary = StringIO()
@@ -549,7 +550,7 @@ class ThinkingContent:
         self._progress = ThinkingProgress() if display.tells_progress else None
 
     def write(self, event: Event) -> None:
-        if not self._is_given:
+        if self._collects and not self._is_given:
             self._sealing.add(event)
         match event:
             case ReasoningDelta():
@@ -588,7 +589,7 @@ class ThinkingContent:
             return None
         if self._is_given:
             self._note_raw(event)
-        else:
+        elif self._collects:
             self._sealing.add(event)
         return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
 
@@ -609,7 +610,7 @@ class ThinkingContent:
 
     def _note_raw(self, event: ReasoningDelta) -> None:
         self._has_text = self._has_text or bool(event.text)
-        if not self._passes:
+        if self._collects:
             self._sealing.add(event)
         if self._display.show_raw:
             self._kind = "raw"
@@ -692,7 +693,7 @@ class ThinkingContent:
         """Return the envelope of the stretch; "" if there is nothing in it."""
         if self._given is not None:
             self._sealing.add(self._given)
-        blocks = None if self._passes else self._sealing.collected()
+        blocks = self._sealing.collected() if self._collects else None
         if not (blocks or self._is_given) and self._kind is None:
             return ""
         signature = self._sealing.sign(blocks)
