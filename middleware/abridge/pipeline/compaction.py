@@ -62,11 +62,7 @@ from abridge.pipeline.request_translation import as_items, translate_body
 from abridge.pipeline.steps import RequestDraft
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.compactions import Compactions
-from abridge.stored_responses.references import (
-    CONVERSATION,
-    PREVIOUS_RESPONSE_ID,
-    read_input_items,
-)
+from abridge.stored_responses.references import CONVERSATION, PREVIOUS_RESPONSE_ID, read_input_items
 from abridge.stored_responses.rewriting import RewritingApp
 from abridge.stored_responses.storage import NoteUpstream
 from abridge.summarizers.model.answer import ModelAnswer

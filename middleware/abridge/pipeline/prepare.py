@@ -30,14 +30,7 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody
 from abridge.pipeline.request import ApiRequest
-from abridge.pipeline.steps import (
-    RESOLVING,
-    SAME_API,
-    TRANSLATED,
-    RequestDraft,
-    Step,
-    StepContext,
-)
+from abridge.pipeline.steps import RESOLVING, SAME_API, TRANSLATED, RequestDraft, Step, StepContext
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
 from abridge.providers.profile import Profile

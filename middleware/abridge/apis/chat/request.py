@@ -27,11 +27,7 @@ from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields
 from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import write_tools
 from abridge.core.conversation import Json
-from abridge.core.model_request import (
-    ModelRequest,
-    TranslatedRequest,
-    unknown_parts,
-)
+from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
 
 PARAM_FIELDS: Mapping[str, str] = MappingProxyType(

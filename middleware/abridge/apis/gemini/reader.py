@@ -34,13 +34,7 @@ from abridge.apis.json import (
 )
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
-from abridge.core.events import (
-    ErrorDetail,
-    Event,
-    Finished,
-    FinishReason,
-    ResponseEnded,
-)
+from abridge.core.events import ErrorDetail, Event, Finished, FinishReason, ResponseEnded
 
 _FILTERED: tuple[str, ...] = (
     *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),

@@ -9,12 +9,7 @@ from abridge.apis.gemini.tools import write_tools
 from abridge.apis.json import as_object
 from abridge.apis.params import write_params
 from abridge.core.conversation import Json
-from abridge.core.model_request import (
-    ModelRequest,
-    OutputFormat,
-    TranslatedRequest,
-    unknown_parts,
-)
+from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, unknown_parts
 from abridge.errors import RequestError
 from abridge.providers.gemini import GeminiCapabilities, find_capabilities
 

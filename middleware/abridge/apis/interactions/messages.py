@@ -6,12 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from abridge.apis.gemini.messages import GoogleConversation, Medium
-from abridge.apis.interactions.reasoning import (
-    MODEL_STEPS,
-    place_of,
-    read_state,
-    with_signature,
-)
+from abridge.apis.interactions.reasoning import MODEL_STEPS, place_of, read_state, with_signature
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     AudioPart,

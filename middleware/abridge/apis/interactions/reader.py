@@ -22,11 +22,7 @@ from abridge.apis.interactions.steps import AnswerState, AnswerSteps, as_step
 from abridge.apis.json import as_object, begins_object, objects, string
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
-from abridge.core.events import (
-    ErrorDetail,
-    Event,
-    FinishReason,
-)
+from abridge.core.events import ErrorDetail, Event, FinishReason
 
 FINISH_REASONS: Mapping[str, FinishReason | None] = MappingProxyType(
     {

@@ -717,7 +717,8 @@ class BlockSealing(Sealing):
     """Seal the blocks of one message in their signatures."""
 
     def note_call(self, call_id: str) -> None:
-        super().note_call(upstream_call_id(call_id))
+        if self.is_on:
+            super().note_call(upstream_call_id(call_id))
 
     def sign(self, blocks: list[Json] | None) -> str:
         """Return the signature of a block that stands for these of upstream's.

@@ -16,12 +16,7 @@ from abridge.apis.responses.errors import encode_error_body
 from abridge.apis.responses.hiding import ECHOED
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
-from abridge.apis.responses.request import (
-    REQUEST_SHAPE,
-    read_request,
-    wants_state,
-    write_request,
-)
+from abridge.apis.responses.request import REQUEST_SHAPE, read_request, wants_state, write_request
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.providers.profile import Profile
 

@@ -13,12 +13,7 @@ from abridge.apis import openai
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.json import as_object, dumps, objects, parse_object, string
 from abridge.apis.openai import flat, write_custom_tool
-from abridge.apis.params import (
-    iter_objects,
-    require_list,
-    require_object,
-    require_string,
-)
+from abridge.apis.params import iter_objects, require_list, require_object, require_string
 from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
 from abridge.apis.tools import ToolNames, unwrap_free_text
 from abridge.core.conversation import Json
