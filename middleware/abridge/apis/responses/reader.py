@@ -903,14 +903,8 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
 
 HOSTED_TYPES = frozenset(
     {
-        "web_search_call",
-        "file_search_call",
-        "code_interpreter_call",
-        "code_interpreter_call_output",
-        "image_generation_call",
-        "computer_call",
-        "mcp_call",
-        "mcp_list_tools",
+        *("web_search_call", "file_search_call", "code_interpreter_call", "computer_call"),
+        *("code_interpreter_call_output", "image_generation_call", "mcp_call", "mcp_list_tools"),
         "compaction",
     }
 )
