@@ -24,12 +24,7 @@ from abridge.providers.catalog import PROFILES
 from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
-from abridge.summarizers.model.prompts import (
-    Prompt,
-    build_prompt,
-    said_by_itself,
-    shorten,
-)
+from abridge.summarizers.model.prompts import Prompt, build_prompt, said_by_itself, shorten
 from abridge.summarizers.summarizer import closing_iterator
 
 DRAIN_SECONDS = 0.05
