@@ -26,6 +26,7 @@ from abridge.config.tables import (
     HistorySettings,
     LimitSettings,
     LogSettings,
+    PriceSettings,
     ReasoningSettings,
     ServerSettings,
     SummarizerSettings,
@@ -95,6 +96,8 @@ class Settings(Table):
     """Responses that run without their client."""
     usage: UsageSettings = UsageSettings()
     """The report of the summarizer's tokens."""
+    prices: PriceSettings = PriceSettings()
+    """What tokens cost."""
     attribution: AttributionSettings = AttributionSettings()
     """Which reasoning led to which tool call."""
     limits: LimitSettings = LimitSettings()

@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from abridge.caches import METRIC_LABELS
 
-GaugeMode = Literal["livesum", "max"]
+GaugeMode = Literal["livesum", "livemin", "max"]
 """Combine a gauge of several processes as the sum over the live ones, or as the maximum."""
 
 MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -109,6 +109,22 @@ class Metrics:
         "outcome",
     )
     key_tokens = _counter("Tokens used by key, those of summaries included.", "key")
+    key_cost = _counter("What was used by key cost, as far as there are prices.", "key", "currency")
+    team_requests = _counter(
+        "Requests by the team of their key, and by outcome.", "team", "outcome"
+    )
+    team_tokens = _counter("Tokens used by team, those of summaries included.", "team")
+    team_cost = _counter(
+        "What was used by team cost, as far as there are prices.", "team", "currency"
+    )
+    limit_refusals = _counter(
+        "Requests refused for a limit, by whose it is (key or team) and which.", "holder", "limit"
+    )
+    limit_rounds = _counter("Round trips that write what is used of limits, by result.", "result")
+    limits_shared = _gauge(
+        "Whether processes count limits together: 0 while each goes on with its share.",
+        mode="livemin",
+    )
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
     websockets_open = _gauge("WebSockets of clients that are open.")
     background_running = _gauge("Background responses that Abridge runs.")

@@ -155,16 +155,33 @@ def test_so_is_a_file_without_keys(path: Path) -> None:
     assert ["no keys yet" in note for note in notes(path)] == [True]
 
 
-def test_a_folder_that_cannot_be_written_is_worth_a_note_where_there_are_budgets(
+def test_a_folder_that_cannot_be_written_is_worth_a_note_where_there_are_limits(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
     add_key(path, key("alice"))
     assert notes(path) == []
     add_key(path, ClientKey(name="bob", sha256="0" * 64, tokens_per_day=1))
-    assert [
-        "cannot be written, so each process counts budgets" in note for note in notes(path)
-    ] == [True]
+    assert ["cannot be written, so each process counts limits" in note for note in notes(path)] == [
+        True
+    ]
+
+
+def test_a_team_without_limits_is_worth_a_note(path: Path) -> None:
+    path.write_text('{"team": "red", "streams": 2}\n')
+    path.chmod(0o600)
+    for number, team in enumerate(("red", "blue", "blue")):
+        add_key(path, ClientKey(name=f"k{number}", sha256=f"{number}" * 64, team=team))
+    (note,) = notes(path)
+    assert f"{path} has a team without limits, 'blue'; a line such as " in note
+
+
+def test_budgets_of_money_without_prices_are_worth_a_note(path: Path) -> None:
+    path.write_text('{"team": "red", "money_per_day": 2}\n')
+    path.chmod(0o600)
+    add_key(path, ClientKey(name="alice", sha256="0" * 64, team="red"))
+    (note,) = notes(path)
+    assert note.endswith("there are no prices to count by: set prices.models")
 
 
 def test_nothing_is_left_of_a_change_that_failed(
