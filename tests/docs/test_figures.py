@@ -11,7 +11,7 @@ import pytest
 from abridge import Settings
 from abridge.apis import effort, model_names, token_counters
 from abridge.apis.messages import request as messages_request
-from abridge.apis.responses import compaction
+from abridge.apis.compaction import responses as compaction
 from abridge.caches import MAX_KEY_CHARS, OPENED_BLOB_BYTES
 from abridge.observability.tracing import export
 from abridge.pipeline import exchange_plan, trial

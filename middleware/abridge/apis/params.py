@@ -180,7 +180,7 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
 )
 
 
-CANNOT_DECLINE = "This model's API cannot be told not to think."
+CANNOT_DECLINE = "Thinking cannot be turned off through this model's API."
 
 
 def unchanged(*names: str) -> dict[str, str]:
@@ -223,7 +223,7 @@ def write_params(
     for name, value in request.params.items():
         if name not in fields:
             param = request.param(name)
-            message = f"{param} is unknown to this model's API."
+            message = f"This model's API does not know {param}."
             translated.leave_out(param, message, essential=PARAMS[name].essential)
         elif fields[name]:
             set_nested(body, fields[name], value)

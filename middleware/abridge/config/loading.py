@@ -123,8 +123,8 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
             raise SettingsError(f"{key}: cannot read the file: it is not text") from None
     if _VARIABLE_NAME.fullmatch(variable):
         raise SettingsError(
-            f"{key}: the variable {variable}, which it names, is not set, nor is {variable}_FILE, "
-            "which would name a file with the key"
+            f"{key}: neither the variable {variable}, which it names, nor {variable}_FILE, which "
+            "would name a file with the key, is set"
         )
     raise SettingsError(
         f"{key}: must name an environment variable that holds the key, such as MODEL_API_KEY, and "
@@ -168,7 +168,7 @@ def _check_secret(value: str, source: str) -> str:
         raise SettingsError(f"{source} is empty")
     if not all("!" <= character <= "~" for character in value):
         raise SettingsError(
-            f"{source} must hold a key alone: visible ASCII characters, no spaces or line breaks"
+            f"{source} must hold only a key: visible ASCII characters, no spaces or line breaks"
         )
     return value
 

@@ -10,15 +10,12 @@ from abridge.config.setting_types import BaseUrl, PositiveSeconds, Table
 
 MODERATIONS_PATH = "/moderations"
 
-EXTRACT_UNREVIEWED = (
-    "'extract' steps in where a review finds no time, and would show what none "
-    "has seen; must be omit or fail"
-)
+EXTRACT_UNREVIEWED = "'extract' would show sentences that no review has seen; must be omit or fail"
 
 
 def _check_no_path(url: str) -> str:
     if url.endswith(MODERATIONS_PATH):
-        raise ValueError(f"must be the address without {MODERATIONS_PATH}, which is added to it")
+        raise ValueError(f"must be the address without {MODERATIONS_PATH}, which Abridge adds")
     return url
 
 

@@ -183,8 +183,8 @@ class Settings(Table):
         for index, upstream in enumerate(self.upstreams):
             if upstream.name in names[:index]:
                 yield (
-                    f"upstreams[{index}].name: two are named {upstream.name!r}; each needs a name "
-                    "of its own"
+                    f"upstreams[{index}].name: two are named {upstream.name!r}; each needs a "
+                    "unique name"
                 )
             key, spare = f"upstreams[{index}].fallback", upstream.fallback
             if spare is not None and (spare not in names or spare == upstream.name):
@@ -244,9 +244,10 @@ class Settings(Table):
         if expose in ("summary", "none") and not keeps_reasoning:
             if self.server.workers > 1:
                 yield (
-                    f"server.workers: {self.server.workers} processes share no memory, and would "
-                    f"lose the reasoning that {hiding} hides; set history.store to an address such "
-                    "as redis://127.0.0.1:6379/0, or set history.seal_keys_env and a chat.envelope"
+                    f"server.workers: {self.server.workers} processes share no memory and would "
+                    f"lose the reasoning that {hiding} hides; set history.store to an address "
+                    "such as redis://127.0.0.1:6379/0, or set history.seal_keys_env and a "
+                    "chat.envelope"
                 )
                 return
             yield (

@@ -426,7 +426,7 @@ class LimitSettings(Table):
     @model_validator(mode="after")
     def _check_sizes(self) -> LimitSettings:
         if self.bodies < self.body:
-            raise ValueError("bodies must not be smaller than body: it has to hold at least one")
+            raise ValueError("bodies must be at least as large as body, so that it holds one")
         return self
 
 

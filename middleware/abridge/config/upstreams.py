@@ -122,7 +122,9 @@ class UpstreamSettings(Table):
     @model_validator(mode="after")
     def _check_credential(self) -> UpstreamSettings:
         if self.api_key_env is not None and self.credential is not None:
-            raise ValueError("credential: must be left out with api_key_env, which is sent instead")
+            raise ValueError(
+                "credential: must not be set together with api_key_env, which is sent instead"
+            )
         return self
 
     @model_validator(mode="after")

@@ -72,7 +72,7 @@ from abridge.summarizers.model.summarizer import ModelSummarizer
 MAX_SUMMARY_CHARS = 200_000
 """Characters of a summary. A longer one replaces nothing."""
 
-NOTHING_TO_COMPACT = "There is nothing in the conversation that could be compacted."
+NOTHING_TO_COMPACT = "The conversation contains nothing to compact."
 
 UPSTREAMS = "A conversation that upstream stores cannot be compacted here."
 
@@ -371,7 +371,7 @@ def _summary(text: str, answer: ModelAnswer) -> Summary:
 
 
 def _failure(reason: str) -> RequestError:
-    message = f"No compaction could be made: {reason}"
+    message = f"The conversation could not be compacted: {reason}"
     return RequestError(message, status=502, kind="server_error", code="upstream_error")
 
 

@@ -36,7 +36,7 @@ from abridge.providers.learned import Learned
 from abridge.providers.profile import Profile
 from abridge.stored_responses.storage import StorageAction
 
-TOO_DEEP = "The request body is nested too deep."
+TOO_DEEP = "The request body is nested too deeply."
 
 
 @dataclass(slots=True, frozen=True)

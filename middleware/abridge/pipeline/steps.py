@@ -172,8 +172,8 @@ def _refuse_closed_objects(references: Iterable[ObjectReference], paths: OpenPat
             subject = "This object" if is_known else "This field, which may name a stored object,"
             opened = reference.path if is_known else "everything with '/*'"
             raise RequestError(
-                f"{subject} cannot be used here: all clients share one key, and it would be "
-                f"everybody's. The setting upstreams[].forward_paths opens {opened}.",
+                f"{subject} cannot be used here, because all clients share one key and would "
+                f"share the object. The setting upstreams[].forward_paths opens {opened}.",
                 param=reference.param,
                 code="unsupported_value",
             )

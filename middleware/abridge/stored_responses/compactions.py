@@ -29,8 +29,8 @@ PLACE = b"compaction"
 """What the envelopes are bound to in the place of an answer."""
 
 NEITHER = (
-    "Compactions cannot be kept: set history.seal_keys_env, so that they are sealed, or let "
-    "history.store store them."
+    "Compactions cannot be kept: set history.seal_keys_env to seal them, or history.store to "
+    "store them."
 )
 
 NOBODY = (

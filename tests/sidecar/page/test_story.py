@@ -269,7 +269,7 @@ class TestFailures:
             (
                 Answer.json({"error": {"message": "It is full."}}, 503),
                 "#trouble",
-                "No answer came. The model’s server failed (503). The reason given: It is full.",
+                "No answer came. The model’s server failed (503). Reason: It is full.",
             ),
         ],
     )

@@ -448,11 +448,11 @@ def report_lost_reasoning(
     place = profile.returns.place
     for part in reasoning:
         if part.state and place not in LIST_FIELDS:
-            message = "Opaque reasoning is of use only to the API that it came from."
+            message = "Opaque reasoning can be used only by the API that it came from."
             yield Unsupported(part.param, message, essential=False)
         elif part.text.strip() and place in ("nothing", "extra_content"):
             yield Unsupported(
-                part.param, "This model's API takes no reasoning back.", essential=False
+                part.param, "This model's API does not accept earlier reasoning.", essential=False
             )
 
 

@@ -102,7 +102,7 @@ class GoogleAnswer:
             return False
         self.has_images = kind == "image" and self._carries_images
         if not self.has_images:
-            words = f"The answer holds {MEDIA[kind]}, which this API cannot carry."
+            words = f"The answer contains {MEDIA[kind]}, which this API cannot represent."
             self.failure = ErrorDetail("upstream_error", words)
         return self.has_images
 

@@ -41,9 +41,9 @@ MADE_ID = "gemini_call_"
 """Begins the id of a call to which the model gave none. It stays in the contents until its turn has
 been found by it (`history.py`); it is not sent back."""
 
-NO_MESSAGES = "There is nothing in it that this upstream could answer."
+NO_MESSAGES = "It contains nothing that this upstream could answer."
 
-FOREIGN_REASONING = "Reasoning is of use only to the API that it came from."
+FOREIGN_REASONING = "Reasoning can be used only by the API that it came from."
 
 FILES_HOST = "generativelanguage.googleapis.com"
 """The host of uploaded files, which belong to the account whose key is sent."""

@@ -106,23 +106,23 @@ MAX_USER_CHARS = 64
 MIN_TOP_P = 0.95
 """Lowest top_p that thinking allows (Anthropic's guide to extended thinking)."""
 
-TEMPERATURE_TOO_HIGH = "This upstream takes a temperature of at most 1."
+TEMPERATURE_TOO_HIGH = "This upstream accepts a temperature of at most 1."
 
-TEMPERATURE_OR_TOP_P = "This upstream takes a temperature or top_p, not both."
+TEMPERATURE_OR_TOP_P = "This upstream accepts a temperature or top_p, not both."
 
-SAMPLING_FIXED = "This model samples in its own way."
+SAMPLING_FIXED = "This model does not accept sampling parameters."
 
-SAMPLING_FIXED_BY_THINKING = "A model that thinks samples in its own way."
+SAMPLING_FIXED_BY_THINKING = "A model that thinks does not accept sampling parameters."
 
 UNSUPPORTED_PARAM = "Not supported by this upstream."
 
-SCHEMA_REQUIRED = "This upstream gives JSON by a schema only."
+SCHEMA_REQUIRED = "This upstream supports JSON only with a schema."
 
 NO_STRUCTURED_OUTPUTS = "This model has no structured outputs."
 
 THREAD_UNAVAILABLE = "Threads are not available here; send the whole conversation."
 
-BLANK_STOP = "This upstream takes no stop sequence that is blank."
+BLANK_STOP = "This upstream does not accept a blank stop sequence."
 
 
 def refuse_thread(thread: Any, _: DropCount | None = None) -> Any:

@@ -65,9 +65,9 @@ class StreamAnswer(Answer):
             if self._plan.plan_for is not None:
                 frames = self._await_model(frames)
         except (ValueError, EventTooLarge) as error:
-            _log.warning("what upstream sent could not be read: %s", str(error))
+            _log.warning("upstream's answer could not be read: %s", str(error))
             self._end(
-                ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
+                ErrorDetail("upstream_error", f"Upstream's answer could not be read: {error}")
             )
             return
         if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):

@@ -59,12 +59,12 @@ REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
     },
 }
 
-OWN_ITEMS = "reasoning in items of its own"
+OWN_ITEMS = "reasoning in separate items"
 
 TEXT_FIELDS = frozenset({"role", "content", "refusal"})
 """Fields of a Chat Completions message that have text and are no reasoning."""
 
-UNTOLD = "no reasoning seen: where it would be cannot be told, so choose a profile"
+UNTOLD = "no reasoning seen, so its field is unknown: choose a profile"
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ class Probe:
         if response.status_code != 200:
             return Finding(subject, f"answers with status {response.status_code}", "fault")
         if result.is_broken:
-            return Finding(subject, "sends what cannot be read, or broke off", "fault")
+            return Finding(subject, "sent an unreadable answer, or broke off", "fault")
         told = _describe(result, streams=streams, vouched=self.profile.parses_text)
         return Finding(subject, told, "ok" if streams else "note")
 
@@ -178,7 +178,7 @@ def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None
         return None
     if responses.finding.grade == "ok" and responses.shows_reasoning:
         return None
-    reason = "stands inside its messages" if responses.is_inline else "does not show"
+    reason = "is inside its messages" if responses.is_inline else "does not show"
     text = f'api = "chat" would serve clients better: on Responses the reasoning {reason}'
     return Finding(subject, text, "note")
 
@@ -199,8 +199,8 @@ def describe_discovery(
         return None
     clients = f"clients of {' and '.join(missing)}"
     if finds_out:
-        return Finding(subject, f"{clients} are served over an API that it has")
-    return Finding(subject, f'api = "auto" would serve {clients}, too', "note")
+        return Finding(subject, f"{clients} are served through an API that it has")
+    return Finding(subject, f'api = "auto" would also serve {clients}', "note")
 
 
 def _has_thinking(text: str, profile: Profile) -> bool:
@@ -237,7 +237,7 @@ def _describe(result: _ProbeResult, *, streams: bool, vouched: bool) -> str:
     if result.is_inline:
         parts.append("reasoning in tags inside its messages")
     elif result.has_raw:
-        parts.append(f"reasoning in a field of its own, {fields}" if fields else OWN_ITEMS)
+        parts.append(f"reasoning in a separate field, {fields}" if fields else OWN_ITEMS)
     if result.has_native:
         parts.append("summaries of its own")
     if not (result.has_raw or result.has_native or result.is_inline):
