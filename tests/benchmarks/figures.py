@@ -1,7 +1,7 @@
 """The figures that pages state, drawn from the findings of the last runs.
 
-The report writes them to `figures.toml`, each with its command, machine and date; a test compares
-them with the pages.
+The report writes them to `figures.toml`, each with its command, machine and date, and into the
+pages; a test compares them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from tests.benchmarks import results
 from tests.benchmarks.results import Finding
 
 FILE = Path(__file__).with_name("figures.toml")
+
+ROOT = Path(__file__).parents[2]
+PAGES = (ROOT / "docs" / "cost.md", ROOT / "deploy" / "README.md")
+"""Those that state what was measured."""
 
 REPLICA_SHARE = 0.6
 """The autoscaler's target: of a core, what a replica uses before there is another."""
@@ -69,6 +73,17 @@ FIGURES = {
 def read() -> Mapping[str, Mapping[str, str]]:
     """Return what the file says of each figure."""
     return tomllib.loads(FILE.read_text())
+
+
+def write(findings: Mapping[str, Sequence[Finding]]) -> None:
+    """Write the file, and put what has changed into the pages."""
+    before = read()
+    FILE.write_text(render(findings))
+    new = {old["figure"]: read()[name]["figure"] for name, old in before.items() if name in FIGURES}
+    longest_first = sorted(map(re.escape, new), key=len, reverse=True)
+    stated = re.compile(rf"(?<![\d.])(?:{'|'.join(longest_first)})(?!\w)")
+    for page in PAGES:
+        page.write_text(stated.sub(lambda found: new[found[0]], page.read_text()))
 
 
 def render(findings: Mapping[str, Sequence[Finding]]) -> str:

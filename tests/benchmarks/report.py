@@ -71,7 +71,7 @@ def write() -> None:
     _, _, after = rest.partition(END)
     plot.draw()
     README.write_text(before + BEGIN + table() + END + after)
-    figures.FILE.write_text(figures.render(saved_findings()))
+    figures.write(saved_findings())
 
 
 def table() -> str:

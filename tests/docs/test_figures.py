@@ -146,6 +146,19 @@ def test_the_measured_figures_are_those_of_the_last_runs() -> None:
     assert figures.FILE.read_text() == figures.render(report.saved_findings()), remake
 
 
+def test_a_new_run_is_written_into_the_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, page = tmp_path / "figures.toml", tmp_path / "page.md"
+    rewritten = MEASURED["event rewritten, paced"]["figure"]
+    file.write_text(figures.FILE.read_text().replace(rewritten, "1.5 to 9 µs"))
+    page.write_text("| 1.5 to 9 µs | 11.5 to 9 µs | 100 s |")
+    monkeypatch.setattr(figures, "FILE", file)
+    monkeypatch.setattr(figures, "PAGES", (page,))
+    figures.write(report.saved_findings())
+    assert page.read_text() == f"| {rewritten} | 11.5 to 9 µs | 100 s |"
+
+
 def test_the_benchmarks_page_shows_the_last_runs() -> None:
     assert report.table() in report.README.read_text(), "python -m tests.benchmarks report"
 
