@@ -70,9 +70,9 @@ from abridge.core.events import (
     ToolCallDelta,
     UsageReported,
 )
-from abridge.core.model_request import Tool
+from abridge.core.model_request import ReasoningPart, Tool
 from abridge.stages.order import CallOrder
-from abridge.stages.sealing import Piece, Sealing
+from abridge.stages.sealing import Sealing
 
 PART_SEPARATOR = "\n\n"
 """Stands between the parts of a summary, and wherever else one text follows another."""
@@ -729,14 +729,14 @@ class BlockSealing(Sealing):
         return self.seal(blocks) if self.is_on and blocks is not None else UNSEALED
 
 
-def write_pieces(pieces: Iterable[Piece]) -> Iterator[Json]:
+def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
     """Write reasoning as the blocks that Anthropic would send: opaque state is a block of its own,
     and text that nothing signs has an empty signature."""
     for piece in pieces:
-        if piece.text.strip() or piece.signs:
-            signature = piece.state if piece.signs else ""
+        if piece.text.strip() or piece.is_signature:
+            signature = piece.state if piece.is_signature else ""
             yield {"type": "thinking", "thinking": piece.text, "signature": signature}
-        if piece.state and not piece.signs:
+        if piece.state and not piece.is_signature:
             yield {"type": "redacted_thinking", "data": piece.state}
 
 
