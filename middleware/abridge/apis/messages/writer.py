@@ -43,7 +43,7 @@ from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
 from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
-from abridge.core.envelope import UNSEALED, UNSEALED_RAW
+from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
     NO_SUMMARY,
     Beside,
@@ -221,8 +221,7 @@ class MessageContent:
         self._is_given = given
         self.has_refusal = False
         self.has_calls = False
-        limit = MAX_SEALED_CHARS if given else limit
-        self.sealing = BlockSealing(display.seal, write_pieces, limit)
+        self.sealing = MessagesSealing(display.seal, MAX_SEALED_CHARS if given else limit)
         self._display = display
         self._tools = tools
         self._mint_id = mint_id
@@ -529,7 +528,7 @@ class ThinkingContent:
         self,
         display: Display,
         blocks: BlockEvents,
-        sealing: BlockSealing,
+        sealing: MessagesSealing,
         *,
         is_given: bool,
     ) -> None:
@@ -713,8 +712,11 @@ def write_citation(citation: CitationDelta, sources: list[str]) -> Json:
     return {"type": "search_result_location", "source": citation.file_id, **whole, **said}
 
 
-class BlockSealing(Sealing):
-    """Seal the blocks of one message in their signatures."""
+class MessagesSealing(Sealing):
+    """Seal the reasoning of one message in the signatures of its blocks."""
+
+    def __init__(self, seal: SealEnvelope | None, limit: int) -> None:
+        super().__init__(seal, write_pieces, limit)
 
     def note_call(self, call_id: str) -> None:
         if self.is_on:
