@@ -6,8 +6,9 @@ from typing import Any
 
 from abridge.core.envelope import Envelope
 from abridge.core.events import Event, NativeSummary, ProviderState, ReasoningDelta, ReasoningEnded
+from abridge.core.model_request import ReasoningPart
 from abridge.core.places import place_after_call
-from abridge.stages.sealing import Piece, Sealing
+from abridge.stages.sealing import Sealing
 
 Json = dict[str, Any]
 
@@ -27,7 +28,7 @@ def sealing(*events: Event, limit: int = 1000) -> Sealing:
     return made
 
 
-def build(*events: Event, limit: int = 1000) -> list[Piece] | None:
+def build(*events: Event, limit: int = 1000) -> list[ReasoningPart] | None:
     collected = sealing(*events, limit=limit).collected()
     return None if collected is None else [one["piece"] for one in collected]
 
@@ -52,23 +53,27 @@ def summary(part: int, given: str) -> Event:
 
 def test_a_state_is_beside_the_text_before_it() -> None:
     events = text("A"), state("1", signs=True), text("B"), state("2"), text("C"), text("D")
-    assert build(*events) == [Piece("A", (), "1", True), Piece("B", (), "2"), Piece("CD")]
+    assert build(*events) == [
+        ReasoningPart("A", (), "1", True),
+        ReasoningPart("B", (), "2"),
+        ReasoningPart("CD"),
+    ]
 
 
 def test_state_that_repeats_the_text_is_left_out() -> None:
-    assert build(text("So it is."), state("So it is.")) == [Piece("So it is.")]
-    assert build(text("A"), state("A", signs=True)) == [Piece("A", (), "A", True)]
+    assert build(text("So it is."), state("So it is.")) == [ReasoningPart("So it is.")]
+    assert build(text("A"), state("A", signs=True)) == [ReasoningPart("A", (), "A", True)]
 
 
 def test_a_summary_stands_for_text_that_is_missing() -> None:
     parts = summary(0, "One"), summary(1, "Two"), summary(0, ".")
-    assert build(*parts) == [Piece(summary=("One.", "Two"))]
-    assert build(*parts, text("A")) == [Piece("A")]
+    assert build(*parts) == [ReasoningPart(summary=("One.", "Two"))]
+    assert build(*parts, text("A")) == [ReasoningPart("A")]
 
 
 def test_stretches_are_pieces_of_their_own() -> None:
     end = ReasoningEnded(0, None, 0)
-    assert build(text("A"), end, text("B"), end) == [Piece("A"), Piece("B")]
+    assert build(text("A"), end, text("B"), end) == [ReasoningPart("A"), ReasoningPart("B")]
 
 
 def test_without_any_reasoning_there_is_no_piece() -> None:
@@ -90,7 +95,7 @@ def test_a_stretch_begins_anew() -> None:
     made = sealing(text("abcdef"), state("1", withheld=True), limit=5)
     made.begin()
     made.add(text("abc"))
-    assert made.collected() == [{"piece": Piece("abc")}]
+    assert made.collected() == [{"piece": ReasoningPart("abc")}]
     made.begin()
     assert made.collected() == []
     assert not made.is_needed

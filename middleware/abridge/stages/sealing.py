@@ -8,27 +8,16 @@ the request ends with (`core/places.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from io import StringIO
 from typing import TypeAlias
 
 from abridge.core.conversation import Json
 from abridge.core.envelope import Envelope, SealEnvelope
 from abridge.core.events import Event, NativeSummary, ProviderState, ReasoningDelta, ReasoningEnded
+from abridge.core.model_request import ReasoningPart
 from abridge.core.places import place_after_call
 
-
-@dataclass(slots=True, frozen=True)
-class Piece:
-    """A text, or upstream's summary in its place, and the opaque state that came after it."""
-
-    text: str = ""
-    summary: tuple[str, ...] = ()
-    state: str = ""
-    signs: bool = False  # the state is a signature of the text
-
-
-WritePieces: TypeAlias = Callable[[Iterable[Piece]], Iterable[Json]]
+WritePieces: TypeAlias = Callable[[Iterable[ReasoningPart]], Iterable[Json]]
 """Writes pieces in the form of an API, as its upstreams would send them."""
 
 
@@ -51,7 +40,7 @@ class Sealing:
         """Begin a stretch."""
         self._room_left = self._limit
         self._has_withheld = False  # state that no client is shown
-        self._pieces: list[Piece] = []
+        self._pieces: list[ReasoningPart] = []
         self._text = StringIO()
         self._summary: dict[int, StringIO] = {}
 
@@ -99,5 +88,5 @@ class Sealing:
         if state.strip() == text.strip() and not signs:
             state = ""
         if (text.strip() or summary or state) and self._room_left >= 0:
-            self._pieces.append(Piece(text, summary, state, signs))
+            self._pieces.append(ReasoningPart(text, summary, state, signs))
         self._text, self._summary = StringIO(), {}

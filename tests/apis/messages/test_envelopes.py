@@ -13,7 +13,7 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 
 from abridge.apis.messages.history import STATE_KEYS, MessagesHistory
-from abridge.apis.messages.writer import BlockSealing, write_pieces
+from abridge.apis.messages.writer import MessagesSealing
 from abridge.core.envelope import ENVELOPE_PREFIX, UNSEALED
 from abridge.core.events import ProviderState, ReasoningDelta
 from abridge.errors import RequestError
@@ -52,10 +52,10 @@ def place(*messages: Json) -> bytes:
     return history(*messages).next_place()
 
 
-def sealing(*before: Json, **terms: Any) -> BlockSealing:
+def sealing(*before: Json, **terms: Any) -> MessagesSealing:
     """Return what seals the answer to these messages."""
     seal = sealer(place=place(*(before or (QUESTION,))), **terms).seal
-    return BlockSealing(seal, write_pieces, 1000)
+    return MessagesSealing(seal, 1000)
 
 
 def shown(blob: str) -> Block:
@@ -116,7 +116,7 @@ class TestOpening:
         assert opened(QUESTION, assistant(beside), QUESTION) == [QUESTION, QUESTION]
 
     def test_nothing_is_sealed_without_a_key_or_with_too_much_to_keep(self) -> None:
-        assert BlockSealing(None, write_pieces, 1000).sign(RAW) == UNSEALED
+        assert MessagesSealing(None, 1000).sign(RAW) == UNSEALED
         assert sealing().sign(None) == UNSEALED
 
     @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_the_place_differs(one: bytes, other: bytes) -> None:
 
 class TestBuilding:
     def build(self, *events: ReasoningDelta | ProviderState, limit: int = 1000) -> Any:
-        made = BlockSealing(lambda _: "", write_pieces, limit)
+        made = MessagesSealing(lambda _: "", limit)
         for event in events:
             made.add(event)
         return made.collected()

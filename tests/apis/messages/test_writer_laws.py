@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from abridge.apis.api import Writer
 from abridge.apis.display import Display
 from abridge.apis.messages.history import MessagesHistory
-from abridge.apis.messages.writer import BlockSealing, write_pieces
+from abridge.apis.messages.writer import MessagesSealing
 from abridge.core.envelope import Envelope
 from abridge.core.events import (
     ContentDelta,
@@ -186,7 +186,7 @@ def test_what_clients_return_restores_the_reasoning_on_another_replica(
 def sent(events: list[Event]) -> list[Any]:
     """The blocks that Anthropic would have sent of the reasoning."""
     blocks: list[Any] = []
-    sealing = BlockSealing(lambda _: "", write_pieces, LIMIT)
+    sealing = MessagesSealing(lambda _: "", LIMIT)
     for event in events:
         if isinstance(event, ReasoningStarted):
             sealing.begin()

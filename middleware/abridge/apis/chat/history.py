@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.chat.chunks import STATE_FIELD, ChatMessageAccumulator
-from abridge.apis.chat.messages import move_reasoning, split_leading_inline
+from abridge.apis.chat.messages import move_reasoning, split_leading_inline, write_details
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -39,9 +39,10 @@ from abridge.apis.json import dumps, objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.envelope import Envelope, OpenEnvelope, SealEnvelope, is_envelope
+from abridge.core.model_request import ReasoningPart
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
-from abridge.stages.sealing import Piece, Sealing
+from abridge.stages.sealing import Sealing
 
 ABRIDGE_FIELDS = ("summary_error", HOSTED_CALLS)
 """Fields that Abridge adds to a message besides reasoning."""
@@ -458,12 +459,8 @@ class ChatSealing(Sealing):
         return self.seal([{"reasoning_details": details}], place=place)
 
 
-def write_pieces(pieces: Iterable[Piece]) -> Iterator[Json]:
+def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
     """Write pieces as entries of `reasoning_details`."""
     for piece in pieces:
         yield from ({"type": "reasoning.summary", "summary": part} for part in piece.summary)
-        if piece.signs or piece.text.strip():
-            signature = {"signature": piece.state} if piece.signs else {}
-            yield {"type": "reasoning.text", "text": piece.text, **signature}
-        if piece.state and not piece.signs:
-            yield {"type": "reasoning.encrypted", "data": piece.state}
+        yield from write_details(piece)

@@ -462,7 +462,8 @@ class ChoiceWriter:
         if added is not None:
             place, text = added
             return [self._wrap(self.build_delta(place, text))] if text else []
-        self._sealing.add(event)
+        if self._sealing.is_on:
+            self._sealing.add(event)
         write = self._WRITERS.get(type(event))
         return [] if write is None else write(self, event)
 

@@ -43,7 +43,7 @@ from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
 from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
-from abridge.core.envelope import UNSEALED, UNSEALED_RAW
+from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
     NO_SUMMARY,
     Beside,
@@ -70,9 +70,9 @@ from abridge.core.events import (
     ToolCallDelta,
     UsageReported,
 )
-from abridge.core.model_request import Tool
+from abridge.core.model_request import ReasoningPart, Tool
 from abridge.stages.order import CallOrder
-from abridge.stages.sealing import Piece, Sealing
+from abridge.stages.sealing import Sealing
 
 PART_SEPARATOR = "\n\n"
 """Stands between the parts of a summary, and wherever else one text follows another."""
@@ -221,8 +221,7 @@ class MessageContent:
         self._is_given = given
         self.has_refusal = False
         self.has_calls = False
-        limit = MAX_SEALED_CHARS if given else limit
-        self.sealing = BlockSealing(display.seal, write_pieces, limit)
+        self.sealing = MessagesSealing(display.seal, MAX_SEALED_CHARS if given else limit)
         self._display = display
         self._tools = tools
         self._mint_id = mint_id
@@ -529,7 +528,7 @@ class ThinkingContent:
         self,
         display: Display,
         blocks: BlockEvents,
-        sealing: BlockSealing,
+        sealing: MessagesSealing,
         *,
         is_given: bool,
     ) -> None:
@@ -713,8 +712,11 @@ def write_citation(citation: CitationDelta, sources: list[str]) -> Json:
     return {"type": "search_result_location", "source": citation.file_id, **whole, **said}
 
 
-class BlockSealing(Sealing):
-    """Seal the blocks of one message in their signatures."""
+class MessagesSealing(Sealing):
+    """Seal the reasoning of one message in the signatures of its blocks."""
+
+    def __init__(self, seal: SealEnvelope | None, limit: int) -> None:
+        super().__init__(seal, write_pieces, limit)
 
     def note_call(self, call_id: str) -> None:
         if self.is_on:
@@ -729,14 +731,14 @@ class BlockSealing(Sealing):
         return self.seal(blocks) if self.is_on and blocks is not None else UNSEALED
 
 
-def write_pieces(pieces: Iterable[Piece]) -> Iterator[Json]:
+def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
     """Write reasoning as the blocks that Anthropic would send: opaque state is a block of its own,
     and text that nothing signs has an empty signature."""
     for piece in pieces:
-        if piece.text.strip() or piece.signs:
-            signature = piece.state if piece.signs else ""
+        if piece.text.strip() or piece.is_signature:
+            signature = piece.state if piece.is_signature else ""
             yield {"type": "thinking", "thinking": piece.text, "signature": signature}
-        if piece.state and not piece.signs:
+        if piece.state and not piece.is_signature:
             yield {"type": "redacted_thinking", "data": piece.state}
 
 

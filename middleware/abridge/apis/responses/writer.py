@@ -91,9 +91,9 @@ from abridge.core.events import (
     SummaryTextDelta,
     ToolCallDelta,
 )
-from abridge.core.model_request import SIGNATURE_PREFIX, Tool
+from abridge.core.model_request import SIGNATURE_PREFIX, ReasoningPart, Tool
 from abridge.stages.order import CallOrder
-from abridge.stages.sealing import Piece, Sealing
+from abridge.stages.sealing import Sealing
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
 """Fields of an event that the writer sets."""
@@ -1059,11 +1059,11 @@ def _write_state(state: str, *, signs: bool) -> str:
     return SIGNATURE_PREFIX + state if signs else state
 
 
-def write_pieces(pieces: Iterable[Piece]) -> Iterator[Json]:
+def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
     """Write each piece as an item, since each signature is for its own text."""
     for piece in pieces:
         content = raw_parts([piece.text] if piece.text else [])
-        state = _write_state(piece.state, signs=piece.signs)
+        state = _write_state(piece.state, signs=piece.is_signature)
         item: Json = {"type": "reasoning", "summary": [], "content": content}
         yield {**item, "encrypted_content": state} if state else item
 
