@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from abridge.caches import METRIC_LABELS
 
-GaugeMode = Literal["livesum", "livemin", "max"]
+GaugeMode = Literal["livesum", "max"]
 """Combine a gauge of several processes as the sum over the live ones, or as the maximum."""
 
 MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -121,10 +121,7 @@ class Metrics:
         "Requests refused for a limit, by whose it is (key or team) and which.", "holder", "limit"
     )
     limit_rounds = _counter("Round trips that write what is used of limits, by result.", "result")
-    limits_shared = _gauge(
-        "Whether processes count limits together: 0 while each goes on with its share.",
-        mode="livemin",
-    )
+    limits_alone = _gauge("Processes that go on with their share of each limit, by themselves.")
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
     websockets_open = _gauge("Open WebSockets of clients.")
     background_running = _gauge("Background responses that Abridge runs.")

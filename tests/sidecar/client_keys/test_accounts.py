@@ -261,14 +261,14 @@ class TestTheBookIsAway:
         book = Paper()
         process = Process(book, processes=4, requests_per_minute=60)
         await process.admits()
-        assert process.sample("limits_shared") == 1
+        assert process.sample("limits_alone") == 0
         book.away = True
         for _ in range(3):
             await process.accounts._run_round([])
-        assert process.sample("limits_shared") == 0
+        assert process.sample("limits_alone") == 1
         book.away = False
         await process.accounts._run_round([])
-        assert process.sample("limits_shared") == 1
+        assert process.sample("limits_alone") == 0
         assert process.sample("limit_rounds_total", result="failed") == 3
         away, back = (entry.getMessage() for entry in caplog.records)
         assert away.startswith("limits of keys: paper is out of reach (gone); each process goes on")
@@ -317,9 +317,42 @@ async def test_accounts_that_nobody_uses_are_forgotten() -> None:
     assert process.accounts._accounts == {}
 
 
+async def test_an_account_is_kept_for_as_long_as_a_request_runs() -> None:
+    process = Process(Paper(), tokens_per_day=6400)
+    long = await process.admit()
+    for _ in range(3):
+        process.book.seconds += IDLE_SECONDS
+        await process.write()
+    long.end(5000, 0)
+    await process.write()
+    assert process.book.used("key:alice", "tokens_per_day") == 5000
+
+
+async def test_one_that_was_forgotten_and_comes_back_is_counted_on() -> None:
+    process = Process(Paper(), tokens_per_day=6400)
+    for used in (100, 200, 300):
+        await process.use(100)
+        process.book.seconds += IDLE_SECONDS
+        for _ in range(2):
+            await process.write()
+        assert process.book.used("key:alice", "tokens_per_day") == used
+
+
+async def test_a_limit_of_streams_counts_those_that_run_already() -> None:
+    process = Process(Paper(), requests_per_minute=100)
+    running = [await process.admit() for _ in range(3)]
+    process.limits = {"key:alice": Limits(streams=4)}
+    running.append(await process.admit())
+    assert not await process.admits()
+    for each in running:
+        each.end(0, 0)
+    process.book.seconds += 1
+    assert sum([await process.admits() for _ in range(9)]) == 4
+
+
 async def test_limits_that_change_hold_at_once() -> None:
     process = Process(Paper(), requests_per_minute=100)
-    assert await process.admits()
+    await process.use(1)
     process.limits = {"key:alice": Limits(requests_per_minute=3, streams=1)}
     assert [await process.admits() for _ in range(2)] == [True, False]
 

@@ -125,10 +125,10 @@ async def test_replicas_go_on_while_their_redis_is_away(tmp_path: Path) -> None:
             assert 34 <= statuses.count(200) <= 46
             await one.until("is out of reach")
             metrics = (await replicas.session.get(one.metrics)).text
-            assert "abridge_limits_shared 0.0" in metrics
+            assert "abridge_limits_alone 1.0" in metrics
             server.start()
             async with asyncio.timeout(HANG):
-                while "abridge_limits_shared 1.0" not in metrics:
+                while "abridge_limits_alone 0.0" not in metrics:
                     await asyncio.sleep(0.2)
                     metrics = (await replicas.session.get(one.metrics)).text
             await asyncio.sleep(3)

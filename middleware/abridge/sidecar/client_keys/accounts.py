@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from math import inf
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from abridge.sidecar.client_keys.limits import (
     BLOCKS,
     LEASE,
     LIMIT_KINDS,
+    By,
     Claim,
     LimitKind,
     Page,
@@ -63,7 +65,6 @@ class Reserve:
     kind: LimitKind
     limit: int
     left: int = 0  # reserved and not used; below 0: used and not reserved
-    open: int = 0  # used until requests end
     owed: int = 0  # used while the book was away
     typical: int = 0  # what a request used lately
     used: float = 0.0  # of the limit in all, as the book last said
@@ -73,13 +74,11 @@ class Reserve:
         """Take what a request is likely to use, and return it."""
         amount = 1 if self.kind.unit in ("requests", "streams") else self.typical
         self.left -= amount
-        self.open += self.kind.window == "open"
         return amount
 
     def end(self, taken: int, used: int) -> None:
         """Put right what a request took, once it is known."""
         self.left += taken - used
-        self.open -= self.kind.window == "open"
         if used:
             self.typical = (3 * self.typical + used) // 4 or 1
 
@@ -87,16 +86,16 @@ class Reserve:
         """Return how much of what is left is to be given back: all but a block; all, if idle."""
         return max(0, self.left - (0 if is_idle else self.limit // BLOCKS))
 
-    def wish(self, waiting: int, *, is_idle: bool, share: int = 0) -> Wish:
+    def wish(self, account: Account, *, is_idle: bool, share: int = 0) -> Wish:
         """Return what is to be written, and count it as written. With a `share` of 1/n it is for a
         page of the process's own, and stays owed to the book."""
         limit = max(1, self.limit // share) if share else self.limit
-        lacks = waiting and self.left <= 0
-        wanted = max(waiting * max(1, self.typical), limit // BLOCKS) if lacks else 0
+        wanted = max(account.waiting * max(1, self.typical), limit // BLOCKS)
+        wanted = wanted if account.waiting and self.left <= 0 else 0
         spare = 0 if share else self.spare(is_idle=is_idle)
         used, self.left = max(0, -self.left), max(0, self.left) - spare
         if self.kind.window == "open":
-            used = self.open + self.left
+            used = account.running + self.left
         elif share:
             self.owed += used
         else:
@@ -106,13 +105,14 @@ class Reserve:
 
 @dataclass(eq=False, slots=True)
 class Account:
-    """A key or a team; `name` is its page. `waiting` are its requests that wait for a round."""
+    """A key or a team; `name` is its page. Of its requests some are `waiting` for a round, some
+    `running`."""
 
     name: str
     limits: Limits | None = None
     reserves: dict[str, Reserve] = field(default_factory=dict)
     waiting: int = 0
-    number: int = 0  # of the last claim
+    running: int = 0
     pending: Claim | None = None  # a claim without a reply
     own_page: Page | None = None  # of its share, while the book is away
     round: asyncio.Future[None] | None = None  # the next one
@@ -130,8 +130,9 @@ class Account:
                 self.reserves[kind.name].limit = value
 
     @property
-    def lacks(self) -> bool:
-        return any(each.left <= 0 for each in self.reserves.values())
+    def lacks(self) -> list[Reserve]:
+        """What nothing is left of."""
+        return [each for each in self.reserves.values() if each.left <= 0]
 
     def is_idle(self, now: float) -> bool:
         return not self.waiting and now - self.used_at >= ROUND_SECONDS
@@ -143,26 +144,27 @@ class Account:
             self.pending is not None
             or any(each.owed or each.left < 0 for each in reserves)
             or any(each.spare(is_idle=self.is_idle(now)) for each in reserves)
-            or (any(each.open for each in reserves) and now - self.written_at >= LEASE / 3000)
+            or ("streams" in self.reserves and self.running > 0 and self._must_renew(now))
         )
 
-    def claim(
-        self, process: str, replicas: int, now: float, asked_at: int, share: int = 0
-    ) -> Claim:
-        """Return what is due now, for the book or for a page of the process's own."""
-        self.number += 1
-        idle, reserves = self.is_idle(now), self.reserves.values()
-        wishes = tuple(each.wish(self.waiting, is_idle=idle, share=share) for each in reserves)
-        return Claim(self.name, process, self.number, asked_at, replicas, wishes)
+    def _must_renew(self, now: float) -> bool:
+        return now - self.written_at >= LEASE / 3000
 
-    def go_alone(self, process: str, replicas: int, now: float, asked_at: int) -> None:
+    def claim(self, by: By, now: float, share: int = 0) -> Claim:
+        """Return what is due now, for the book or for a page of the process's own."""
+        idle = self.is_idle(now)
+        wishes = [each.wish(self, is_idle=idle, share=share) for each in self.reserves.values()]
+        return Claim(self.name, *by, tuple(wishes))
+
+    def go_alone(self, by: By, now: float) -> None:
         """Reserve from this process's share of what was left when the book was last seen."""
+        replicas = by.replicas
         if self.own_page is None:
             known = self.reserves.values()
             used = {each.kind.name: [each.used / replicas, each.used_at] for each in known}
             self.own_page = {"used": used}
-        claim = self.claim(process, 1, now, asked_at, share=replicas)
-        self._take(claim, settle(self.own_page, claim, asked_at), now, is_own=True)
+        claim = self.claim(by._replace(replicas=1), now, share=replicas)
+        self._take(claim, settle(self.own_page, claim, by.asked_at), now, is_own=True)
 
     def take_reply(self, reply: Reply, now: float) -> None:
         """Take what the book has reserved in reply to what was pending."""
@@ -193,12 +195,18 @@ class Account:
 class Taken:
     """What a request that was admitted has taken; it is ended once."""
 
-    def __init__(self, taken: Sequence[tuple[Reserve, int]]) -> None:
-        self._taken = taken
+    def __init__(self, accounts: Sequence[Account], now: float) -> None:
+        self._accounts = accounts
+        for account in accounts:
+            account.used_at, account.running = now, account.running + 1
+        reserves = [each for account in accounts for each in account.reserves.values()]
+        self._taken = [(each, each.take()) for each in reserves]
 
     def end(self, tokens: int, money: int) -> None:
         """Put right what was taken: so much was used."""
         used = {"requests": 1, "streams": 0, "tokens": tokens, "money": money}
+        for account in self._accounts:
+            account.running -= 1
         for reserve, amount in self._taken:
             reserve.end(amount, used[reserve.kind.unit])
 
@@ -231,7 +239,7 @@ class Accounts:
         self._due: dict[Account, None] = {}
         self._rounds: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self._heard_at, self._number = -inf, 0
+        self._heard_at, self._numbers = -inf, count(1)
         self._is_away: bool | None = None
 
     async def admit(self, limits: Mapping[str, Limits]) -> Taken:
@@ -247,13 +255,8 @@ class Accounts:
             self._check(lacking)
             await self._write(lacking, waits=True)
         else:
-            raise LimitReached(lacking[0], LIMIT_KINDS[0], 1)
-        now = self._monotonic()
-        for account in accounts:
-            account.used_at = now
-        return Taken(
-            [(each, each.take()) for account in accounts for each in account.reserves.values()]
-        )
+            raise LimitReached(lacking[0], lacking[0].lacks[0].kind, 1)
+        return Taken(accounts, self._monotonic())
 
     def charge(self, limits: Mapping[str, Limits], tokens: int, money: int) -> None:
         """Count what was used by a request that was admitted as another one."""
@@ -299,7 +302,7 @@ class Accounts:
         for name, account in list(self._accounts.items()):
             if account.is_due(now):
                 self._due.setdefault(account)
-            elif now - account.used_at >= IDLE_SECONDS and not account.round:
+            elif now - account.used_at >= IDLE_SECONDS and not (account.round or account.running):
                 del self._accounts[name]
         if self._due or (self._book.hears and now - self._heard_at >= HEARD_SECONDS):
             await self._write(list(self._due))
@@ -338,31 +341,32 @@ class Accounts:
 
     async def _run_round(self, accounts: Sequence[Account]) -> None:
         now, at = self._monotonic(), round(self._now() * 1000)
-        words = self._process, self._processes, now, at
-        claims = []
+        claims, self._heard_at = [], now
         for each in accounts:  # what had no reply is sent once more
-            each.pending = each.pending or each.claim(*words)
+            each.pending = each.pending or each.claim(self._by(at), now)
             claims.append(each.pending)
-        self._heard_at, self._number = now, self._number + 1
-        claims.append(Claim("processes", self._process, self._number, at, 1, (HERE,)))
+        claims.append(Claim("processes", *self._by(at), (HERE,)))
         try:
             *replies, heard = await self._book.settle(claims)
         except BackendError as error:
             self._note_state(str(error), is_away=True)
             for each in accounts:
-                each.go_alone(*words)
+                each.go_alone(self._by(at), now)
         else:
             self._note_state("", is_away=False)
             self._processes = max(1, round(heard.granted[0].used))
             for each, reply in zip(accounts, replies, strict=True):
                 each.take_reply(reply, now)
 
+    def _by(self, at: int) -> By:
+        return By(self._process, next(self._numbers), at, self._processes)
+
     def _note_state(self, problem: str, *, is_away: bool) -> None:
         """Say once that the book is out of reach, and once that it is back."""
         self._metrics.limit_rounds.labels("failed" if is_away else "ok").inc()
         if is_away == self._is_away:
             return
-        self._metrics.limits_shared.set(not is_away)
+        self._metrics.limits_alone.set(is_away)
         if is_away:
             share = f"1/{self._processes} of each limit" if self._processes > 1 else "the limits"
             _log.error(

@@ -86,9 +86,18 @@ class Wish(NamedTuple):
     known_at: int
 
 
+class By(NamedTuple):
+    """The process that asks, the number of its claim, when that is by its own clock, and how many
+    processes there are."""
+
+    process: str
+    number: int
+    asked_at: int
+    replicas: int
+
+
 class Claim(NamedTuple):
-    """What a process says of one key or team. It was asked at a time of its
-    own clock; `replicas` are the processes there are."""
+    """What a process says of one key or team."""
 
     account: str
     process: str

@@ -102,13 +102,12 @@ class RedisBook:
         self.name = connection.server
 
     async def settle(self, claims: Sequence[Claim]) -> Sequence[Reply]:
-        replies = await self._connection.run(lambda client: self._evaluate(client, claims))
-        return [_read_reply(each) for some in replies for each in some]
+        return await self._connection.run(lambda client: self._evaluate(client, claims))
 
     async def aclose(self) -> None:
         await self._connection.aclose()
 
-    async def _evaluate(self, client: Any, claims: Sequence[Claim]) -> list[Any]:
+    async def _evaluate(self, client: Any, claims: Sequence[Claim]) -> list[Reply]:
         """Run the scripts in one round trip, or in one for each node of a cluster, where a script
         must have one page alone."""
         pipe = client.pipeline(transaction=False)
@@ -117,7 +116,7 @@ class RedisBook:
             some = claims[start : start + size]
             names = [f"{self._prefix}{{{each.account}}}" for each in some]
             pipe.eval(SETTLE, len(names), *names, *_words(some))
-        return list(await pipe.execute())
+        return [_read_reply(each) for some in await pipe.execute() for each in some]
 
 
 def _words(claims: Sequence[Claim]) -> Iterator[Any]:
