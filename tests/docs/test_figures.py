@@ -10,11 +10,12 @@ import pytest
 
 from abridge import Settings
 from abridge.apis import effort, model_names, token_counters
-from abridge.apis.messages import request as messages_request
 from abridge.apis.compaction import responses as compaction
+from abridge.apis.messages import request as messages_request
 from abridge.caches import MAX_KEY_CHARS, OPENED_BLOB_BYTES
 from abridge.observability.tracing import export
 from abridge.pipeline import exchange_plan, trial
+from abridge.sidecar.client_keys import accounts, limits
 from abridge.sidecar.demo.script import THINKING
 from abridge.sidecar.server import refusals
 from abridge.sidecar.websocket import session
@@ -96,6 +97,7 @@ SOURCES: dict[str, set[str]] = {
         *measured("history restored", "history opened", "history opened first"),
     },
     "docs/hiding.md": {mib(DEFAULTS.limits.reasoning)},
+    "docs/keys.md": {f"{accounts.REFUSAL_SECONDS:g} s", f"{limits.LEASE / 1000:g} s"},
     "docs/logs.md": {f"{export.FLUSH_SECONDS:g} s"},
     "docs/messages.md": {
         f"{messages_request.MAX_USER_CHARS} characters",
