@@ -42,7 +42,7 @@ TRAFFIC = (
     Panel(
         "In flight: well below the limit",
         "Requests being forwarded, the answers among them that Abridge works on, "
-        "WebSockets that are open, whether or not a request is under way, background responses "
+        "open WebSockets, whether or not a request is in progress, background responses "
         "that Abridge runs, and limits.in_flight, beyond which clients get a 503 `overloaded`.",
         "short",
         [
@@ -127,9 +127,9 @@ TRAFFIC = (
     ),
     Panel(
         "Requests by key: none refused",
-        "Requests that came with a key of server.keys_file, by its name and by outcome. Those that "
-        "are refused were beyond its rate or its budget, or for a model that it does not allow. "
-        "Empty where clients need no such key.",
+        "Requests that used a key of server.keys_file, by its name and by outcome. Refused ones "
+        "exceeded its rate limit or budget, or asked for a model that it does not allow. "
+        "Empty if clients need no such key.",
         "reqps",
         [
             Query(rate("key_requests_total", by="key, outcome"), "{{key}}: {{outcome}}"),
@@ -139,7 +139,7 @@ TRAFFIC = (
     ),
     Panel(
         "Tokens by key: within their budgets",
-        "What counts against the budget of a key, tokens of summaries included. Of a key without a "
+        "What counts against a key's budget, tokens of summaries included. For a key without a "
         "budget, only answers that Abridge worked on are counted.",
         "suffix: tok/s",
         [Query(rate("key_tokens_total", by="key"), "{{key}}")],

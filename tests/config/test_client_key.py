@@ -110,7 +110,7 @@ def test_comments_and_blank_lines_are_skipped() -> None:
         (line(models=[]), "line 1: models: "),
         (line(models=[""]), "line 1: models.0: "),
         (line(models="m"), "line 1: models: "),
-        (line(expires="2027-01-31T00:00:00"), "line 1: expires: must say its time zone"),
+        (line(expires="2027-01-31T00:00:00"), "line 1: expires: must have a time zone"),
         (line(expires="soon"), "line 1: expires: "),
         (line(budget=3), "line 1: budget: there is no such field"),
         (line(money_per_day=0), "line 1: money_per_day: "),

@@ -188,9 +188,9 @@ def test_globs_that_an_earlier_upstream_leaves_nothing_are_told(
         {"name": "b", "base_url": U, "credential": "none", "models": second},
     ]
     lines = list(settings_warnings(Settings.model_validate({"upstreams": entries})))
-    start = "upstreams[1].models: "
+    start = "upstreams[1].models: upstream 'a', which comes first, takes every model that "
     assert [
-        line.removeprefix(start).partition(" of upstream 'b' matches no")[0] for line in lines
+        line.removeprefix(start).partition(" of upstream 'b' matches")[0] for line in lines
     ] == [repr(glob) for glob in unreachable]
     entries[0]["fallback"] = "b"
     assert list(settings_warnings(Settings.model_validate({"upstreams": entries}))) == []

@@ -233,7 +233,7 @@ def explain_key(error: ValidationError) -> str:
         return f"{field}: there is no such field"
     reason = {
         "missing": "is missing",
-        "timezone_aware": "must say its time zone, such as 2027-01-31T00:00:00Z",
+        "timezone_aware": "must have a time zone, such as 2027-01-31T00:00:00Z",
     }.get(kind, first["msg"])
     return f"{field}: {reason}" if field else reason
 

@@ -87,7 +87,7 @@ def test_the_settings_say_which_file(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("list",), "--file: must name the file of keys"),
+        (("list",), "--file: must name the keys file"),
         (("list", "--file", "/nowhere/keys"), "/nowhere/keys: cannot be read"),
         (("add", "a", "--file", "/nowhere/keys"), "/nowhere/keys: cannot be written"),
         (("revoke", "a", "--file", "/nowhere/keys"), "/nowhere/keys: cannot be written"),

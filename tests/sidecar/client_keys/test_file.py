@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from abridge.config.client_key import ClientKey, digest
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
+from abridge.sidecar.app import create_app
 from abridge.sidecar.client_keys.file import (
     MAX_FILE_BYTES,
     add_key,
@@ -196,3 +198,10 @@ def test_nothing_is_left_of_a_change_that_failed(
         add_key(path, key("bob"))
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_does_not_exist_is_reported_with_what_makes_it(path: Path) -> None:
+    upstream = {"base_url": "http://127.0.0.1:9/v1"}
+    settings = Settings(server={"keys_file": str(path)}, upstreams=[upstream])
+    with pytest.raises(SettingsError, match=re.escape(f"`abridge keys add NAME --file {path}`")):
+        create_app(settings)

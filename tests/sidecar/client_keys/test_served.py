@@ -638,5 +638,5 @@ class TestNames:
 
 def test_the_mounted_middleware_does_not_pretend_to_check_keys(tmp_path: Path) -> None:
     settings = Settings.model_validate({"server": {"keys_file": str(tmp_path / "keys")}})
-    with pytest.raises(SettingsError, match=r"server\.keys_file: takes effect in"):
+    with pytest.raises(SettingsError, match=r"server\.keys_file: works only in"):
         AbridgeMiddleware(Upstream(), settings, registry=CollectorRegistry())

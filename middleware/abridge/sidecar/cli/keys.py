@@ -31,13 +31,13 @@ def with_file_options(command: Callable[..., None]) -> Callable[..., None]:
             "--config",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The settings file, of which server.keys_file counts where there is no --file.",
+            help="The settings file; without --file, its server.keys_file is used.",
         ),
         click.option(
             "--file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The file of keys.  [server.keys_file]",
+            help="The keys file.  [server.keys_file]",
         ),
     ):
         command = option(command)
@@ -83,7 +83,7 @@ def keys() -> None:
     "--models",
     multiple=True,
     metavar="GLOBS",
-    help="The models it may be used for, such as 'gpt-oss-*,qwen3-*'.  [all]",
+    help="The models that it may use, such as 'gpt-oss-*,qwen3-*'.  [all]",
 )
 @click.option(
     "--team",
@@ -200,7 +200,7 @@ def _keys_file(file: Path | None, config: Path | None) -> Path:
     named = load_settings(config).server.keys_file
     if named is None:
         raise SettingsError(
-            "--file: must name the file of keys, or --config the settings with server.keys_file"
+            "--file: must name the keys file, or --config the settings with server.keys_file"
         )
     return Path(named)
 

@@ -70,6 +70,11 @@ def open_keys(settings: Settings, registry: CollectorRegistry | None = None) -> 
                 f"history.tenant: must be left out with {KEYS_FILE_SETTING}, where each key is a "
                 "tenant"
             )
+    if not Path(path).exists():
+        raise SettingsError(
+            f"{KEYS_FILE_SETTING}: {path} does not exist; `abridge keys add NAME --file {path}` "
+            "makes it"
+        )
     try:
         return ClientKeys(Path(path), settings, metrics_for(registry))
     except SettingsError as error:

@@ -154,11 +154,11 @@ def _changing(path: Path) -> Iterator[None]:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder. Raises OSError."""
-    if os.name != "posix":
+    try:
+        import fcntl  # noqa: PLC0415 -- POSIX's
+    except ImportError:
         yield
         return
-    import fcntl  # noqa: PLC0415 -- POSIX's
-
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -173,19 +173,20 @@ def replace_file(path: Path, text: str, *, flush: bool = True) -> None:
     With `flush`, the new one outlives a crash of the system.
     """
     before = path.stat() if path.exists() else None
-    with NamedTemporaryFile(dir=path.parent, prefix=".keys-", delete=False) as file:
-        temporary = Path(file.name)
-        try:
+    file = NamedTemporaryFile(dir=path.parent, prefix=".keys-", delete=False)  # noqa: SIM115
+    temporary = Path(file.name)
+    try:
+        with file:
             file.write(text.encode())
             file.flush()
             if flush:
                 os.fsync(file.fileno())
             if before is not None:
                 _keep_owner(file.fileno(), before)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        temporary.replace(path)  # Windows moves no file that is open
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _keep_owner(descriptor: int, before: os.stat_result) -> None:
