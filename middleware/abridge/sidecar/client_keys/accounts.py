@@ -43,6 +43,10 @@ HEARD_SECONDS = 5.0
 REFUSAL_SECONDS = 1.0
 """Seconds for which nothing is asked of an account that had no room."""
 
+ALONE_SECONDS = 30
+"""Seconds after which a client comes again at the latest, while the book is away: when it is back,
+more may be left than this process's share."""
+
 IDLE_SECONDS = 600.0
 """Seconds after which an account that nobody uses is forgotten."""
 
@@ -185,8 +189,8 @@ class Account:
             elif wish.window != "open":
                 reserve.owed += granted.amount
             if wish.wanted and not granted.amount:
-                kind = reserve.kind
-                waits.append((seconds_until_room(kind, wish.limit, granted.used, reply.at), kind))
+                wait = seconds_until_room(reserve.kind, wish.limit, granted.used, reply.at)
+                waits.append((min(wait, ALONE_SECONDS) if is_own else wait, reserve.kind))
         if waits:
             seconds, kind = max(waits)
             self.refusal, self.refused_until = (kind, seconds), now + REFUSAL_SECONDS
