@@ -131,7 +131,10 @@ TRAFFIC = (
         "exceeded its rate limit or budget, or asked for a model that it does not allow. "
         "Empty if clients need no such key.",
         "reqps",
-        [Query(rate("key_requests_total", by="key, outcome"), "{{key}}: {{outcome}}")],
+        [
+            Query(rate("key_requests_total", by="key, outcome"), "{{key}}: {{outcome}}"),
+            Query(rate("team_requests_total", by="team, outcome"), "team {{team}}: {{outcome}}"),
+        ],
         width=12,
     ),
     Panel(
@@ -141,6 +144,44 @@ TRAFFIC = (
         "suffix: tok/s",
         [Query(rate("key_tokens_total", by="key"), "{{key}}")],
         width=12,
+    ),
+    Panel(
+        "Tokens by team: within their limits",
+        "What the keys of a team used together, tokens of summaries included. Empty where no key "
+        "names a team.",
+        "suffix: tok/s",
+        [Query(rate("team_tokens_total", by="team"), "{{team}}")],
+        width=12,
+    ),
+    Panel(
+        "Cost by key and team: within their limits",
+        "What was used cost, a day at this rate, in the currency of `prices`. Empty where no "
+        "prices are set.",
+        "none",
+        [
+            Query(f"{rate('key_cost_total', by='key, currency')} * 86400", "{{key}}: {{currency}}"),
+            Query(
+                f"{rate('team_cost_total', by='team, currency')} * 86400",
+                "team {{team}}: {{currency}}",
+            ),
+        ],
+        width=12,
+    ),
+    Panel(
+        "Requests refused for a limit: few",
+        "By whose limit it was, a key's or a team's, and which. Empty where no key has limits.",
+        "reqps",
+        [Query(rate("limit_refusals_total", by="holder, limit"), "{{holder}}: {{limit}}")],
+        width=12,
+    ),
+    Panel(
+        "Limits counted together: none failed",
+        "Round trips that write what is used of limits. failed: a process could not reach the "
+        "others, and goes on with its share of each limit. Empty where no key has limits.",
+        "ops",
+        [Query(rate("limit_rounds_total", by="result"), "{{result}}")],
+        width=12,
+        alerts=["AbridgeLimitsAlone"],
     ),
     Panel(
         "Background responses by status: completed",

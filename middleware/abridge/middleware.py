@@ -24,7 +24,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.background.responses import BackgroundResponses
 from abridge.client_shares import client_of
-from abridge.config.client_key import CLIENT_KEY, key_name
+from abridge.config.client_key import CLIENT_KEY, client_key
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
@@ -275,7 +275,8 @@ class AbridgeMiddleware:
     async def _answer_alone(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that was admitted before, and whose client does not wait for it."""
         record = Record.start(scope)
-        record.key = key_name(scope)
+        if (key := client_key(scope)) is not None:
+            record.key, record.team = key.name, key.team
         own = {RECORD: record, TRACE: None, FAILS_OVER: False, EARLY_HEAD: None}
         await self._trace({**scope, **own}, receive, send)
 

@@ -56,7 +56,6 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"server": KEYED}, NO_KEY, []),
         ({"server": KEYED}, {"api_key_env": "UPSTREAM_KEY"}, []),
         ({"server": {**KEYED, **OPEN}}, NO_KEY, []),
-        ({"server": {**KEYED, "workers": 2}, **UNSHARED}, NO_KEY, ["server.keys_file"]),
         ({"history": {"store": "none"}}, {}, []),
         ({"history": {"store": "none"}}, {"profile": "deepseek"}, ["history.store"]),
         ({"history": {"store": "none"}}, {"api": "messages"}, ["history.store"]),

@@ -116,7 +116,7 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
         return _check_secret(value, f"{key}: the variable")
     if path := environ.get(f"{variable}_FILE"):
         try:
-            return _check_secret(Path(path).read_text().strip(), f"{key}: the file")
+            return _check_secret(Path(path).read_text("utf-8").strip(), f"{key}: the file")
         except OSError as error:
             raise SettingsError(f"{key}: cannot read the file: {error.strerror}") from None
         except UnicodeDecodeError:

@@ -5,6 +5,7 @@ Settings that contradict each other are rejected at startup, not at run time.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ from abridge.config.tables import (
     HistorySettings,
     LimitSettings,
     LogSettings,
+    PriceSettings,
     ReasoningSettings,
     ServerSettings,
     SummarizerSettings,
@@ -94,6 +96,8 @@ class Settings(Table):
     """Responses that run without their client."""
     usage: UsageSettings = UsageSettings()
     """The report of the summarizer's tokens."""
+    prices: PriceSettings = PriceSettings()
+    """What tokens cost."""
     attribution: AttributionSettings = AttributionSettings()
     """Which reasoning led to which tool call."""
     limits: LimitSettings = LimitSettings()
@@ -191,6 +195,11 @@ class Settings(Table):
     def _find_wrong_workers(self) -> Iterator[str]:
         if self.server.workers > 1 and self.server.page:
             yield "server.workers: must be 1 with server.page, which shows a single process"
+        if self.server.workers > 1 and not hasattr(signal, "pthread_sigmask"):
+            yield (
+                "server.workers: must be 1 on this system, which lacks POSIX's signals; run "
+                "several processes on ports of their own"
+            )
 
     def _contradictions(self, index: int, route: Route) -> Iterator[str]:
         """Yield a line for each setting of a route that another contradicts."""

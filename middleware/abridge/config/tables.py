@@ -26,6 +26,7 @@ from abridge.config.setting_types import (
     TOKENS,
     BaseUrl,
     Characters,
+    ModelGlob,
     PathGlob,
     PositiveSeconds,
     ProfileName,
@@ -330,6 +331,35 @@ class UsageSettings(Table):
     """Whether the summarizer's tokens are added to the totals of a response's usage. They are
     always in `usage.reasoning_summary`. The request header `x-abridge-usage` overrides this for one
     response."""
+
+
+class ModelPriceSettings(Table):
+    """The price of a model's tokens, for a million of them."""
+
+    glob: ModelGlob = "*"
+    """The model, or a glob of such. The name that upstream answers with counts, then the one that
+    the client says. The first that matches holds."""
+    input: NonNegativeFloat = 0.0
+    """A million tokens of input."""
+    output: NonNegativeFloat = 0.0
+    """A million tokens of output, reasoning among them."""
+    cached_input: NonNegativeFloat | None = None
+    """A million tokens of input that upstream read from its cache. Not set: as `input`."""
+
+
+class PriceSettings(Table):
+    """What tokens cost, for budgets of money. Prices of a model that is not listed are unknown."""
+
+    currency: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,15}$")] | None = None
+    """The unit of all prices and of the budgets in money, such as `USD` or `credits`."""
+    models: tuple[ModelPriceSettings, ...] = ()
+    """The prices by model, those of summarizers among them: `[[prices.models]]` for each."""
+
+    @model_validator(mode="after")
+    def _check_currency(self) -> PriceSettings:
+        if self.models and self.currency is None:
+            raise ValueError('currency: must be set, such as "USD": a price needs a unit')
+        return self
 
 
 class AttributionSettings(Table):

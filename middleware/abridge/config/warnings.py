@@ -217,15 +217,6 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
         )
 
 
-def _warn_uncounted_keys(settings: Settings) -> Iterator[str]:
-    server = settings.server
-    if server.keys_file is not None and server.workers > 1:
-        yield (
-            f"server.keys_file: each of the {server.workers} processes counts requests for itself, "
-            f"so a key may get up to {server.workers} times its rate"
-        )
-
-
 def _warn_revealing_fallback(settings: Settings) -> Iterator[str]:
     for route in settings.routes:
         fallback = settings.fallback_of(route)
@@ -273,7 +264,6 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_unshared_memory,
     _warn_unknown_summaries,
     _warn_revealing_fallback,
-    _warn_uncounted_keys,
     find_unversioned,
     _warn_unreachable_upstream,
 )

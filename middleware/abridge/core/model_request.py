@@ -69,11 +69,11 @@ class AudioPart:
 
 @dataclass(slots=True, frozen=True)
 class ReasoningPart:
-    """Reasoning of an earlier turn, as the client returns it."""
+    """Reasoning of an earlier turn, as the client returns it, or of an answer, to be sealed."""
 
     text: str = ""  # as the model wrote it
     summary: tuple[str, ...] = ()  # made by upstream
-    state: str = ""  # opaque state
+    state: str = ""  # opaque state, which came after it
     is_signature: bool = False  # the opaque state is a signature of `text`
     id: str = ""
     param: str = _param_field()

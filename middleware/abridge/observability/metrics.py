@@ -109,6 +109,19 @@ class Metrics:
         "outcome",
     )
     key_tokens = _counter("Tokens used by key, those of summaries included.", "key")
+    key_cost = _counter("What was used by key cost, as far as there are prices.", "key", "currency")
+    team_requests = _counter(
+        "Requests by the team of their key, and by outcome.", "team", "outcome"
+    )
+    team_tokens = _counter("Tokens used by team, those of summaries included.", "team")
+    team_cost = _counter(
+        "What was used by team cost, as far as there are prices.", "team", "currency"
+    )
+    limit_refusals = _counter(
+        "Requests refused for a limit, by whose it is (key or team) and which.", "holder", "limit"
+    )
+    limit_rounds = _counter("Round trips that write what is used of limits, by result.", "result")
+    limits_alone = _gauge("Processes that go on with their share of each limit, by themselves.")
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
     websockets_open = _gauge("Open WebSockets of clients.")
     background_running = _gauge("Background responses that Abridge runs.")

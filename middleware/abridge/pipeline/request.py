@@ -22,6 +22,7 @@ from abridge.apis.json import (
 from abridge.apis.model_names import MAX_NAME_CHARS
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.opaque_state import STATE_OR_ENVELOPE
+from abridge.apis.params import invalid_value_error
 from abridge.apis.registry import compacts, counts_tokens
 from abridge.apis.summary_request import (
     STYLE_NAMES,
@@ -231,12 +232,7 @@ class ApiRequest:
         if not value:
             return None
         if value not in allowed:
-            listed = ", ".join(map(repr, allowed))
-            raise RequestError(
-                f"Invalid value: {value!r:.80}. Supported values are: {listed}.",
-                param=name.decode(),
-                code="invalid_value",
-            )
+            raise invalid_value_error(value, name.decode(), allowed)
         return value
 
     def _header(self, name: bytes) -> str:

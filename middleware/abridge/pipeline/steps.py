@@ -18,8 +18,7 @@ from typing import TypeAlias
 from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
-from abridge.apis.compaction import unreadable_error
-from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.compaction.form import unreadable_error
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.history import History
 from abridge.apis.json import contains, packed
@@ -40,6 +39,7 @@ from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.tables import LimitSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json, Turn
+from abridge.core.envelope import ENVELOPE_PREFIX
 from abridge.core.language import AUTO, REASONING, detect_language
 from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from abridge.apis.compaction import Compaction, unreadable_error
-from abridge.apis.display import ENVELOPE_PREFIX, Envelope
+from abridge.apis.compaction.form import Compaction, unreadable_error
 from abridge.apis.json import dumps, loads_exact
 from abridge.apis.openai import mint_id
+from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
 from abridge.errors import RequestError
 from abridge.memory.route_memory import RouteMemory
 from abridge.stored_responses.repository import ResponseRepository

@@ -558,6 +558,11 @@ class TestProbing:
             ("openai", {"content": "9.9"}, "no reasoning seen; first"),
             ("auto", {"content": "<think>Hm.</think>9.9"}, "reasoning in tags inside its messages"),
             ("auto", {"reasoning": "Hm."}, "reasoning in a separate field, reasoning;"),
+            (
+                "auto",
+                {"thoughts": "Hm."},
+                "no reasoning seen, but fields that Abridge does not know: thoughts",
+            ),
         ],
     )
     async def test_it_says_where_the_reasoning_is(

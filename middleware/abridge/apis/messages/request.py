@@ -34,6 +34,7 @@ from abridge.apis.params import (
     require_object,
     require_string,
     set_nested,
+    unchanged,
 )
 from abridge.apis.shapes import (
     EXTENSION_FIELDS,
@@ -54,25 +55,12 @@ OWN_PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "context_edits": "context_management",
         "task_budget": "output_config.task_budget",
-        **{
-            name: name
-            for name in (
-                "container",
-                "mcp_servers",
-                "inference_geo",
-                "thread",
-                "cache_control",
-                "speed",
-                "compaction",
-                "diagnostics",
-                "fallbacks",
-                "fallback_credit_token",
-                "billing_policy",
-                "user_profile_id",
-                "workspace_id",
-                "betas",
-            )
-        },
+        **unchanged(
+            *("container", "mcp_servers", "inference_geo", "thread", "cache_control"),
+            *("speed", "compaction", "diagnostics", "fallbacks"),
+            *("fallback_credit_token", "billing_policy", "user_profile_id"),
+            *("workspace_id", "betas"),
+        ),
     }
 )
 """The plain parameters that no other API has: their neutral names, and the fields of a request.
@@ -104,15 +92,8 @@ REQUEST_FIELDS = frozenset(
 """Fields of a request that are read; all others go on unchanged."""
 
 SUPPORTED_PARAMS = (
-    "max_tokens",
-    "parallel_tool_calls",
-    "safety_identifier",
-    "service_tier",
-    "stop",
-    "temperature",
-    "top_k",
-    "top_p",
-    "user",
+    *("max_tokens", "parallel_tool_calls", "safety_identifier", "service_tier", "stop"),
+    *("temperature", "top_k", "top_p", "user"),
 )
 """The plain parameters, by neutral name, that this API supports in some form."""
 

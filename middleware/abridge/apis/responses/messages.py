@@ -18,9 +18,14 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS, output_text
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
-from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
+from abridge.apis.responses.tools import (
+    ADDITIONAL_TOOLS,
+    BUILT_IN_TOOLS,
+    FOUND_TOOLS,
+    output_text,
+    read_found_tools,
+)
 from abridge.apis.tools import ToolNames, split_output, stated_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (

@@ -12,10 +12,10 @@ from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import parse_object
 from abridge.apis.model_names import answered_model, says_something
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import Answer, AnswerContext
-from abridge.stages.status import SummaryStatus
 from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
