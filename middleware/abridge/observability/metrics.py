@@ -117,7 +117,8 @@ class Metrics:
     )
     requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")
     upstream_info = _gauge(
-        "Always 1; labelled with the profile, and with whether it wants earlier reasoning back.",
+        "1, or 0 once a change of settings has taken it away; labelled with the profile, and with "
+        "whether it wants earlier reasoning back.",
         "upstream",
         "profile",
         "reasoning",
@@ -211,6 +212,11 @@ class Metrics:
     )
     store_bytes = _gauge("Bytes of reasoning in the store.")
     workers = _gauge("Processes that serve requests.")
+    reloads = _counter("Changes of the settings, by outcome.", "outcome")
+    settings_hash = _gauge("Hash of the settings in force, without secrets.", mode="max")
+    settings_refused = _gauge(
+        "1 if the latest settings could not be used, and others are in force.", mode="max"
+    )
     build_info = _gauge("Always 1; the label says which version runs.", "version", mode="max")
     start_time_seconds = _gauge(
         "When the newest process began, in seconds since the epoch.", mode="max"
@@ -255,9 +261,15 @@ class ModelLabels:
     seen in a successful response; all others become `other`.
     """
 
-    def __init__(self, configured: Iterable[str] = ()) -> None:
-        self._known = set(configured)
-        self._limit = len(self._known) + MAX_MODELS
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._limit = MAX_MODELS
+
+    def expect(self, configured: Iterable[str]) -> None:
+        """Let models keep their name from now on."""
+        known = len(self._known)
+        self._known.update(configured)
+        self._limit += len(self._known) - known
 
     def label(self, model: str | None, *, succeeded: bool) -> str:
         if not model:
