@@ -4,7 +4,9 @@ as they began, and what the app knows of the world is kept."""
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -107,6 +109,7 @@ class TestRequests:
     async def test_what_served_before_is_let_go_once_its_last_request_has_ended(self) -> None:
         gate = asyncio.Event()
         running = Running(thinking(paused(gate)), settings())
+        first = ref(running.app._generation.middleware)
         begun = begin(running.app, "/v1/responses", ASK)
         await begun.until(b"response.created")
         for place in ("two", "three", "four"):
@@ -115,6 +118,8 @@ class TestRequests:
         gate.set()
         await begun.finish()
         await until(lambda: not running.app._retiring)
+        gc.collect()
+        assert first() is None
 
     async def test_a_background_response_goes_on_and_is_found_and_cancelled(self) -> None:
         gate = asyncio.Event()
