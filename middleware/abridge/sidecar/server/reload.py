@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from abridge.config.loading import SettingsOrigin, check_secrets
 from abridge.config.reloading import changed_keys
+from abridge.config.warnings import settings_warnings
 from abridge.errors import SettingsError
 from abridge.observability.metrics import metrics_for
 from abridge.sidecar.app import Abridge
@@ -73,7 +74,8 @@ class Reloader:
         """Raises SettingsError."""
         sources = await asyncio.to_thread(self._origin.read)
         settings = await asyncio.to_thread(sources.load_served)
-        changed = list(changed_keys(self._app.settings, settings))
+        before = self._app.settings
+        changed = list(changed_keys(before, settings))
         if not (changed or is_asked):
             return
         try:
@@ -82,6 +84,10 @@ class Reloader:
         except SettingsError as error:
             raise SettingsError(sources.locate(str(error))) from None
         self._report(changed, kept)
+        known = set(settings_warnings(before))
+        for note in settings_warnings(self._app.settings):
+            if note not in known:
+                _log.warning("%s", note)
 
     def _report(self, changed: list[str], kept: list[str]) -> None:
         self._metrics.reloads.labels("applied").inc()
