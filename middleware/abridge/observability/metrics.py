@@ -20,8 +20,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from abridge.caches import METRIC_LABELS
 
-GaugeMode = Literal["livesum", "max"]
-"""Combine a gauge of several processes as the sum over the live ones, or as the maximum."""
+GaugeMode = Literal["livesum", "livemax", "max"]
+"""Combine a gauge of several processes: the sum or maximum of the live ones, or of all."""
 
 MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder in which several processes share their metrics."""
@@ -122,7 +122,7 @@ class Metrics:
         "upstream",
         "profile",
         "reasoning",
-        mode="max",
+        mode="livemax",
     )
     upstream_responses = _counter("Responses of upstreams, by status.", "upstream", "status")
     upstream_failures = _counter(
@@ -213,9 +213,9 @@ class Metrics:
     store_bytes = _gauge("Bytes of reasoning in the store.")
     workers = _gauge("Processes that serve requests.")
     reloads = _counter("Changes of the settings, by outcome.", "outcome")
-    settings_hash = _gauge("Hash of the settings in force, without secrets.", mode="max")
+    settings_hash = _gauge("Hash of the settings in force, without secrets.", mode="livemax")
     settings_refused = _gauge(
-        "1 if the latest settings could not be used, and others are in force.", mode="max"
+        "1 if the latest settings could not be used, and others are in force.", mode="livemax"
     )
     build_info = _gauge("Always 1; the label says which version runs.", "version", mode="max")
     start_time_seconds = _gauge(

@@ -132,11 +132,11 @@ class Abridge:
         # in a thread: it may import what was not needed before, and read files
         generation = await asyncio.to_thread(self._generate, settings)
         before, self._generation = self._generation, generation
+        self._metrics.settings_hash.set(settings_hash(settings))
         generation.take_effect()
         task = asyncio.create_task(self._retire(before))
         self._retiring[task] = before
         task.add_done_callback(self._retiring.pop)
-        self._metrics.settings_hash.set(settings_hash(settings))
         if self._page is not None:
             self._page.summarizer = settings.summarizer.kind
         return kept

@@ -174,9 +174,14 @@ async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_n
         file.write(toml(url))
         async with configured(file, *two, ABRIDGE_HISTORY__STORE="none") as (running, session):
             workers = running.workers
-            file.write(toml(url, limits={"in_flight": 7}))
+            before = (await scrape(session, running.metrics)).total("settings_hash")
+            file.write(toml(url, limits={"in_flight": 7}).replace('"a"', '"b"'))
             limit = "requests_in_flight_limit"
-            await scrape_until(session, running.metrics, lambda seen: seen.total(limit) == 14)
+            seen = await scrape_until(
+                session, running.metrics, lambda seen: seen.total(limit) == 14
+            )
+            after = seen.total("settings_hash")
+            assert [seen.total("upstream_info", upstream=name) for name in "ab"] == [0, 1]
             running.signal(HANG_UP)
             await scrape_until(
                 session,
@@ -187,6 +192,12 @@ async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_n
             os.kill(workers[0], signal.SIGKILL)
             await until(lambda: workers[0] not in running.workers and len(running.workers) == 2)
             await scrape_until(session, running.metrics, lambda seen: seen.total(limit) == 14)
+            file.write(toml(url))
+            seen = await scrape_until(
+                session, running.metrics, lambda seen: seen.total(limit) == 2000
+            )
+            assert seen.total("settings_hash") == before != after
+            assert [seen.total("upstream_info", upstream=name) for name in "ab"] == [1, 0]
             running.signal()
             assert await running.end() == 0
 
