@@ -135,6 +135,16 @@ class TestRequests:
         await until(lambda: not running.app._retiring)
         await running.app.aclose()
 
+    async def test_the_end_of_the_app_ends_what_served_before_too(self) -> None:
+        gate = asyncio.Event()
+        running = Running(thinking(paused(gate)), settings())
+        begun = await begin_response(running.app)
+        await until(lambda: running.upstream.running == 1)
+        await running.app.reload(settings(at("two")))
+        await running.app.aclose()
+        assert (await fetch(running.app, begun["id"])).json["status"] == "failed"
+        assert not running.app._retiring
+
 
 class TestMemory:
     async def test_stored_responses_and_hidden_reasoning_are_still_there(self) -> None:

@@ -198,9 +198,11 @@ class Abridge:
 
     async def aclose(self) -> None:
         """Close all connections; needed only where no lifespan runs."""
-        for task in self._retiring:
+        retiring = dict(self._retiring)
+        for task in retiring:
             task.cancel()
-        for generation in (*self._retiring.values(), self._generation):
+        await asyncio.gather(*retiring, return_exceptions=True)
+        for generation in (*retiring.values(), self._generation):
             await generation.middleware.aclose()
             await generation.proxy.aclose()
         if self._keys is not None:
