@@ -33,8 +33,8 @@ from tests.support.streams import DONE, frame
 
 PATIENCE = 120.0
 
-PAUSE = 0.5
-"""Seconds between two pieces of a stream, on average."""
+RETRY_SECONDS = 0.5
+"""Seconds after a stream that failed before the next is begun in its place."""
 
 SETTLED = 6.0
 """Seconds after the last request in which all idle connections are closed."""
@@ -53,12 +53,25 @@ GAUGES = ("requests_in_flight", "streams_open", "summarizer_in_flight", "breaker
 _SAID = re.compile(r"<(\w)(\d+)([rc])(\d+)>")
 
 
+@dataclass(frozen=True)
+class Shape:
+    """A stream: so many pieces of reasoning, as many of text, and the pause between two, on average
+    in seconds."""
+
+    pieces: int
+    pause: float
+
+    @property
+    def seconds(self) -> float:
+        return 2 * self.pieces * self.pause
+
+
 class Upstream:
     """A model that says its letter, the number of the request and that of the piece."""
 
-    def __init__(self, letter: str, pieces: int) -> None:
+    def __init__(self, letter: str, shape: Shape) -> None:
         self._letter = letter
-        self._pieces = pieces
+        self._shape = shape
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body, more = b"", True
@@ -69,10 +82,10 @@ class Upstream:
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         for kind, field in (("r", "reasoning_content"), ("c", "content")):
-            for piece in range(self._pieces):
+            for piece in range(self._shape.pieces):
                 said = f"<{self._letter}{number}{kind}{piece}> "
                 await self._send(send, {"delta": {field: said}, "finish_reason": None})
-                await asyncio.sleep(2 * PAUSE * random())
+                await asyncio.sleep(2 * self._shape.pause * random())
         await self._send(send, {"delta": {}, "finish_reason": "stop"})
         await send({"type": "http.response.body", "body": DONE, "more_body": False})
 
@@ -151,7 +164,7 @@ class Streams:
     session: httpx.AsyncClient
     url: str
     changes: Changes
-    pieces: int
+    shape: Shape
 
     def __post_init__(self) -> None:
         self.letters: Counter[str] = Counter()
@@ -168,7 +181,7 @@ class Streams:
         self._stopped = True
 
     async def _go_on(self) -> None:
-        await asyncio.sleep(self.pieces * PAUSE * random())
+        await asyncio.sleep(self.shape.seconds / 2 * random())
         while not self._stopped:
             self._number += 1
             number, possible = self._number, set(self.changes.possible)
@@ -180,7 +193,7 @@ class Streams:
             self.open -= 1
             if problem is not None:
                 self.wrong.append(f"stream {number}: {problem}")
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _stream(self, number: int, possible: set[str]) -> str | None:
         """Return what is wrong with one stream."""
@@ -208,11 +221,11 @@ class Streams:
         if letter not in possible:
             return f"was answered by {letter!r}, not {possible}"
         self.letters[letter] += 1
-        whole = [(letter, f"{number}", "c", f"{piece}") for piece in range(self.pieces)]
+        whole = [(letter, f"{number}", "c", f"{piece}") for piece in range(self.shape.pieces)]
         if pieces != whole:
             return f"its text is {said[:200]!r}"
         shown = [match.groups() for match in _SAID.finditer(raw)]
-        due = [(letter, f"{number}", "r", f"{piece}") for piece in range(self.pieces)]
+        due = [(letter, f"{number}", "r", f"{piece}") for piece in range(self.shape.pieces)]
         if shown != (due if letter == SHOWS else []):
             return f"under {letter} its reasoning is {raw[:200]!r}"
         return None
@@ -243,11 +256,11 @@ class Held:
 
 
 @asynccontextmanager
-async def stage(pieces: int, workers: int) -> AsyncIterator[tuple[Sidecar, Changes]]:
+async def stage(shape: Shape, workers: int) -> AsyncIterator[tuple[Sidecar, Changes]]:
     with TemporaryDirectory() as folder:
         async with (
-            serve(Upstream(SHOWS, pieces), log_level="critical", backlog=2048) as first,
-            serve(Upstream(HIDES, pieces), log_level="critical", backlog=2048) as second,
+            serve(Upstream(SHOWS, shape), log_level="critical", backlog=2048) as first,
+            serve(Upstream(HIDES, shape), log_level="critical", backlog=2048) as second,
         ):
             file = Path(folder) / "abridge.toml"
             changes = Changes(file, {SHOWS: first, HIDES: second}, workers)
@@ -255,10 +268,10 @@ async def stage(pieces: int, workers: int) -> AsyncIterator[tuple[Sidecar, Chang
                 yield running, changes
 
 
-async def campaign(streams: int, reloads: int, pieces: int, workers: int) -> int:
+async def campaign(streams: int, reloads: int, shape: Shape, workers: int) -> int:
     """Return how many things were wrong."""
     wrong: list[str] = []
-    async with stage(pieces, workers) as (running, changes):
+    async with stage(shape, workers) as (running, changes):
         pids = [running.process.pid, *(running.workers if workers > 1 else ())]
         starvation, held = Starvation({f"process {pid}": pid for pid in pids}), list[Held]()
         async with httpx.AsyncClient(
@@ -267,7 +280,7 @@ async def campaign(streams: int, reloads: int, pieces: int, workers: int) -> int
             limits=httpx.Limits(max_connections=streams + 8, max_keepalive_connections=0),
         ) as session:
             for half in (reloads // 2, reloads - reloads // 2):
-                load = Streams(session, running.url, changes, pieces)
+                load = Streams(session, running.url, changes, shape)
                 began = time.monotonic()
                 keeping = asyncio.create_task(load.keep(streams))
                 wrong += await change(running, changes, load, half)
@@ -290,10 +303,10 @@ async def campaign(streams: int, reloads: int, pieces: int, workers: int) -> int
 async def change(running: Sidecar, changes: Changes, load: Streams, times: int) -> list[str]:
     """Change the settings so often under the load, about six times in the time that a stream takes.
     Return where a change took too long for the streams to be under way."""
-    await asyncio.sleep(load.pieces * PAUSE)
+    await asyncio.sleep(load.shape.seconds / 2)
     for number in range(1, times + 1):
         await changes.make(running, wrong=number % MISTAKE_EACH == 0)
-        await asyncio.sleep(load.pieces * PAUSE / 3)
+        await asyncio.sleep(load.shape.seconds / 6)
     return [] if load.open else ["no stream was open under the changes"]
 
 
@@ -325,9 +338,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--streams", type=int, default=500, help="open at once")
     parser.add_argument("--reloads", type=int, default=50)
     parser.add_argument("--pieces", type=int, default=20, help="of the reasoning and of the text")
+    parser.add_argument("--pause", type=float, default=0.5, help="seconds between two pieces")
     parser.add_argument("--workers", type=int, default=1)
     parsed = parser.parse_args(arguments)
-    return asyncio.run(campaign(parsed.streams, parsed.reloads, parsed.pieces, parsed.workers))
+    shape = Shape(parsed.pieces, parsed.pause)
+    return asyncio.run(campaign(parsed.streams, parsed.reloads, shape, parsed.workers))
 
 
 if __name__ == "__main__":
