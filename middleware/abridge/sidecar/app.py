@@ -137,6 +137,8 @@ class Abridge:
         task = asyncio.create_task(self._retire(before))
         self._retiring[task] = before
         task.add_done_callback(self._retiring.pop)
+        if self._keys is not None:
+            self._keys.take_effect(settings)
         if self._page is not None:
             self._page.summarizer = settings.summarizer.kind
         return kept
