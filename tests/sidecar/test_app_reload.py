@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from pathlib import Path
 from typing import Any
 from weakref import ref
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from abridge.config.client_key import ClientKey, digest, new_key
 from abridge.config.effective import settings_hash
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.sidecar.app import Abridge
+from abridge.sidecar.client_keys.file import add_key
 from tests.background.cases import begin_response, ended, paused
 from tests.end_to_end.translation.test_translation import SUMMARY
 from tests.end_to_end.translation.turn import WORDS, answer
@@ -234,6 +237,41 @@ class TestLimits:
             if sample.name == "abridge_upstream_info"
         }
         assert info == {("x", "vllm"): 0, ("x", "deepseek"): 1, ("y", "auto"): 1}
+
+
+class TestKeys:
+    async def test_what_a_key_used_is_priced_by_the_prices_in_force_and_counts_on(
+        self, tmp_path: Path
+    ) -> None:
+        path, key = tmp_path / "keys", new_key()
+        add_key(path, ClientKey(name="anna", sha256=digest(key), tokens_per_day=150))
+        server = {"keys_file": str(path)}
+
+        def priced(price: float) -> Settings:
+            prices = {"currency": "EUR", "models": [{"glob": "*", "output": price}]}
+            return settings(at("one", credential="none"), server=server, prices=prices)
+
+        running = Running(thinking(), priced(1e6))
+        headers = {"authorization": f"Bearer {key}"}
+        unsummarized = {**ASK, "reasoning": {}}
+        assert (await call(running.app, "/v1/responses", unsummarized, headers)).status == 200
+        await running.app.reload(priced(2e6))
+        assert (await call(running.app, "/v1/responses", unsummarized, headers)).status == 200
+        refused = await call(running.app, "/v1/responses", unsummarized, headers)
+        assert refused.status == 429
+        assert running.value("key_cost_total", key="anna", currency="EUR") == 70 + 2 * 70
+        await running.app.aclose()
+
+    async def test_settings_that_would_send_clients_keys_upstream_are_refused(
+        self, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "keys"
+        add_key(path, ClientKey(name="anna", sha256=digest(new_key())))
+        tables = {"server": {"keys_file": str(path)}}
+        running = Running(thinking(), settings(at("one", credential="none"), **tables))
+        with pytest.raises(SettingsError, match="credential"):
+            await running.app.reload(settings(at("one", credential="client"), **tables))
+        await running.app.aclose()
 
 
 class TestMistakes:
