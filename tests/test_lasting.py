@@ -16,6 +16,12 @@ def test_a_thing_is_the_same_for_all_who_ask_for_it_by_the_same_key() -> None:
     assert lasting.get(("learned", "b"), Thing) is not first
 
 
+def test_nothing_is_kept_where_nothing_is_made() -> None:
+    lasting = Lasting()
+    assert lasting.get("ledger", lambda: None) is None
+    assert lasting.get("ledger", Thing) is not None
+
+
 def test_it_is_kept_for_as_long_as_anybody_uses_it() -> None:
     lasting, made = Lasting(), list[int]()
 

@@ -22,8 +22,8 @@ class Lasting:
         self._things: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the thing under this key, made now if there is none."""
+        """Return the thing under this key, made now if there is none; None is not kept."""
         thing = self._things.get(key)
-        if thing is None:
-            thing = self._things[key] = make()
+        if thing is None and (thing := make()) is not None:
+            self._things[key] = thing
         return cast(T, thing)
