@@ -24,6 +24,7 @@ from abridge.lasting import Lasting
 from abridge.middleware import AbridgeMiddleware, send_error
 from abridge.observability.metrics import exposed_registry, metrics_for
 from abridge.observability.record import new_request_id
+from abridge.observability.spending import Prices
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.sidecar.admin import AdminEndpoints, Health
 from abridge.sidecar.client_keys.door import ClientKeys, check_with_keys, open_keys
@@ -61,8 +62,8 @@ class Abridge:
     """An ASGI app that forwards to the upstreams in `settings` and adds summaries: run it, or mount
     it. Raises SettingsError.
 
-    `health` is set by the server that runs it. `admin` is an app with the admin endpoints alone, to
-    be served on another port.
+    The server that runs it sets `health`. `admin` is an app with only the admin endpoints, for
+    another port.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class Abridge:
         self._retiring[task] = before
         task.add_done_callback(self._retiring.pop)
         if self._keys is not None:
-            self._keys.take_effect(settings)
+            self._keys.prices = Prices(settings)
         if self._page is not None:
             self._page.summarizer = settings.summarizer.kind
         return kept
