@@ -203,4 +203,16 @@ HEALTH = (
         ],
         alerts=["AbridgeDown"],
     ),
+    Panel(
+        "Settings: all the same, none refused",
+        "How many different settings are in force; instances that could not use their latest ones; "
+        "changes by outcome.",
+        "short",
+        [
+            Query(f'count(count_values("hash", {series("settings_hash")}))', "in force"),
+            Query(sum_of("settings_refused"), "refused"),
+            Query(rate("reloads_total", by="outcome"), "changes {{outcome}}"),
+        ],
+        alerts=["AbridgeSettingsRefused"],
+    ),
 )

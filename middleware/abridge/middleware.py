@@ -23,7 +23,7 @@ from abridge.apis.registry import compacts, counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.background.responses import BackgroundResponses
-from abridge.client_shares import client_of
+from abridge.client_shares import ClientShares, client_of
 from abridge.config.client_key import CLIENT_KEY, client_key
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
@@ -38,6 +38,7 @@ from abridge.http.asgi import (
     request_paths,
     run_lifespan,
 )
+from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
@@ -81,6 +82,7 @@ from abridge.pipeline.request import (
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, api_of_preflight
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
+from abridge.waiting import Flag
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 
 if TYPE_CHECKING:
@@ -114,6 +116,9 @@ class AbridgeMiddleware:
     `sinks`: each is called with the record of every finished request.
     `tracer_provider`: makes the spans if `tracing.enabled`; None for the application's global one.
     `keys`: admits requests, as `server.keys_file` says; None admits all.
+    `lasting`: what it shares with those before and after it, where a change of settings makes
+        another one.
+    `entry`: where requests of a WebSocket go, which outlasts such a change; None: to this one.
     """
 
     def __init__(
@@ -129,8 +134,15 @@ class AbridgeMiddleware:
         sinks: Sequence[Sink] = (),
         tracer_provider: TracerProvider | None = None,
         keys: ClientKeys | None = None,
+        lasting: Lasting | None = None,
+        entry: ASGIApp | None = None,
     ) -> None:
         self.app = app
+        is_alone, lasting = lasting is None, lasting or Lasting()
+        self._lasting = lasting
+        self._entry = entry
+        self._under_way = 0
+        self._idle = Flag(is_set=True)
         self.settings = Settings() if settings is None else settings
         check_settings(self.settings)
         self._keys = keys
@@ -140,23 +152,21 @@ class AbridgeMiddleware:
                 "middleware, your application authenticates clients"
             )
         self._routes = self.settings.routes
-        self._body_budget = MemoryBudget(self.settings.limits)
+        self._body_budget = lasting.get("bodies", partial(MemoryBudget, self.settings.limits))
         self._sessions: Sessions | None = None
-        if self.settings.server.websockets:
-            self.load_sessions()
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
         self._metrics_sink = MetricsSink(
-            metrics_for(registry), self.settings, (log_request, *sinks)
+            metrics_for(registry), self.settings, (log_request, *sinks), lasting
         )
         observe = self._metrics_sink.observe_store_operation
-        self._memory = MemoryRegistry(self.settings, observe, tenant)
+        self._memory = MemoryRegistry(self.settings, observe, tenant, lasting)
         self._unread_app: ASGIApp = ModelLists(self._upstream_app, self.settings)
         self._stored_responses = StoredResponses(self._upstream_app, self.settings, self._memory)
         self._conversations = ConversationEndpoints(
             self._upstream_app, self.settings, self._memory, self._body_budget
         )
-        engagement = Engagement(
+        self._engagement = Engagement(
             self._upstream_app,
             self,
             self.settings,
@@ -166,17 +176,23 @@ class AbridgeMiddleware:
             review=review,
             transport=transport,
             tracing=self._tracing,
+            lasting=lasting,
         )
         self._background = BackgroundResponses(
-            self._answer_alone, self.settings, self._stored_responses, self._metrics_sink.metrics
+            self._answer_alone,
+            self.settings,
+            self._stored_responses,
+            self._metrics_sink.metrics,
+            lasting,
         )
         self._dispatcher = Dispatcher(
             self._upstream_app,
             self.settings,
             self._memory,
             self._metrics_sink,
-            engagement,
+            self._engagement,
             background=self._background,
+            lasting=lasting,
         )
         self._names_matter = len(self._routes) > 1 or any(route.renames for route in self._routes)
         self._sends_heads_early = any(route.summary.early_head for route in self._routes)
@@ -201,6 +217,18 @@ class AbridgeMiddleware:
             or any(route.summary.default != "off" for route in self._routes)
             or any(route.upstream.changes_requests for route in self._routes)
         )
+        if self.settings.server.websockets:
+            self.load_sessions()
+        if is_alone:
+            self.take_effect()
+
+    def take_effect(self) -> None:
+        """Have the settings hold for what this one shares with others. Where it shares anything,
+        nothing but this takes effect."""
+        self._body_budget.resize(self.settings.limits)
+        self._engagement.take_effect()
+        self._background.take_effect()
+        self._metrics_sink.take_effect()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -240,7 +268,10 @@ class AbridgeMiddleware:
         if self._sessions is None:
             from abridge.sidecar.websocket.session import Sessions  # noqa: PLC0415 -- mounted, seldom used
 
-            self._sessions = Sessions(self, self.settings.limits, self._body_budget)
+            remembered = self._lasting.get("websockets", ClientShares)
+            self._sessions = Sessions(
+                self._entry or self, self.settings.limits, self._body_budget, remembered
+            )
         return self._sessions
 
     async def _admits_socket(
@@ -268,6 +299,18 @@ class AbridgeMiddleware:
         await self._dispatcher.aclose()
         await self._memory.aclose()
 
+    async def retire(self) -> None:
+        """Wait until the last request has ended, and take what nobody uses any more out of the
+        metrics."""
+        while not self._idle.is_set():
+            await self._idle.wait()
+        await self._background.finish_own()
+        self._engagement.retire()
+
+    async def close_calls(self) -> None:
+        """Close the connections to summarizer models; what is shared with others stays."""
+        await self._dispatcher.aclose()
+
     async def _drain(self) -> None:
         await self.finish_background(self.settings.server.drain)
         await self.aclose()
@@ -282,11 +325,18 @@ class AbridgeMiddleware:
 
     async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, within a span where traces are written."""
-        if self._tracing is None or SUMMARY_CALL in scope:
-            await self._handle(scope, receive, send)
-        else:
-            with self._tracing.trace_request(scope) as traced:
-                await self._handle(traced, receive, send)
+        self._under_way += 1
+        self._idle.clear()
+        try:
+            if self._tracing is None or SUMMARY_CALL in scope:
+                await self._handle(scope, receive, send)
+            else:
+                with self._tracing.trace_request(scope) as traced:
+                    await self._handle(traced, receive, send)
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""

@@ -14,7 +14,7 @@ import httpx
 
 from tests.grafana.actors import TROUBLES, Model, Moderation, Writer
 from tests.support.servers import HANG, serve, until, unused_address
-from tests.support.sidecar import sidecar
+from tests.support.sidecar import HANG_UP, sidecar
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 ANNA = {"authorization": "Bearer sk-anna-1234567890"}
@@ -55,6 +55,8 @@ SEEN = (
     "final_text_mismatches_total",
     'background_responses_total{status="completed"}',
     *(f'store_operations_total{{result="{each}"}}' for each in ("hit", "miss", "ok")),
+    'reloads_total{outcome="applied"}',
+    "settings_hash",
 )
 """Series that must be above 0 in the end."""
 
@@ -250,6 +252,8 @@ async def stage() -> AsyncIterator[Stage]:
 
         async def play() -> None:
             await Visitor(without_model, model).each_style()
+            second.signal(HANG_UP)
+            await second.until("settings reloaded")
             await Visitor(one, model).everything()
 
         yield Stage((first.metrics, second.metrics), play)

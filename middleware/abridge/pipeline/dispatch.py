@@ -26,6 +26,7 @@ from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
 from abridge.http.asgi import adding_headers
+from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
@@ -77,6 +78,7 @@ class Dispatcher:
         engagement: Engagement,
         *,
         background: BeginsBackground,
+        lasting: Lasting,
     ) -> None:
         self._app = app
         self._background = background
@@ -85,7 +87,7 @@ class Dispatcher:
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
         self._failover = Failover(settings, metrics_sink)
-        self._discovery = ApiDiscovery()
+        self._discovery = lasting.get("discovery", ApiDiscovery)
         self._preparation = RequestPreparation(
             settings, memory, engagement.answer_memory.learned, metrics_sink
         )

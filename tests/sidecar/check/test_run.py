@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from abridge.config.effective import effective_toml
 from abridge.config.settings import Settings
-from abridge.sidecar.check.effective import effective_toml
 from abridge.sidecar.check.reach import Finding
 from abridge.sidecar.check.run import Check
 from abridge.sidecar.check.summarizer import SAMPLE_PART

@@ -59,6 +59,22 @@ def open_keys(settings: Settings, registry: CollectorRegistry | None = None) -> 
     path = settings.server.keys_file
     if path is None:
         return None
+    check_with_keys(settings)
+    if not Path(path).exists():
+        raise SettingsError(
+            f"{KEYS_FILE_SETTING}: {path} does not exist; `abridge keys add NAME --file {path}` "
+            "makes it"
+        )
+    try:
+        return ClientKeys(Path(path), settings, metrics_for(registry))
+    except SettingsError as error:
+        raise SettingsError(f"{KEYS_FILE_SETTING}: {error}") from None
+
+
+def check_with_keys(settings: Settings) -> None:
+    """Raise SettingsError if other settings contradict the file of keys."""
+    if settings.server.keys_file is None:
+        return
     for route in settings.routes:
         if route.client_credential:
             raise SettingsError(
@@ -70,15 +86,6 @@ def open_keys(settings: Settings, registry: CollectorRegistry | None = None) -> 
                 f"history.tenant: must be left out with {KEYS_FILE_SETTING}, where each key is a "
                 "tenant"
             )
-    if not Path(path).exists():
-        raise SettingsError(
-            f"{KEYS_FILE_SETTING}: {path} does not exist; `abridge keys add NAME --file {path}` "
-            "makes it"
-        )
-    try:
-        return ClientKeys(Path(path), settings, metrics_for(registry))
-    except SettingsError as error:
-        raise SettingsError(f"{KEYS_FILE_SETTING}: {error}") from None
 
 
 class ClientKeys:
