@@ -26,6 +26,7 @@ from abridge.config.setting_types import (
     TOKENS,
     BaseUrl,
     Characters,
+    LedgerAddress,
     ModelGlob,
     PathGlob,
     PositiveSeconds,
@@ -356,6 +357,28 @@ class PriceSettings(Table):
     def _check_currency(self) -> PriceSettings:
         if self.models and self.currency is None:
             raise ValueError('currency: must be set, such as "USD": a price needs a unit')
+        return self
+
+
+class LedgerSettings(Table):
+    """The ledger: an entry for each request to a model, for who pays for it."""
+
+    url: LedgerAddress | None = None
+    """Where it is written: `store`, which is the address in `history.store`, another such address,
+    or that of a PostgreSQL (`postgresql://user@host:5432/database`), which needs `pip install
+    'asgi-abridge[postgres]'`. Not set: there is no ledger."""
+    url_env: str | None = None
+    """The environment variable that holds the address instead, where there is a password in it."""
+    retention: PositiveSeconds = 400 * 86400.0
+    """How long an entry is kept: a year, and time to close its books."""
+    waiting: PositiveInt = 20_000
+    """The number of entries of a process that wait while the ledger cannot be written; beyond it,
+    they are lost and counted."""
+
+    @model_validator(mode="after")
+    def _check_one_address(self) -> LedgerSettings:
+        if self.url is not None and self.url_env is not None:
+            raise ValueError("url_env must be left out where url is set")
         return self
 
 

@@ -210,6 +210,9 @@ class Metrics:
         "Time that an operation on a store took.", "operation", buckets=OVERHEAD_BUCKETS
     )
     store_bytes = _gauge("Bytes of reasoning in the store.")
+    ledger_waiting = _gauge("Entries that wait to be written to the ledger.")
+    ledger_failures = _counter("Attempts to write to the ledger that failed.")
+    ledger_lost = _counter("Entries that were not written to the ledger and are lost.")
     workers = _gauge("Processes that serve requests.")
     build_info = _gauge("Always 1; the label says which version runs.", "version", mode="max")
     start_time_seconds = _gauge(
