@@ -65,3 +65,17 @@ async def test_an_entry_of_an_older_ledger_lacks_what_that_did_not_know(server: 
     (found,) = await stream.read(usage_query())
     assert (found.name, found.requests, found.price, found.currency) == ("research", 1, 0, "")
     await stream.aclose()
+
+
+async def test_the_rights_that_the_page_names_are_enough(server: Server) -> None:
+    writes = ("+eval", "+get", "+set", "+time", "+xadd", "+xtrim")
+    with server.client() as client:
+        for name, rights in (("writer", writes), ("reader", ("+eval", "+xrange"))):
+            keys = f"~{STREAM}*"
+            client.execute_command("ACL", "SETUSER", name, "on", ">secret", keys, *rights)
+    writer = RedisStream(f"redis://writer:secret@{server.address}", DAY)
+    await writer.write([entry(1)])
+    reader = RedisStream(f"redis://reader:secret@{server.address}", DAY)
+    assert requests(await reader.read(usage_query())) == {"research": 1}
+    await writer.aclose()
+    await reader.aclose()
