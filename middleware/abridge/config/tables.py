@@ -369,8 +369,8 @@ class LedgerSettings(Table):
     'asgi-abridge[postgres]'`. Not set: there is no ledger."""
     url_env: str | None = None
     """The environment variable that holds the address instead, where there is a password in it."""
-    retention: PositiveSeconds = 400 * 86400.0
-    """How long an entry is kept: a year, and time to close its books."""
+    retention: Annotated[PositiveSeconds, Field(le=36_525 * 86400.0)] = 400 * 86400.0
+    """How long an entry is kept: a year, and time to close its books; a hundred years at most."""
     waiting: PositiveInt = 20_000
     """The number of entries of a process that wait while the ledger cannot be written; beyond it,
     they are lost and counted."""

@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry
 from abridge.config.settings import Settings
 from abridge.observability.ledger.entry import Entry
 from abridge.observability.ledger.ledger import (
-    ATTEMPT_SECONDS,
     BATCH_SIZE,
     CLOSE_SECONDS,
     RETRY_SECONDS,
@@ -144,17 +143,6 @@ async def test_a_batch_is_tried_again_as_it_was(kept: Kept, clock: Clock) -> Non
     first, again, rest = kept.backend.attempts
     assert first == again
     assert len(rest) == 1
-
-
-async def test_an_attempt_that_hangs_is_given_up(kept: Kept, clock: Clock) -> None:
-    kept.backend.gate = asyncio.Event()
-    kept.add("a")
-    await later(clock, WRITE_SECONDS)
-    await later(clock, ATTEMPT_SECONDS)
-    assert kept.count("failures_total") == 1
-    kept.backend.gate.set()
-    await later(clock, RETRY_SECONDS)
-    assert kept.backend.written == ["a"]
 
 
 async def test_beyond_the_ceiling_entries_are_lost_and_counted(kept: Kept, clock: Clock) -> None:

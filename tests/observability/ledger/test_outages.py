@@ -15,7 +15,7 @@ from abridge.observability.metrics import metrics_for
 from tests.observability.ledger.cases import ALL_TIME, record, requests, usage_query
 from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import Server
-from tests.support.servers import until
+from tests.support.servers import Peer, listen, until
 
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
@@ -45,6 +45,25 @@ class Kept:
 def soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("abridge.observability.ledger.ledger.WRITE_SECONDS", 0.01)
     monkeypatch.setattr("abridge.observability.ledger.ledger.RETRY_SECONDS", 0.01)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "module"), [("redis", "redis_stream"), ("postgresql", "postgres")]
+)
+async def test_a_server_that_does_not_reply_is_given_up(
+    scheme: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"abridge.observability.ledger.{module}.PATIENCE", 0.1)
+
+    async def say_nothing(peer: Peer) -> None:
+        await peer.reader.read()
+
+    async with listen(say_nothing) as silent:
+        kept = Kept(f"{scheme}://{silent.url.removeprefix('http://')}/0")
+        kept.ledger.add(record())
+        await until(lambda: kept.count("failures_total") > 1)
+        await kept.ledger.aclose()
+    assert kept.count("lost_total") == 1
 
 
 @pytest.mark.usefixtures("soon_again")

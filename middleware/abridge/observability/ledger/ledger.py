@@ -27,9 +27,6 @@ WRITE_SECONDS = 0.5
 RETRY_SECONDS = 1.0
 """Seconds after which a batch that could not be written is tried again."""
 
-ATTEMPT_SECONDS = 5.0
-"""Seconds that an attempt may take."""
-
 CLOSE_SECONDS = 2.0
 """Seconds at the end of the process for writing what still waits."""
 
@@ -40,8 +37,8 @@ _log = logging.getLogger(__name__)
 
 
 class LedgerBackend(Protocol):
-    """Keeps entries for a time. Whatever it raises means that it cannot be used right now; it then
-    closes its connection, and opens another when it is used again."""
+    """Keeps entries for a time. Whatever it raises, after some seconds at most, means that it
+    cannot be used now; it then closes its connection, and opens another when it is used again."""
 
     @property
     def server(self) -> str:
@@ -118,8 +115,7 @@ class Ledger:
             size = min(BATCH_SIZE, len(self._waiting))
             self._batch = tuple(self._waiting.popleft() for _ in range(size))
         try:
-            async with asyncio.timeout(ATTEMPT_SECONDS):
-                await self._backend.write(self._batch)
+            await self._backend.write(self._batch)
         except Exception as error:  # noqa: BLE001 -- rubbish breaks any part of a client
             self._note_failure(error)
             return False

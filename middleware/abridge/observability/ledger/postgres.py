@@ -16,19 +16,17 @@ from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
+from abridge.config.setting_types import SQL_SCHEMES
 from abridge.observability.ledger.entry import COLUMNS, TOKEN_COLUMNS, Entry
 from abridge.observability.ledger.usage import Grouping, Usage, UsageQuery
 
-SCHEMES = ("postgresql", "postgres")
-
 INVALID_ADDRESS = "takes an address such as postgresql://user:password@host:5432/database"
 
-CONNECT_SECONDS = 5.0
+PATIENCE = 5.0
+"""Seconds to connect, and to write."""
 
-CLOSE_SECONDS = 1.0
-
-READ_SECONDS = 600.0
-"""Seconds that a query over the whole table may take."""
+LONG_PATIENCE = 600.0
+"""Seconds to read or change the whole table."""
 
 TRIM_SECONDS = 60.0
 """Seconds between two removals of entries that are older than is to be kept."""
@@ -39,23 +37,11 @@ TRIM_SIZE = 10_000
 MIGRATIONS = (
     """
     CREATE TABLE abridge_ledger (
-        id uuid PRIMARY KEY,
-        time timestamptz NOT NULL,
-        request text NOT NULL,
-        outcome text NOT NULL,
-        key text,
-        team text,
-        upstream text,
-        model text,
-        response_model text,
-        input_tokens bigint,
-        cached_tokens bigint,
-        output_tokens bigint,
-        reasoning_tokens bigint,
-        summarizer_input_tokens bigint,
-        summarizer_output_tokens bigint,
-        price numeric,
-        currency text
+        id uuid PRIMARY KEY, time timestamptz NOT NULL, request text NOT NULL,
+        outcome text NOT NULL, key text, team text, upstream text, model text, response_model text,
+        input_tokens bigint, cached_tokens bigint, output_tokens bigint, reasoning_tokens bigint,
+        summarizer_input_tokens bigint, summarizer_output_tokens bigint,
+        price numeric, currency text
     )
     """,
     "CREATE INDEX abridge_ledger_time ON abridge_ledger (time)",
@@ -96,7 +82,7 @@ class PostgresTable:
             if self._connection is None:
                 self._connection = await self._connect()
                 await _migrate(self._connection)
-            await self._connection.executemany(INSERT, rows)
+            await self._connection.executemany(INSERT, rows, timeout=PATIENCE)
             await self._trim()
         except BaseException:
             if self._connection is not None:
@@ -108,7 +94,7 @@ class PostgresTable:
         connection = await self._connect()
         try:
             span = query.since, query.until
-            rows = await connection.fetch(_sums(query.by), *span, timeout=READ_SECONDS)
+            rows = await connection.fetch(_sums(query.by), *span)
         finally:
             connection.terminate()
         found = (
@@ -121,12 +107,13 @@ class PostgresTable:
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(Exception):
-                await connection.close(timeout=CLOSE_SECONDS)
+                await connection.close(timeout=PATIENCE)
 
     async def _connect(self) -> Any:
         return await asyncpg.connect(
             self._url,
-            timeout=CONNECT_SECONDS,
+            timeout=PATIENCE,
+            command_timeout=LONG_PATIENCE,
             statement_cache_size=0,
             server_settings={"application_name": "abridge"},
         )
@@ -135,7 +122,7 @@ class PostgresTable:
         """Now and then, remove entries that are older than is to be kept."""
         if monotonic() - self._trimmed_at > TRIM_SECONDS:
             self._trimmed_at = monotonic()
-            await self._connection.execute(TRIM, self._retention, TRIM_SIZE)
+            await self._connection.execute(TRIM, self._retention, TRIM_SIZE, timeout=PATIENCE)
 
 
 async def _migrate(connection: Any) -> None:
@@ -170,6 +157,6 @@ def _server_name(url: str) -> str:
     part of a password."""
     scheme, separator, rest = url.partition("://")
     login, _, _ = rest.rpartition("@")
-    if scheme not in SCHEMES or not separator or set(login) & set("/?#"):
+    if scheme not in SQL_SCHEMES or not separator or set(login) & set("/?#"):
         raise ValueError(INVALID_ADDRESS)
     return re.split("[/?#]", rest[len(login) :].lstrip("@"))[0] or "this machine"

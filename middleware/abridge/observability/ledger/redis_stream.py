@@ -28,13 +28,10 @@ CLOCK_SLACK = timedelta(days=1)
 """Time by which the clock of a process may be ahead of the server's."""
 
 PATIENCE = 5.0
-"""Seconds to find the server and connect to it."""
+"""Seconds to find the server, and for its reply."""
 
 PAGE_SIZE = 1000
 """Entries read at once."""
-
-PAGE_SECONDS = 30.0
-"""Seconds that it may take."""
 
 WRITE_SCRIPT = """
 if redis.call('GET', KEYS[2]) == ARGV[1] then return 0 end
@@ -90,15 +87,15 @@ class RedisStream:
 
     async def _read_page(self, start: str) -> Any:
         """Return entries from there on: when each was written, and its names and values."""
-        async with asyncio.timeout(PAGE_SECONDS):
-            return loads(await self._eval(READ_SCRIPT, 1, STREAM, start, PAGE_SIZE))
+        return loads(await self._eval(READ_SCRIPT, 1, STREAM, start, PAGE_SIZE))
 
     async def _eval(self, script: str, *arguments: object) -> Any:
         """Run a script. After a failure, a new client finds the server that is in charge then."""
         if self._client is None:
             self._client = self._new_client()
         try:
-            return await self._client.eval(script, *arguments)
+            async with asyncio.timeout(PATIENCE):
+                return await self._client.eval(script, *arguments)
         except BaseException:
             await self.aclose()
             raise
