@@ -52,6 +52,7 @@ from abridge.observability.record import (
     Sink,
     new_request_id,
 )
+from abridge.observability.spending import Prices
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.allowed_models import (
     check_body,
@@ -149,8 +150,9 @@ class AbridgeMiddleware:
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
         metrics = metrics_for(registry)
         self._ledger = open_ledger(self.settings, metrics)
-        booked = () if self._ledger is None else (self._ledger.add,)
-        self._metrics_sink = MetricsSink(metrics, self.settings, (log_request, *booked, *sinks))
+        if self._ledger is not None:
+            sinks = (partial(self._ledger.add, prices=Prices(self.settings)), *sinks)
+        self._metrics_sink = MetricsSink(metrics, self.settings, (log_request, *sinks))
         observe = self._metrics_sink.observe_store_operation
         self._memory = MemoryRegistry(self.settings, observe, tenant)
         self._unread_app: ASGIApp = ModelLists(self._upstream_app, self.settings)

@@ -27,6 +27,8 @@ from tests.support.clock import Clock, clock
 
 __all__ = ["clock"]
 
+FREE = Prices(Settings())
+
 CEILING = 3 * BATCH_SIZE
 
 
@@ -66,11 +68,11 @@ class Kept:
     def __init__(self) -> None:
         self.backend = Scripted()
         self._registry = CollectorRegistry()
-        self.ledger = Ledger(self.backend, metrics_for(self._registry), Prices(Settings()), CEILING)
+        self.ledger = Ledger(self.backend, metrics_for(self._registry), CEILING)
 
     def add(self, *names: object) -> None:
         for name in names:
-            self.ledger.add(record(model=str(name)))
+            self.ledger.add(record(model=str(name)), FREE)
 
     def count(self, name: str) -> float | None:
         return self._registry.get_sample_value(f"abridge_ledger_{name}")

@@ -12,10 +12,13 @@ from abridge.config.settings import Settings
 from abridge.observability.ledger import open_ledger
 from abridge.observability.ledger.ledger import Ledger
 from abridge.observability.metrics import metrics_for
+from abridge.observability.spending import Prices
 from tests.observability.ledger.cases import ALL_TIME, record, requests, usage_query
 from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import Server
 from tests.support.servers import Peer, listen, until
+
+FREE = Prices(Settings())
 
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
@@ -34,7 +37,7 @@ class Kept:
 
     async def add_and_wait(self, *models: str) -> None:
         for model in models:
-            self.ledger.add(record(model=model))
+            self.ledger.add(record(model=model), FREE)
         await until(lambda: not self.count("waiting"))
 
     async def models(self) -> dict[str, int]:
@@ -60,7 +63,7 @@ async def test_a_server_that_does_not_reply_is_given_up(
 
     async with listen(say_nothing) as silent:
         kept = Kept(f"{scheme}://{silent.url.removeprefix('http://')}/0")
-        kept.ledger.add(record())
+        kept.ledger.add(record(), FREE)
         await until(lambda: kept.count("failures_total") > 1)
         await kept.ledger.aclose()
     assert kept.count("lost_total") == 1
@@ -79,9 +82,9 @@ async def test_what_was_queued_is_written_once_the_server_is_back(
         kept = Kept(url)
         await kept.add_and_wait("before")
         stop()
-        kept.ledger.add(record(model="meanwhile"))
+        kept.ledger.add(record(model="meanwhile"), FREE)
         await until(lambda: kept.count("failures_total") > 2)
-        kept.ledger.add(record(model="meanwhile"))
+        kept.ledger.add(record(model="meanwhile"), FREE)
         server.start()
         await until(lambda: not kept.count("waiting"))
         await kept.add_and_wait("after")

@@ -8,7 +8,6 @@ from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.observability.ledger.ledger import Ledger, LedgerBackend
 from abridge.observability.metrics import Metrics
-from abridge.observability.spending import Prices
 
 URL_SETTING, URL_ENV_SETTING = "ledger.url", "ledger.url_env"
 
@@ -16,9 +15,7 @@ URL_SETTING, URL_ENV_SETTING = "ledger.url", "ledger.url_env"
 def open_ledger(settings: Settings, metrics: Metrics) -> Ledger | None:
     """Return what writes the ledger; None if none is kept. Raises SettingsError as below."""
     backend = open_backend(settings)
-    if backend is None:
-        return None
-    return Ledger(backend, metrics, Prices(settings), settings.ledger.waiting)
+    return None if backend is None else Ledger(backend, metrics, settings.ledger.waiting)
 
 
 def open_backend(settings: Settings) -> LedgerBackend | None:

@@ -56,26 +56,23 @@ class LedgerBackend(Protocol):
 class Ledger:
     """Write records to a backend. At most `ceiling` entries wait."""
 
-    def __init__(
-        self, backend: LedgerBackend, metrics: Metrics, prices: Prices, ceiling: int
-    ) -> None:
+    def __init__(self, backend: LedgerBackend, metrics: Metrics, ceiling: int) -> None:
         self._backend = backend
         self._metrics = metrics
-        self._prices = prices
         self._ceiling = ceiling
         self._waiting: deque[Entry] = deque()
         self._batch: tuple[Entry, ...] = ()
         self._writing: asyncio.Task[None] | None = None
         self._is_away = False
 
-    def add(self, record: Record) -> None:
-        """Take the record of a request. This is a sink."""
+    def add(self, record: Record, prices: Prices) -> None:
+        """Take the record of a request, which cost what the prices say."""
         if not is_billable(record):
             return
         if self._size >= self._ceiling:
             self._metrics.ledger_lost.inc()
             return
-        self._waiting.append(make_entry(record, self._prices))
+        self._waiting.append(make_entry(record, prices))
         self._metrics.ledger_waiting.inc()
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
