@@ -35,12 +35,15 @@ from tests.support.streams import (
 )
 from tests.support.summarizers import SPENT, Scripted
 from tests.support.upstream import Answer, Upstream
+from tests.support.websockets import opened, serving
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 USER = {"role": "user", "content": "Hi, CANARY-1"}
 ASKED = {"model": "m", "messages": [USER]}
 ANNA = {"authorization": "Bearer sk-anna-1234567890"}
 COMPLETION = completion({"role": "assistant", "content": "Hello, CANARY-2.", "reasoning": THOUGHT})
+
+HELLO = message_item(0, "Hello.")
 
 Entries = list[dict[str, str]]
 
@@ -73,7 +76,7 @@ async def keeping(server: Server, *answers: Answer, **tables: Any) -> AsyncItera
     ("path", "body", "answer"),
     [
         (CHAT, ASKED, COMPLETION),
-        (RESPONSES, {"model": "m", "input": "Hi"}, response([message_item(0, "Hello.")])),
+        (RESPONSES, {"model": "m", "input": "Hi"}, response([HELLO])),
         (MESSAGES, {**ASKED, "max_tokens": 9}, scripts.message([scripts.text("Hello.")])),
     ],
 )
@@ -137,7 +140,7 @@ async def test_no_word_of_content_and_no_credential_is_in_it(redis_server: Serve
 
 
 async def test_a_background_response_is_one_entry(redis_server: Server) -> None:
-    stream = Answer(responses_stream([message_item(0, "Hello.")]))
+    stream = Answer(responses_stream([HELLO]))
     asked = {"model": "m", "input": "Hi", "background": True}
     async with keeping(redis_server, stream) as kept:
         begun = await call(kept.app, RESPONSES, asked, {**ANNA, "x-request-id": "mine"})
@@ -210,6 +213,22 @@ async def test_an_entry_names_key_and_team(redis_server: Server, tmp_path: Path)
     with redis_server.client(decode_responses=True) as client:
         ((_, entry),) = client.xrange(STREAM)
     assert (entry["key"], entry["team"], entry["upstream"]) == ("alice", "research", "local")
+
+
+async def test_each_request_over_a_websocket_has_an_entry(redis_server: Server) -> None:
+    with redis_server.client() as client:
+        client.delete(STREAM)
+    registry, upstream = CollectorRegistry(), Upstream(Answer(responses_stream([HELLO])))
+    async with serve(upstream) as url:
+        settings = Settings(upstreams=[{"base_url": f"{url}/v1"}], ledger={"url": redis_server.url})
+        app = create_app(settings, registry=registry)
+        async with serving(app, settings, registry) as front, opened(front.url) as socket:
+            await socket.ask()
+            await socket.ask()
+        await app.aclose()
+    with redis_server.client(decode_responses=True) as client:
+        found = [entry for _, entry in client.xrange(STREAM)]
+    assert [(entry["outcome"], entry["output_tokens"]) for entry in found] == [("ok", "70")] * 2
 
 
 async def test_a_mounted_ledger_is_written_as_the_lifespan_ends(
