@@ -92,13 +92,13 @@ if TYPE_CHECKING:
     from abridge.sidecar.websocket.session import Sessions
 
 CLOSED_PATH = (
-    "This path is closed: reasoning is hidden here, and its answers are not read. The setting "
-    "reasoning.open_paths opens it."
+    "This path is closed, because reasoning is hidden here and answers on this path are not read. "
+    "The setting reasoning.open_paths opens it."
 )
 
 SHARED_KEY_PATH = (
-    "This path is closed: all clients share one key here, and what is behind it would be "
-    "everybody's. The setting upstreams[].forward_paths opens it."
+    "This path is closed, because all clients share one key here and would share what is behind "
+    "the path. The setting upstreams[].forward_paths opens it."
 )
 
 
@@ -138,8 +138,8 @@ class AbridgeMiddleware:
         self._keys = keys
         if keys is None and self.settings.server.keys_file is not None:
             raise SettingsError(
-                "server.keys_file: takes effect in `abridge serve` and create_app() only; where "
-                "the middleware is mounted, the application itself checks who may ask"
+                "server.keys_file: works only in `abridge serve` and create_app(); around the "
+                "middleware, your application authenticates clients"
             )
         self._routes = self.settings.routes
         self._body_budget = MemoryBudget(self.settings.limits)
@@ -386,7 +386,7 @@ class AbridgeMiddleware:
             request = await self._parse(api, scope, buffered, body=body)
             must_be_json = self._hides_raw or self._translates or self._shared_paths
             if request is None and (must_be_json or must_read(scope)):
-                raise RequestError("The request body is no JSON object.", code="invalid_json")
+                raise RequestError("The request body is not a JSON object.", code="invalid_json")
         if request is not None and chooses_models(scope):
             await work.run(check_body, scope, request.body)
         return buffered, body, request

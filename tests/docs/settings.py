@@ -49,8 +49,9 @@ TABLE_KEYS = ("summary", "reasoning", "usage", "history")
 """The tables that an upstream may override."""
 
 NOTES = {
-    "upstreams": "In the file each is a table `[[upstreams]]`; as a variable, all are a list in "
-    "`ABRIDGE_UPSTREAMS`. The flags make one upstream in place of those of the file.",
+    "upstreams": "In the file, each upstream is a table `[[upstreams]]`. The variable "
+    "`ABRIDGE_UPSTREAMS` lists all of them. The flags define one upstream that replaces those of "
+    "the file.",
 }
 
 
