@@ -100,7 +100,7 @@ class Settings(Table):
     prices: PriceSettings = PriceSettings()
     """What tokens cost."""
     ledger: LedgerSettings = LedgerSettings()
-    """What each request used, for who pays for it."""
+    """What each request used and cost."""
     attribution: AttributionSettings = AttributionSettings()
     """Which reasoning led to which tool call."""
     limits: LimitSettings = LimitSettings()

@@ -364,19 +364,19 @@ class PriceSettings(Table):
 
 
 class LedgerSettings(Table):
-    """The ledger: an entry for each request to a model, for who pays for it."""
+    """The ledger: an entry for each request to a model, for billing."""
 
     url: LedgerAddress | None = None
-    """Where it is written: `store`, which is the address in `history.store`, another such address,
-    or that of a PostgreSQL (`postgresql://user@host:5432/database`), which needs `pip install
+    """The address of the ledger: one that `history.store` takes, `store` for the one it has, or a
+    PostgreSQL's (`postgresql://user@host:5432/database`), which needs `pip install
     'asgi-abridge[postgres]'`. Not set: there is no ledger."""
     url_env: str | None = None
-    """The environment variable that holds the address instead, where there is a password in it."""
+    """The environment variable that holds the address, if it contains a password."""
     retention: Annotated[PositiveSeconds, Field(le=36_525 * 86400.0)] = 400 * 86400.0
-    """How long an entry is kept: a year, and time to close its books; a hundred years at most."""
+    """How long an entry is kept, a hundred years at most."""
     waiting: PositiveInt = 20_000
-    """The number of entries of a process that wait while the ledger cannot be written; beyond it,
-    they are lost and counted."""
+    """The number of entries that a process keeps while the ledger cannot be written, 400 bytes
+    each. Beyond it, entries are lost and counted."""
 
     @model_validator(mode="after")
     def _check_one_address(self) -> LedgerSettings:

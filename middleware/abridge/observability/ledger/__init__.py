@@ -1,4 +1,4 @@
-"""The ledger: an entry for each request, in Redis or PostgreSQL, for who pays for it."""
+"""The ledger: an entry for each request, in Redis or PostgreSQL, for billing."""
 
 from __future__ import annotations
 
