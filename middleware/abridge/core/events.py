@@ -58,10 +58,10 @@ An event either carries its original frame or is translated:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from abridge.core.answer import Attribution, Part
     from abridge.core.conversation import ItemKey, Json, RecordedTurn
@@ -106,6 +106,8 @@ class Event:
     """Of an event that begins a call, what led to it, if the client is to know."""
     said: list[Json] | None = field(default=None, kw_only=True, compare=False, repr=False)
     """On Chat Completions, the choices that go into its frame, until a reader has made that."""
+    run: DeltaRun | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Of a delta that tells several of upstream's at once, what each of them says."""
 
 
 @dataclass(slots=True)
@@ -343,6 +345,56 @@ TEXT_ATTRIBUTES: dict[type[Event], tuple[str, ...]] = {
 """The texts of events that have any."""
 
 
+class DeltaRun(NamedTuple):
+    """Deltas of one part that came together."""
+
+    texts: list[str]
+    frames: list[bytes | None]
+
+
+JOINED: frozenset[type[Event]] = frozenset({ContentDelta, ToolCallDelta, ReasoningDelta})
+"""Types of events that may tell a run of deltas."""
+
+_NEXT: dict[type[Event], Callable[[Any, str, bytes | None], Event]] = {
+    ReasoningDelta: lambda one, text, frame: ReasoningDelta(one.lane, frame, one.item, text),
+    ContentDelta: lambda one, text, frame: ContentDelta(
+        one.lane, frame, text if one.text else "", (), one.message_index
+    ),
+    RefusalDelta: lambda one, text, frame: RefusalDelta(
+        one.lane, frame, "", (), one.message_index, refusal=text
+    ),
+    ToolCallDelta: lambda one, text, frame: ToolCallDelta(
+        one.lane, frame, call_index=one.call_index, arguments=text, custom=one.custom
+    ),
+    NativeSummary: lambda one, text, frame: NativeSummary(
+        one.lane, frame, one.item, one.index, one.stage, text
+    ),
+}
+
+
+def next_delta(event: Event, text: str, frame: bytes | None) -> Event:
+    """Return the delta that adds a text to the same part as another one does, in its own frame. It
+    says the text only if the other said its own. Naming the part afterwards takes a tenth of the
+    time."""
+    made = _NEXT[type(event)](event, text, frame)
+    made.part = event.part
+    return made
+
+
+def split_run(event: Event, run: DeltaRun) -> list[Event]:
+    """Return the deltas that an event tells at once."""
+    return [next_delta(event, *told) for told in zip(run.texts, run.frames, strict=True)]
+
+
+def split_text(event: Event, text: str) -> list[str]:
+    """Return a text that is written of an event, which may follow on a separator, as the deltas had
+    it that the event tells."""
+    if event.run is None:
+        return [text]
+    others = event.run.texts[1:]
+    return [text[: len(text) - sum(map(len, others))], *others]
+
+
 def said_text(event: Event) -> str:
     """Return what a delta adds to its part: words, or arguments."""
     match event:
@@ -373,5 +425,5 @@ def held_size(event: Event) -> int:
     """
     if event.frame is not None:
         return len(event.frame)
-    size = text_size(event)
-    return size and size + FRAME_OVERHEAD
+    size, count = text_size(event), 1 if event.run is None else len(event.run.texts)
+    return size and size + count * FRAME_OVERHEAD

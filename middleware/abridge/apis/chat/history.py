@@ -445,7 +445,7 @@ class ChatEnvelopeBuilder:
         self._reasoning.add(event)
 
     def add_content(self, text: str) -> None:
-        self._answer.append_text("content", text)
+        self._answer.add({"content": text})
 
     def add_answer(self, delta: Json) -> None:
         self._answer.add({key: delta[key] for key in ANSWER_FIELDS if key in delta})

@@ -68,6 +68,8 @@ FAILURES = frozenset(
 class GeminiReader:
     """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
 
+    continuation = None  # each frame is read by itself
+
     def __init__(self, display: Display, limit: int) -> None:
         self._parts = AnswerParts(display, limit)
         self._citations = AnswerCitations(display)

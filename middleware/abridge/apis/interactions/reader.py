@@ -51,6 +51,8 @@ thinking."""
 class InteractionsReader:
     """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
 
+    continuation = None  # each frame is read by itself
+
     def __init__(self, display: Display, limit: int) -> None:
         self._state = AnswerState(display, limit)
         self._steps = AnswerSteps(self._state)

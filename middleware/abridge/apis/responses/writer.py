@@ -87,6 +87,8 @@ from abridge.core.events import (
     SummaryPartDone,
     SummaryTextDelta,
     ToolCallDelta,
+    split_run,
+    split_text,
 )
 from abridge.core.model_request import SIGNATURE_PREFIX, Tool
 from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
@@ -187,16 +189,25 @@ class ResponsesWriter(TranslatedAnswer):
     def write(self, event: Event) -> bytes:
         frame = event.frame
         if frame is None or self._composes:
-            added = self.add_text(event)
-            if added is None:
-                return b"".join(starmap(self._encode, self.compose(event)))
+            return self._write_new(event)
+        if event.run is not None:
+            return b"".join(map(self.write, split_run(event, event.run)))
+        change = self._CHANGES.get(type(event))
+        return self._renumber(frame) if change is None else change(self, event, frame)
+
+    def _write_new(self, event: Event) -> bytes:
+        added = self.add_text(event)
+        if added is not None:
             delta, text = added
             if delta is None:
                 return b""
             write = delta.write_obfuscated if self._obfuscates else delta.write
-            return write(text, self._take_number())
-        change = self._CHANGES.get(type(event))
-        return self._renumber(frame) if change is None else change(self, event, frame)
+            if event.run is None:
+                return write(text, self._take_number())
+            return b"".join([write(one, self._take_number()) for one in split_text(event, text)])
+        if event.run is not None:
+            return b"".join(map(self.write, split_run(event, event.run)))
+        return b"".join(starmap(self._encode, self.compose(event)))
 
     def keep_alive(self, beside: Json | None = None) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""
