@@ -61,7 +61,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from abridge.core.answer import Attribution, Part
     from abridge.core.conversation import ItemKey, Json, RecordedTurn
@@ -355,28 +355,26 @@ class DeltaRun(NamedTuple):
 JOINED: frozenset[type[Event]] = frozenset({ContentDelta, ToolCallDelta, ReasoningDelta})
 """Types of events that may tell a run of deltas."""
 
-_NEXT: dict[type[Event], Callable[[Any, str, bytes | None], Event]] = {
-    ReasoningDelta: lambda one, text, frame: ReasoningDelta(one.lane, frame, one.item, text),
-    ContentDelta: lambda one, text, frame: ContentDelta(
-        one.lane, frame, text if one.text else "", (), one.message_index
-    ),
-    RefusalDelta: lambda one, text, frame: RefusalDelta(
-        one.lane, frame, "", (), one.message_index, refusal=text
-    ),
-    ToolCallDelta: lambda one, text, frame: ToolCallDelta(
-        one.lane, frame, call_index=one.call_index, arguments=text, custom=one.custom
-    ),
-    NativeSummary: lambda one, text, frame: NativeSummary(
-        one.lane, frame, one.item, one.index, one.stage, text
-    ),
-}
-
 
 def next_delta(event: Event, text: str, frame: bytes | None) -> Event:
     """Return the delta that adds a text to the same part as another one does, in its own frame. It
-    says the text only if the other said its own. Naming the part afterwards takes a tenth of the
+    says the text only if the other said its own. Naming the part afterwards takes a fifth of the
     time."""
-    made = _NEXT[type(event)](event, text, frame)
+    made: Event
+    match event:
+        case ReasoningDelta():
+            made = ReasoningDelta(event.lane, frame, event.item, text)
+        case ToolCallDelta(call_index=index, custom=custom):
+            made = ToolCallDelta(event.lane, frame, call_index=index, arguments=text, custom=custom)
+        case RefusalDelta():
+            made = RefusalDelta(event.lane, frame, "", (), event.message_index, refusal=text)
+        case ContentDelta():
+            told = text if event.text else ""
+            made = ContentDelta(event.lane, frame, told, (), event.message_index)
+        case NativeSummary():
+            made = NativeSummary(event.lane, frame, event.item, event.index, event.stage, text)
+        case _:
+            made = Event(event.lane, frame)
     made.part = event.part
     return made
 

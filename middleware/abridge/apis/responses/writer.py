@@ -188,26 +188,23 @@ class ResponsesWriter(TranslatedAnswer):
 
     def write(self, event: Event) -> bytes:
         frame = event.frame
-        if frame is None or self._composes:
-            return self._write_new(event)
-        if event.run is not None:
-            return b"".join(map(self.write, split_run(event, event.run)))
-        change = self._CHANGES.get(type(event))
-        return self._renumber(frame) if change is None else change(self, event, frame)
-
-    def _write_new(self, event: Event) -> bytes:
+        if frame is not None and not self._composes:
+            if event.run is not None:
+                return b"".join(map(self.write, split_run(event, event.run)))
+            change = self._CHANGES.get(type(event))
+            return self._renumber(frame) if change is None else change(self, event, frame)
         added = self.add_text(event)
-        if added is not None:
-            delta, text = added
-            if delta is None:
-                return b""
-            write = delta.write_obfuscated if self._obfuscates else delta.write
-            if event.run is None:
-                return write(text, self._take_number())
-            return b"".join([write(one, self._take_number()) for one in split_text(event, text)])
-        if event.run is not None:
-            return b"".join(map(self.write, split_run(event, event.run)))
-        return b"".join(starmap(self._encode, self.compose(event)))
+        if added is None:
+            if event.run is not None:
+                return b"".join(map(self.write, split_run(event, event.run)))
+            return b"".join(starmap(self._encode, self.compose(event)))
+        delta, text = added
+        if delta is None:
+            return b""
+        write = delta.write_obfuscated if self._obfuscates else delta.write
+        if event.run is None:
+            return write(text, self._take_number())
+        return b"".join([write(one, self._take_number()) for one in split_text(event, text)])
 
     def keep_alive(self, beside: Json | None = None) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""
