@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
-from abridge.apis.api import Reader
 from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.core.answer import Part
@@ -18,14 +17,30 @@ from abridge.core.events import (
     PartStarted,
     said_text,
 )
-from abridge.providers.learned import Observation
+from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
 from abridge.stages.order import Order
 from abridge.stages.thinking import Thinking, accept_any
 
 
-class ReaderOfParts(Reader, Protocol):
-    """A reader whose events name their parts, in the order in which upstream sent them."""
+class ReaderOfParts(Protocol):
+    """A reader whose events name their parts, in the order in which upstream sent them. See
+    `Reader`."""
+
+    @property
+    def dropped(self) -> int: ...
+
+    @property
+    def faults(self) -> int: ...
+
+    @property
+    def continuation(self) -> Continuation | None: ...
+
+    def read(self, frame: bytes) -> list[Event]: ...
+
+    def end(self, error: ErrorDetail | None = None) -> list[Event]: ...
+
+    def read_whole(self, body: bytes) -> list[Event]: ...
 
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         """Return the turns of an answer that consists of these parts."""
@@ -39,7 +54,10 @@ def expects_thinking(profile: Profile, display: Display) -> bool:
 
 
 class StagedReader:
-    """Read one response. See the protocol `Reader`."""
+    """Read one response. See the protocol `Reader`. Its APIs have no final texts beside deltas, and
+    leave providers no choice of format."""
+
+    mismatches = 0
 
     def __init__(
         self,
@@ -76,10 +94,6 @@ class StagedReader:
     def faults(self) -> int:
         return self._reader.faults + self._order.faults
 
-    @property
-    def mismatches(self) -> int:
-        return self._reader.mismatches
-
     def read(self, frame: bytes) -> list[Event]:
         read = self._reader.read(frame)
         events, found = self._pass_on(read), self._reader.continuation
@@ -100,7 +114,7 @@ class StagedReader:
         return self._reader.record(list(self._parts))
 
     def observed(self) -> Observation:
-        return self._reader.observed()
+        return NO_OBSERVATION
 
     def _pass_on(self, events: list[Event]) -> list[Event]:
         events = self._order.take(events)

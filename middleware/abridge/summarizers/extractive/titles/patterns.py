@@ -13,11 +13,7 @@ from dataclasses import dataclass, field
 
 from abridge.summarizers.extractive.titles.drafts import words_of
 from abridge.summarizers.extractive.titles.phrases import Grammar
-from abridge.summarizers.extractive.titles.words import (
-    GERUNDS,
-    VERBS,
-    gerund_of,
-)
+from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of
 
 
 @dataclass(frozen=True)
