@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-MAX_TITLE_CHARS = 60
+MAX_TITLE_CHARS = 64
+
+MAX_TITLE_WORDS = 10
 
 MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 
