@@ -16,8 +16,10 @@ _AUXILIARIES = (
 _VERBS = VERBS | words_of(
     "allow begin belong become cause come contain cost decrease depend die fall fail forget get "
     "give go"
-    " contribute develop exist expel stand come feel follow form look matter produce result work"
-    " grow happen have hit involve kill know lack lead let lie lose lower mean melt need occur own"
+    " appear arrive contribute develop exist expel stand come feel follow form look matter "
+    "produce result work"
+    " grow happen have hit involve kill know lack lead let lie live lose lower mean melt need "
+    "occur own"
     " pay prove reach remain rise say see seem sink speak stay survive take tend travel turn weigh"
     " win"
 )
@@ -56,7 +58,8 @@ ENGLISH_GRAMMAR = Grammar(
     article="the",
     articles=words_of("the a an each every"),
     adjectives=words_of(
-        "clear straightforward obvious simple correct same unclear different right wrong yes no"
+        "clear similar easier harder better worse larger smaller bigger higher lower "
+        "straightforward obvious simple correct same unclear different right wrong yes no"
         " likely important not still also indeed as to less more most still that possible true"
         " false equal based given either"
     ),
@@ -78,16 +81,18 @@ ENGLISH_GRAMMAR = Grammar(
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(
-        "regardless but because so since while although though if before unless after which "
+        "suppose perhaps maybe regardless but because so since while although though if before "
+        "unless after which "
         "whereas until then"
     ),
-    verbs=VERBS | words_of("be get have know see take wait"),
+    verbs=VERBS | words_of("be get have know see take wait pour"),
     finite=words_of(f"{_AUXILIARIES} {_PAST}") | {third_person_of(verb) for verb in _VERBS},
     plural=_VERBS,
     plurals=words_of("people men women children mice feet teeth two three four five both police"),
     adverbs=words_of(
         "also always only never just still already actually really typically usually often then"
-        " first simply both all each now even probably likely indeed definitely originally "
+        " down away straight back out there together first simply both all each now even "
+        "probably likely indeed definitely originally "
         "initially"
     ),
 )  # fmt: skip
@@ -185,7 +190,8 @@ _RESULT = (
     r"|simplest|probable|specific) )*(?:answer|result|solution|diagnosis|number|total|value"
     r"|conclusion|probability|cause|reason|option|choice|term|word|letter|culprit|explanation|cost"
     r"|sum|price|time|speed|distance|area|volume|age|amount|day|move|fix|difference|count|killer"
-    r"|winner|candidate|treatment|finding|step|ratio)(?: (?:of|for|in|per|to) (?:the |a |an "
+    r"|winner|candidate|next|next one|treatment|finding|step|ratio)(?: (?:of|for|in|per|to) "
+    r"(?:the |a |an "
     r"|each )?[\w'’-]+)?)"
 )
 
@@ -269,6 +275,7 @@ ENGLISH = (
         (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
          "Working out {object}", 3.8),
         (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
+        (rf"{_INTENT}start (?:off )?with ", "Starting with {object}", 3.3),
         ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
           r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
          "Considering {object}", 3.0),
@@ -317,7 +324,8 @@ ENGLISH = (
          "{verb} {object}", 4.5), verbs=_gerund, late=True),
     *_finding("clause",
         (rf"{_CONCLUDES}{_LEAD}{_SAYS_MUCH}", "Concluding that {object}", 4.0),
-        (rf"{_REPORTS} that ", "Finding that {object}", 3.6),
+        ((rf"^(?:(?!n['’]t\b|\bno[tr]?\b|\bif\b|whether|suppos|assum|never"
+          rf"|cannot)[^,;?])*?{_REPORTS} that "), "Finding that {object}", 3.6),
         ((rf"{_LEAD}(?P<object>[^,;:]{{8,70}}?),? (?:because|since|due to) "),
          "Explaining why {object}", 3.7),
         ((r"^(?:\w+,? )?(?:if|suppose|assume|assuming|say|what if)(?: that)? "
@@ -331,9 +339,9 @@ ENGLISH = (
         (rf"{_LEAD}(?=.*\b(?:equals|total|sum|add|per|\d)\b)", "Working out {object}", 2.8),
         (rf"{_LEAD}", "Considering {object}", 2.7),
     ),
+    *patterns(ENGLISH_GRAMMAR, (_MODIFIED, "Considering {object}", 1.9), cut="noun"),
     *_finding("recurring", ("^", "Considering {object}", 2.4)),
     *_task(
-        (_MODIFIED, "Considering {object}", 1.9),
         *_ENGLISH_ACTIONS,
     ),
 )  # fmt: skip

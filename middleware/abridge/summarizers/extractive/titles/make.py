@@ -36,25 +36,12 @@ PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of 
 _WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
-_ARTICLES = frozenset(
-    (
-        "the",
-        "a",
-        "an",
-        "each",
-        "all",
-        "this",
-        "these",
-        "in",
-        "if",
-        "der",
-        "die",
-        "das",
-        "ein",
-        "eine",
-    )
+_ARTICLES = frozenset("the a an each all this these in if der die das ein eine".split())
+_DEED = re.compile(
+    r"(?!exist|remain|follow|miss|correspond|interest|surround|[a-z]{1,3}ing)[a-z]{3,}ing [a-z]+ ?"
 )
-_GERUND = re.compile(r"[a-z]{3,}ing [a-z]+ ?", re.IGNORECASE)
+"""What is done, and needs no other verb."""
+
 _NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
 
 
@@ -190,7 +177,7 @@ def _fill(pattern: Pattern, groups: dict[str, str], thing: str) -> str:
     """Return the title. A thing that is done needs no other verb."""
     if not thing:
         return ""
-    is_done = pattern.part in ("subject", "recurring") and _GERUND.match(thing)
+    is_done = pattern.part in ("subject", "recurring") and _DEED.match(thing)
     form = "{object}" if is_done else pattern.form
     return capitalize(form.format(**{**groups, "object": thing}))
 

@@ -17,7 +17,7 @@ TASK_SCORE = 1.5  # for what the first part of all says of the task
 
 DATA_SCORE = 0.4  # off what that part states, which is often given
 
-Part = Literal["phrase", "clause", "subject", "value", "recurring"]
+Part = Literal["phrase", "clause", "subject", "value", "noun", "recurring"]
 
 
 class Pattern(NamedTuple):

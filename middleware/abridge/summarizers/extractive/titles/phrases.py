@@ -75,9 +75,16 @@ class Grammar:
         if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
             return self._cut_clause(words, lowered, room)
         end = self._end_of_clause(lowered, room)
+        if lowered[end : end + 1] and lowered[end] in self.ends:
+            end = self._before_subject(lowered, end)
         while end > 0 and not self._may_end(lowered, end, room):
             end -= 1
         return self._join(words[:end]) if self._names(lowered[:end]) else ""
+
+    def noun(self, text: str, room: int) -> str:
+        """Return the same, empty if a verb is in it."""
+        found = self.phrase(text, room)
+        return found if self.finite.isdisjoint(found.lower().split()) else ""
 
     def value(self, text: str, room: int) -> str:
         """Return a phrase or number that goes to the clause's end, or to a preposition; else
@@ -89,7 +96,9 @@ class Grammar:
             words, lowered = words[:cut], lowered[:cut]
         if not words or lowered[0] in self.links | self.adverbs or not self._stands_alone(lowered):
             return ""
-        if len(words) == 1 and lowered[0].endswith(("ly", "ed", "ing", "able", "ible")):
+        if lowered[0].endswith(("ly", "ed", "able", "ible")) or (
+            lowered[0] in self.verbs and lowered[1:2] and lowered[1] in self.articles
+        ):
             return ""
         if not self.ends.isdisjoint(lowered) or not self.adjectives.isdisjoint(lowered[:1]):
             return ""
@@ -114,7 +123,10 @@ class Grammar:
         kept = lowered[:end]
         if not 0 < end <= room or not self.ends.isdisjoint(kept) or not self._names(kept):
             return ""
-        if kept[0] in self.links or kept[-1] in self.links or not self._stands_alone(kept):
+        first = self.links | self.breaks
+        if kept[0] in first or kept[-1] in self.links or not self._stands_alone(kept):
+            return ""
+        if self.is_vague(" ".join(kept)) or kept[1:2] in (["more"], ["less"]):
             return ""
         return self._join(words[:end])
 
@@ -167,11 +179,11 @@ class Grammar:
         words = [word for word in clause.split() if word.lower() not in self.fillers]
         lowered = [word.lower().replace("’", "'") for word in words]
         for at, word in enumerate(lowered[:-1]):
-            if (
-                word in self.pointers
-                and self._is_strong(lowered[at + 1])
-                and lowered[at + 1] not in self.ends | self.finite | self.pronouns
-            ):
+            next_word = lowered[at + 1]
+            is_noun = self._is_strong(next_word) and not any(
+                next_word in stop for stop in (self.ends, self.finite, self.pronouns, self.adverbs)
+            )
+            if word in self.pointers and is_noun:
                 words[at] = lowered[at] = self.article
         return words, lowered
 
@@ -198,6 +210,17 @@ class Grammar:
             return end
         inner = (at for at in range(1, end) if lowered[at] in self.clauses)
         return next((at for at in inner if lowered[at + 1 : at + 2] != ["to"]), end)
+
+    def _has_verb(self, lowered: list[str]) -> bool:
+        return not self.ends.isdisjoint(lowered[:1]) or self._find_verb(lowered) > 0
+
+    def _before_subject(self, lowered: list[str], end: int) -> int:
+        """Return where the subject of the verb at `end` begins: in "the trips the farmer needs"
+        before the second article."""
+        for at in range(end - 1, 1, -1):
+            if lowered[at] in self.articles:
+                return at if self._is_strong(lowered[at - 1]) else end
+        return end
 
     def _rest_of(self, lowered: list[str], start: int) -> int:
         """Return where the clause that begins at `start` ends; far off if it leans on others."""
@@ -229,6 +252,9 @@ class Grammar:
                 "of",
             }  # what they join may be what it is about
             end = next((at for at in range(end - 1, 3, -1) if lowered[at] in links), 0)
+        is_cut = end < len(words) and lowered[end] in self.links
+        if is_cut and (lowered[end - 1] in self.plural or not self._has_verb(lowered[1:end])):
+            return ""
         if (
             end < 3
             or not self._stands_alone(lowered[:end])
