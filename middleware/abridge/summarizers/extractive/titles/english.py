@@ -55,7 +55,6 @@ ENGLISH_GRAMMAR = Grammar(
         " such this that these those its their his her my your our you're they're he's she's"
     ),
     pointers=words_of("this these"),
-    article="the",
     articles=words_of("the a an each every"),
     adjectives=words_of(
         "clear similar easier harder better worse larger smaller bigger higher lower "

@@ -19,6 +19,7 @@ from abridge.summarizers.extractive.titles.drafts import (
     is_presentable,
     mentions_prompt,
     title_key,
+    words_of,
 )
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
@@ -36,7 +37,7 @@ PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of 
 _WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
-_ARTICLES = frozenset("the a an each all this these in if der die das ein eine".split())
+_ARTICLES = words_of("the a an each all this these in if der die das ein eine")
 _DEED = re.compile(
     r"(?!exist|remain|follow|miss|correspond|interest|surround|[a-z]{1,3}ing)[a-z]{3,}ing [a-z]+ ?"
 )

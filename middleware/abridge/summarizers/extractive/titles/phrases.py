@@ -34,12 +34,13 @@ def plain(text: str) -> str:
     """Return the beginning of a text without parentheses, backticks and quotation marks around few
     words."""
     text = _PARENTHESIS.sub("", text) if "(" in text or "（" in text else text
-    text = text[:MAX_READ_CHARS] if len(text) <= MAX_READ_CHARS else _clip_at_word(text)
+    if len(text) > MAX_READ_CHARS:
+        text = text[:MAX_READ_CHARS].rpartition(" ")[0]
     return _OPTION.sub(r"\1", _QUOTED.sub(r"\1", text.replace("`", "")))
 
 
-def _clip_at_word(text: str) -> str:
-    return text[:MAX_READ_CHARS].rpartition(" ")[0]
+_NONE: frozenset[str] = frozenset()
+_LATE = ("ly", "ed", "able", "ible")  # ends of words that begin no result
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,21 +52,18 @@ class Grammar:
     ends: frozenset[str]  # finite verbs, with which another clause begins
     pronouns: frozenset[str]  # what they stand for is not shown
     vague: frozenset[str]  # name nothing alone
-    fillers: frozenset[str] = frozenset()  # left out
-    clauses: frozenset[str] = frozenset()  # begin a clause that is kept if it is short
-    breaks: frozenset[str] = frozenset()  # end a clause
-    verbs: frozenset[str] = frozenset()  # begin another clause after "and"
-    finite: frozenset[str] = frozenset()  # verbs that can follow a subject
-    plural: frozenset[str] = frozenset()  # verbs that can follow one in the plural
-    adverbs: frozenset[str] = frozenset()  # stand between a subject and its verb
-    pointers: frozenset[str] = (
-        frozenset()
-    )  # say "this": the article that takes their place comes next
-    article: str = ""
-    articles: frozenset[str] = frozenset()
+    fillers: frozenset[str] = _NONE  # left out
+    clauses: frozenset[str] = _NONE  # begin a clause that is kept if it is short
+    breaks: frozenset[str] = _NONE  # end a clause
+    verbs: frozenset[str] = _NONE  # begin another clause after "and"
+    finite: frozenset[str] = _NONE  # verbs that can follow a subject
+    plural: frozenset[str] = _NONE  # verbs that can follow one in the plural
+    plurals: frozenset[str] = _NONE  # nouns in the plural that do not look it
+    adverbs: frozenset[str] = _NONE  # stand between a subject and its verb
+    articles: frozenset[str] = _NONE
+    pointers: frozenset[str] = _NONE  # point at what is not shown; "the" takes their place
+    adjectives: frozenset[str] = _NONE  # no result
     capitals: bool = False  # nouns begin with one
-    plurals: frozenset[str] = frozenset()  # nouns in the plural that do not look it
-    adjectives: frozenset[str] = frozenset()  # no result
 
     def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
@@ -75,11 +73,9 @@ class Grammar:
         if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
             return self._cut_clause(words, lowered, room)
         end = self._end_of_clause(lowered, room)
-        if lowered[end : end + 1] and lowered[end] in self.ends:
-            end = self._before_subject(lowered, end)
         while end > 0 and not self._may_end(lowered, end, room):
             end -= 1
-        return self._join(words[:end]) if self._names(lowered[:end]) else ""
+        return " ".join(words[:end]).rstrip(".") if self._names(lowered[:end]) else ""
 
     def noun(self, text: str, room: int) -> str:
         """Return the same, empty if a verb is in it."""
@@ -87,32 +83,29 @@ class Grammar:
         return found if self.finite.isdisjoint(found.lower().split()) else ""
 
     def value(self, text: str, room: int) -> str:
-        """Return a phrase or number that goes to the clause's end, or to a preposition; else
-        empty."""
+        """Return a result, which goes to the clause's end or to a preposition; else empty."""
         words, lowered = self._whole(text)
-        stops = self.breaks | self.links
         while len(words) > room:
-            cut = next((at for at in range(len(words) - 1, 0, -1) if lowered[at] in stops), 0)
+            cut = self._last(lowered, self.breaks | self.links)
             words, lowered = words[:cut], lowered[:cut]
-        if not words or lowered[0] in self.links | self.adverbs or not self._stands_alone(lowered):
-            return ""
-        if lowered[0].endswith(("ly", "ed", "able", "ible")) or (
-            lowered[0] in self.verbs and lowered[1:2] and lowered[1] in self.articles
-        ):
-            return ""
-        if not self.ends.isdisjoint(lowered) or not self.adjectives.isdisjoint(lowered[:1]):
-            return ""
-        return " ".join(words) if self._is_strong(words[-1]) else ""
+        first = lowered[0] if words else "so"
+        is_order = first in self.verbs and not self.articles.isdisjoint(lowered[1:2])
+        is_result = not (
+            is_order
+            or first in self.links | self.adverbs | self.adjectives
+            or first.endswith(_LATE)
+            or not (self.ends | self.pronouns).isdisjoint(lowered)
+        )
+        return " ".join(words) if words and is_result and self._is_strong(words[-1]) else ""
 
     def clause(self, text: str, room: int) -> str:
         """Return the clause that a text begins with, if it is whole, fits and needs no other."""
         words, lowered = self._whole(text)
-        at = self._find_verb(lowered)
-        if not at or len(words) > room or lowered[0] in self.links:
+        verb = self._find_verb(lowered)
+        is_whole = 0 < verb < len(words) <= room and lowered[0] not in self.links
+        if not is_whole or not self._is_strong(words[-1]) or not self._names(lowered[:verb]):
             return ""
-        if not self._is_strong(words[-1]) or not self._stands_alone(lowered):
-            return ""
-        return " ".join(words) if self._names(lowered[:at]) else ""
+        return " ".join(words) if self.pronouns.isdisjoint(lowered) else ""
 
     def subject(self, text: str, room: int) -> str:
         """Return the subject that a text begins with; empty if it is none or names nothing."""
@@ -121,147 +114,16 @@ class Grammar:
         while end > 0 and lowered[end - 1] in self.adverbs:
             end -= 1
         kept = lowered[:end]
-        if not 0 < end <= room or not self.ends.isdisjoint(kept) or not self._names(kept):
-            return ""
-        first = self.links | self.breaks
-        if kept[0] in first or kept[-1] in self.links or not self._stands_alone(kept):
-            return ""
-        if self.is_vague(" ".join(kept)) or kept[1:2] in (["more"], ["less"]):
-            return ""
-        return self._join(words[:end])
-
-    def _whole(self, text: str) -> tuple[list[str], list[str]]:
-        """Return the words of a clause; none if it ends with a formula or a list."""
-        end = _CLAUSE_END.search(text)
-        if end is not None and (end[0] not in ".,;:!?—–" or _LIST.match(text, end.start())):
-            return [], []
-        words, lowered = self._words(text[: end.start()] if end else text)
-        stop = next((at for at, word in enumerate(lowered) if word in self.breaks), len(words))
-        return words[:stop], lowered[:stop]
-
-    def _stands_alone(self, lowered: list[str]) -> bool:
-        return self.pronouns.isdisjoint(lowered)
-
-    def _find_verb(self, lowered: list[str]) -> int:
-        """Return where the finite verb of a clause stands; 0 if none is seen."""
-        following = [*lowered[1:], ""]
-        for at, word in enumerate(lowered[:12]):
-            if at and word in self.clauses | self.breaks:
-                return 0
-            before = lowered[at - 1] if at else ""
-            if (
-                not at
-                or (before in self.weak and before not in self.adverbs)
-                or before in self.links
-            ):
-                continue
-            is_plural = before in self.plurals or (
-                before[-1:] == "s" and before[-2:] not in ("'s", "ss")
-            )
-            is_verb = word in self.finite or (word in self.plural and is_plural)
-            if is_verb and (word in self.ends or following[at] not in self.ends):
-                return at
-            is_singular = at > 1 and lowered[at - 2] in self.articles and not is_plural
-            if is_singular and word[-1:] == "s" and self._is_bound(following[at]):
-                return at
-        return 0
-
-    def _is_bound(self, word: str) -> bool:
-        """Return true for a word that no noun follows directly."""
-        return (
-            not word
-            or word in self.weak - self.ends
-            or word in self.breaks | self.clauses | self.pronouns
-            or word in self.links - {"of"}
+        is_subject = (
+            0 < end <= room
+            and self._names(kept)
+            and (self.ends | self.pronouns).isdisjoint(kept)
+            and kept[0] not in self.links | self.breaks
+            and kept[-1] not in self.links
+            and kept[1:2] not in (["more"], ["less"])
+            and not self._is_vague(kept)
         )
-
-    def _words(self, clause: str) -> tuple[list[str], list[str]]:
-        words = [word for word in clause.split() if word.lower() not in self.fillers]
-        lowered = [word.lower().replace("’", "'") for word in words]
-        for at, word in enumerate(lowered[:-1]):
-            next_word = lowered[at + 1]
-            is_noun = self._is_strong(next_word) and not any(
-                next_word in stop for stop in (self.ends, self.finite, self.pronouns, self.adverbs)
-            )
-            if word in self.pointers and is_noun:
-                words[at] = lowered[at] = self.article
-        return words, lowered
-
-    def _join(self, words: list[str]) -> str:
-        return " ".join(words).rstrip(".")
-
-    def _end_of_clause(self, lowered: list[str], room: int) -> int:
-        """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
-        pairs = zip(["", *lowered], lowered, strict=False)
-        stops = self.ends | self.pronouns
-        end = next(
-            (
-                at
-                for at, (before, word) in enumerate(pairs)
-                if word in stops or (before == "and" and word in self.verbs)
-            ),
-            len(lowered),
-        )
-        if end < len(lowered) and lowered[end] == "that":
-            rest = self._rest_of(lowered, end)
-            if rest <= room and self._find_verb(lowered[end + 1 : rest]):
-                return rest
-        if room >= end == len(lowered):
-            return end
-        inner = (at for at in range(1, end) if lowered[at] in self.clauses)
-        return next((at for at in inner if lowered[at + 1 : at + 2] != ["to"]), end)
-
-    def _has_verb(self, lowered: list[str]) -> bool:
-        return not self.ends.isdisjoint(lowered[:1]) or self._find_verb(lowered) > 0
-
-    def _before_subject(self, lowered: list[str], end: int) -> int:
-        """Return where the subject of the verb at `end` begins: in "the trips the farmer needs"
-        before the second article."""
-        for at in range(end - 1, 1, -1):
-            if lowered[at] in self.articles:
-                return at if self._is_strong(lowered[at - 1]) else end
-        return end
-
-    def _rest_of(self, lowered: list[str], start: int) -> int:
-        """Return where the clause that begins at `start` ends; far off if it leans on others."""
-        end = next(
-            (at for at in range(start, len(lowered)) if lowered[at] in self.breaks), len(lowered)
-        )
-        return end if self._stands_alone(lowered[start + 1 : end]) else 99
-
-    def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
-        following = lowered[end] if end < len(lowered) else ""
-        stops = (self.links, self.ends, self.pronouns, self.adverbs)
-        cuttable = len(following) < 2 or any(following in stop for stop in stops)
-        before, last = ["", *lowered][end - 1 : end + 1]
-        is_loose = (
-            following and before in self.links and (last.endswith("ing") or last in self.verbs)
-        )
-        return end <= room and cuttable and not is_loose and self._is_strong(last)
-
-    def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
-        """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
-        end = next(
-            (at for at, word in enumerate(lowered) if at and word in self.breaks), len(words)
-        )
-        while end > 3 and (end > room or not self._is_strong(lowered[end - 1])):
-            links = self.links - {
-                "and",
-                "or",
-                "than",
-                "of",
-            }  # what they join may be what it is about
-            end = next((at for at in range(end - 1, 3, -1) if lowered[at] in links), 0)
-        is_cut = end < len(words) and lowered[end] in self.links
-        if is_cut and (lowered[end - 1] in self.plural or not self._has_verb(lowered[1:end])):
-            return ""
-        if (
-            end < 3
-            or not self._stands_alone(lowered[:end])
-            or not self._is_strong(lowered[end - 1])
-        ):
-            return ""
-        return " ".join(words[:end])
+        return " ".join(words[:end]) if is_subject else ""
 
     def recurring(self, texts: Sequence[str], shown: int) -> str:
         """Return the two words of texts that stand together most often, from two times on; empty
@@ -278,54 +140,132 @@ class Grammar:
 
     def _pairs(self, text: str) -> Iterator[tuple[str, str]]:
         """Yield two words that belong together, and the article before them."""
+        opening = self.weak | self.links | {""}
+        closing = self.links | self.ends | {""}
         for clause in _CLAUSE_END.split(text):
-            words = clause.split()
-            lowered = ["", *(word.lower() for word in words), ""]
-            for at, (one, two) in enumerate(pairwise(words)):
+            words, lowered = self._words(clause)
+            lowered = ["", *lowered, ""]
+            for at, pair in enumerate(pairwise(words)):
                 before, after = lowered[at], lowered[at + 3]
-                bounded = before in self.weak | self.links | {
-                    ""
-                } and after in self.links | self.ends | {""}
-                if (
-                    bounded
-                    and self._is_plain(one)
-                    and self._is_plain(two)
-                    and not self.is_vague(two)
-                ):
-                    article = (
-                        self.article
-                        if before in self.pointers
-                        else before
-                        if before in self.articles
-                        else ""
-                    )
-                    yield f"{article} ".lstrip(), f"{one} {two}"
+                is_bounded = before in opening and after in closing
+                if is_bounded and all(map(self._is_plain, pair)) and pair[1] not in self.vague:
+                    yield f"{before} " if before in self.articles else "", " ".join(pair)
 
     def _is_plain(self, word: str) -> bool:
+        """Return true for a word that is most likely a noun or an adjective."""
         lower = word.lower()
-        stops = (
-            *(
-                self.links,
-                self.weak,
-                self.ends,
-                self.pronouns,
-                self.finite,
-                self.plural,
-                self.breaks,
-            ),
-            *(self.clauses, self.adverbs),
-        )
+        others = (self.links, self.weak, self.ends, self.pronouns, self.finite, self.plural)
         return (
             len(word) > 2
             and word.replace("-", "").isalpha()
             and not lower.endswith(("ly", "ed"))
-            and not any(lower in stop for stop in stops)
+            and not any(lower in kind for kind in (*others, self.breaks, self.adverbs))
         )
 
-    def is_vague(self, phrase: str) -> bool:
+    def _words(self, clause: str) -> tuple[list[str], list[str]]:
+        """Return the words of a clause, and the same in small letters."""
+        words = [word for word in clause.split() if word.lower() not in self.fillers]
+        lowered = [word.lower().replace("’", "'") for word in words]
+        for at, (word, after) in enumerate(pairwise(lowered)):
+            if word in self.pointers and self._may_be_noun(after):
+                words[at] = lowered[at] = "the"
+        return words, lowered
+
+    def _may_be_noun(self, word: str) -> bool:
+        others = (self.ends, self.finite, self.pronouns, self.adverbs)
+        return self._is_strong(word) and not any(word in kind for kind in others)
+
+    def _whole(self, text: str) -> tuple[list[str], list[str]]:
+        """Return the words of a clause; none if it ends with a formula or a list."""
+        end = _CLAUSE_END.search(text)
+        if end is not None and (end[0] not in ".,;:!?—–" or _LIST.match(text, end.start())):
+            return [], []
+        words, lowered = self._words(text[: end.start()] if end else text)
+        stop = self._first(lowered, self.breaks)
+        return words[:stop], lowered[:stop]
+
+    @staticmethod
+    def _first(lowered: list[str], kind: frozenset[str], start: int = 0) -> int:
+        places = (at for at in range(start, len(lowered)) if lowered[at] in kind)
+        return next(places, len(lowered))
+
+    @staticmethod
+    def _last(lowered: list[str], kind: frozenset[str], start: int = 1) -> int:
+        places = (at for at in range(len(lowered) - 1, start - 1, -1) if lowered[at] in kind)
+        return next(places, 0)
+
+    def _find_verb(self, lowered: list[str]) -> int:
+        """Return where the finite verb of a clause stands; 0 if none is seen."""
+        stop = min(12, self._first(lowered, self.clauses | self.breaks, 1))
+        for at in range(1, stop):
+            before, word = lowered[at - 1 : at + 1]
+            after = lowered[at + 1] if at + 1 < len(lowered) else ""
+            if (before in self.weak and before not in self.adverbs) or before in self.links:
+                continue
+            is_plural = before in self.plurals or (
+                before[-1:] == "s" and before[-2:] not in ("'s", "ss")
+            )
+            is_verb = word in self.finite or (word in self.plural and is_plural)
+            if is_verb and (word in self.ends or after not in self.ends):
+                return at
+            is_singular = at > 1 and lowered[at - 2] in self.articles and not is_plural
+            if is_singular and word[-1:] == "s" and self._is_bound(after):
+                return at
+        return 0
+
+    def _is_bound(self, word: str) -> bool:
+        """Return true for a word that no noun follows directly."""
+        others = self.breaks | self.clauses | self.pronouns
+        return not word or word in others or word in (self.weak | self.links) - self.ends - {"of"}
+
+    def _end_of_clause(self, lowered: list[str], room: int) -> int:
+        """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
+        stops = self.ends | self.pronouns
+        end = self._first(lowered, stops)
+        for at, (before, word) in enumerate(pairwise(lowered[:end])):
+            if before == "and" and word in self.verbs:
+                end = at + 1
+                break
+        if end < len(lowered) and lowered[end] == "that":
+            rest = self._first(lowered, self.breaks, end)
+            inner = lowered[end + 1 : rest]
+            if rest <= room and self.pronouns.isdisjoint(inner) and self._find_verb(inner):
+                return rest
+        if room >= end == len(lowered):
+            return end
+        for at in range(1, end):
+            if lowered[at] in self.clauses and lowered[at + 1 : at + 2] != ["to"]:
+                return at
+        if end < len(lowered) and lowered[end] in self.ends:  # "the trips the farmer needs"
+            start = self._last(lowered[:end], self.articles, 2)
+            return start if start and self._is_strong(lowered[start - 1]) else end
+        return end
+
+    def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
+        following = lowered[end] if end < len(lowered) else ""
+        stops = (self.links, self.ends, self.pronouns, self.adverbs)
+        cuttable = len(following) < 2 or any(following in kind for kind in stops)
+        before, last = ["", *lowered][end - 1 : end + 1]
+        is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
+        is_loose = bool(following) and is_verb
+        return end <= room and cuttable and not is_loose and self._is_strong(last)
+
+    def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
+        """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
+        end = self._first(lowered, self.breaks, 1)
+        links = self.links - {"and", "or", "than", "of"}  # what they join may belong together
+        while end > 3 and (end > room or not self._is_strong(lowered[end - 1])):
+            end = self._last(lowered[:end], links, 4)
+        kept = lowered[:end]
+        if end < 3 or not self.pronouns.isdisjoint(kept) or not self._is_strong(kept[-1]):
+            return ""
+        is_cut = end < len(words) and lowered[end] in self.links
+        has_verb = kept[1] in self.ends or self._find_verb(kept[1:])
+        return "" if is_cut and (kept[-1] in self.plural or not has_verb) else " ".join(words[:end])
+
+    def _is_vague(self, lowered: list[str]) -> bool:
         """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
-        words = phrase.split()
-        return words[-1].lower() in self.vague and self.links.isdisjoint(words)
+        return lowered[-1] in self.vague and self.links.isdisjoint(lowered)
 
     def _is_strong(self, word: str) -> bool:
         if len(word) == 1:
@@ -334,10 +274,9 @@ class Grammar:
 
     def _names(self, lowered: list[str]) -> bool:
         """Return true if one of the words names something."""
+        others = (self.vague, self.links, self.weak)
         return any(
-            len(word) > 2
-            and _SINGLE.search(word)
-            and word not in self.vague | self.links | self.weak
+            len(word) > 2 and _SINGLE.search(word) and not any(word in kind for kind in others)
             for word in lowered
         )
 
