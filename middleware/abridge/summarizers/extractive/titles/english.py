@@ -52,7 +52,7 @@ ENGLISH_GRAMMAR = Grammar(
     pronouns=words_of(
         "i we you he she it they me us him them itself themselves myself there here it's that's"
         " there's i'm i'll i've we're we'll let's something anything everything nothing someone"
-        " such this that these those its their his her my your our you're they're he's she's"
+        " such this that these those its their his her my our you're they're he's she's"
     ),
     pointers=words_of("this these"),
     articles=words_of("the a an each every"),
@@ -80,7 +80,8 @@ ENGLISH_GRAMMAR = Grammar(
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(
-        "suppose perhaps maybe regardless but because so since while although though if before "
+        "being suppose perhaps maybe regardless but because so since while although though if "
+        "before "
         "unless after which "
         "whereas until then"
     ),
@@ -184,7 +185,8 @@ _CONCLUDES = (
 )
 
 _RESULT = (
-    r"(?P<noun>(?:(?:correct|final|right|most likely|best|likely|next|missing|total|minimum|maximum"
+    r"(?P<noun>(?:(?:correct|final|right|most likely|best|likely|next|missing|total|minimal"
+    r"|minimum|maximum"
     r"|only|logical|main|primary|expected|overall|root|real|actual|underlying|remaining|optimal"
     r"|simplest|probable|specific) )*(?:answer|result|solution|diagnosis|number|total|value"
     r"|conclusion|probability|cause|reason|option|choice|term|word|letter|culprit|explanation|cost"
@@ -204,12 +206,21 @@ _SURE = (
 
 _SETTLES = (
     r"\b(?:(?:i(?:['’]ll| will| would|['’]d|['’]m)?|we(?:['’]ll| will)?) (?:go(?:ing)? with"
-    r"|choose|pick|settle on|stick(?:ing)? with|recommend|lean(?:ing)? (?:towards?|to)"
+    r"|choose|pick|settle on|stick(?:ing)? with|recommend|bet on|guess|lean(?:ing)? (?:towards?|to)"
     r"|say (?:it['’]s|this is)(?: indeed)?)|(?:fits|matches|lines up|aligns) (?:best |well |most "
     r"|perfectly |nicely |really well )?(?:with|to)"
     r"|points? (?:\w+ )?(?:to|towards)|boils down to|likely(?: to be)? due to|indicative of"
     r"|consistent with|suggestive of|characteristic of|(?:this|that|it|these) (?:strongly "
     r"|really |pretty much )?(?:suggests?|indicates?|must be|is called|is known as)) "
+    r"(?:something like )?"
+)
+
+_BRINGS_UP = (
+    r"\b(?:(?:thing|thought|possibility|idea|condition|one) that (?:comes|pops|jumps|springs) "
+    r"(?:in)?to"
+    r" (?:my )?mind is|(?:reminds me of|(?:makes|made|has) me think(?:ing)? (?:of|about)"
+    r"|thinking about"
+    r"|(?:strongly )?(?:suggest|indicate|point to|hint at)s?)) (?:something like )?"
 )
 
 _MODIFIED = (
@@ -298,10 +309,13 @@ ENGLISH = (
          "Working on {object}", 3.3),
         ((r"^(?:\w+,? )?what(?:['’]s| is| are| was| were| would be| could be) (?P<object>(?:the|a"
           r"|an) [^?]+)\?"), "Working out {object}", 3.3),
+        ((r"\bwhat happens (?P<object>(?:if|when) [^?.;]+)"),
+         "Considering what happens {object}", 3.4),
         (r"^(?:\w+,? )?what about (?P<object>[^?]+)\?", "Considering {object}", 2.9),
         (r"^(?:\w+,? )?how (?:do|can|could|should|would) (?:i|we|you|one) (?P<object>[^?]+)\?",
          "Working out how to {object}", 3.5),
-        ((r"^(?:\w+,? )?(?P<object>(?:how many|how much|which|whose) [^?]+?)(?= (?:is|are|do|does"
+        ((r"(?:^(?:\w+,? )?|[:,] [\"“]?)(?P<object>(?:how many|how much|which|whose) [^?]+?)(?= "
+          r"(?:is|are|do|does"
           r"|can|could|will|would|did|should|must|has|have)\b)[^?]*\?"),
          "Working out {object}", 3.2),
         (r"^(?:\w+,? )?why (?:do|did) (?P<object>[^?]+)\?", "Working out why {object}", 3.5),
@@ -317,10 +331,13 @@ ENGLISH = (
         (rf"{_SETTLES}", "Settling on {object}", 4.4),
     ),
     *patterns(ENGLISH_GRAMMAR,
+        (rf"(?:^|[,:] )(?:so,? |therefore,? )?you should(?: always| definitely| just)? {_VERB}",
+         "{verb} {object}", 3.9),
         ((rf"\b(?:answer|solution|fix|approach|best way|trick|key|strategy|option|choice|move"
           rf"|plan|way)(?: here)? (?:is|would be|should be|must be)(?: likely| simply| just)? to "
           rf"{_VERB}"),
          "{verb} {object}", 4.5), verbs=_gerund, late=True),
+    *_finding("phrase", (_BRINGS_UP, "Considering {object}", 3.2)),
     *_finding("clause",
         (rf"{_CONCLUDES}{_LEAD}{_SAYS_MUCH}", "Concluding that {object}", 4.0),
         ((rf"^(?:(?!n['’]t\b|\bno[tr]?\b|\bif\b|whether|suppos|assum|never"

@@ -68,7 +68,7 @@ class Grammar:
     def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
         words, lowered = self._words(_CLAUSE_END.split(text, maxsplit=1)[0])
-        if not words:
+        if not words or lowered[0] in self.breaks:
             return ""
         if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
             return self._cut_clause(words, lowered, room)
