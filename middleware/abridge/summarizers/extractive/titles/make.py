@@ -68,7 +68,8 @@ def make_title(
     language = language_of([*shown, *more, *labels])
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
-    best = _best_draft(language.patterns, shown, [*labels, *more], earlier, private)
+    patterns = language.patterns if earlier else language.first_patterns
+    best = _best_draft(patterns, _Texts(shown, [*labels, *more]), earlier, private)
     if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
@@ -78,8 +79,7 @@ def make_title(
 
 def _best_draft(
     patterns: Sequence[Pattern],
-    body: Sequence[str],
-    others: Sequence[str],
+    texts: _Texts,
     earlier: Sequence[str],
     private: frozenset[str],
 ) -> Draft:
@@ -88,14 +88,11 @@ def _best_draft(
     Patterns come by their scores, so most are not looked for.
     """
     best = Draft("", -9.0)
-    is_first = not earlier
-    texts = _Texts(body, others)
     known = {title_key(title) for title in earlier}
-    for pattern in sorted(patterns, key=lambda pattern: -pattern.most(is_first=is_first)):
-        most = pattern.most(is_first=is_first)
-        if most <= best.score:
+    for pattern in patterns:
+        if pattern.score <= best.score:
             break
-        for title, score in texts.drafts(pattern, most, best.score):
+        for title, score in texts.drafts(pattern, best.score):
             if title_key(title) not in known and _may_be_shown(title, private):
                 draft = Draft(title, score - _repetition(title, earlier))
                 best = max(best, draft, key=lambda draft: draft.score)
@@ -109,6 +106,13 @@ class _Texts:
         self._texts = [plain(text) for text in (*body, *others)]
         self._lowered = [text.lower() for text in self._texts]
         self._shown = len(body)
+        shown = range(len(body))
+        self._early = [(POSITION_SCORE * position, place) for position, place in enumerate(shown)]
+        self._late = list(zip((loss for loss, _ in self._early), reversed(shown), strict=True))
+        self._all = self._early + [
+            (OUTSIDE_SCORE + POSITION_SCORE * position, len(body) + position)
+            for position in range(len(others))
+        ]
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -116,28 +120,20 @@ class _Texts:
 
     @cached_property
     def _counts(self) -> Counter[str]:
-        return Counter(chain.from_iterable(map(topic_words, self._lowered)))
+        return Counter(chain.from_iterable(map(topic_words, self._lowered[: self._shown])))
 
-    def drafts(self, pattern: Pattern, most: float, least: float) -> Iterator[Draft]:
+    def drafts(self, pattern: Pattern, least: float) -> Iterator[Draft]:
         """Yield what a pattern makes of the sentences, as far as it may be better than `least`."""
         if pattern.part == "recurring" and pattern.grammar is not None:
             thing = pattern.grammar.recurring(self._texts, self._shown)
             thing = _uncapitalized(thing, self._names)
-            yield Draft(_fill(pattern, {}, thing), most)
+            yield Draft(_fill(pattern, {}, thing), pattern.score)
             return
-        for loss, place in self._places(pattern):
-            if most - loss > least and (found := pattern.find(self._lowered[place])):
+        named = "{" in pattern.form
+        for loss, place in self._late if pattern.late else self._all if named else self._early:
+            if pattern.score - loss > least and (found := pattern.find(self._lowered[place])):
                 title = _form(pattern, found, self._texts[place], self._names)
-                yield Draft(title, most - loss + _weight(title, pattern, self._counts))
-
-    def _places(self, pattern: Pattern) -> Iterator[tuple[float, int]]:
-        """Yield the sentences in which a pattern is looked for, and what each takes off a score."""
-        shown = range(self._shown)
-        for position, place in enumerate(reversed(shown) if pattern.late else shown):
-            yield POSITION_SCORE * position, place
-        if not pattern.late and "{" in pattern.form:
-            for position, place in enumerate(range(self._shown, len(self._texts))):
-                yield OUTSIDE_SCORE + POSITION_SCORE * position, place
+                yield Draft(title, pattern.score - loss + _weight(title, pattern, self._counts))
 
 
 def _weight(title: str, pattern: Pattern, counts: Counter[str]) -> float:

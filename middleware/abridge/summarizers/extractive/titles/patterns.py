@@ -36,11 +36,10 @@ class Pattern(NamedTuple):
     def find(self, text: str) -> re.Match[str] | None:
         return self.found.match(text) if self.found.pattern[0] == "^" else self.found.search(text)
 
-    def most(self, *, is_first: bool) -> float:
-        """Return the highest score: that of a task is higher in the first part of all."""
-        if not is_first or "{" not in self.form:
-            return self.score
-        return self.score - DATA_SCORE if self.late else self.score + TASK_SCORE
+    def in_first_part(self) -> Pattern:
+        """Return the pattern with the score that it has in the first part of all."""
+        change = 0.0 if "{" not in self.form else -DATA_SCORE if self.late else TASK_SCORE
+        return self._replace(score=self.score + change)
 
 
 def patterns(
