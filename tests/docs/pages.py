@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 
 PATTERNS = (
     *("README.md", "CHANGELOG.md", ".github/*.md", "docs/**/*.md"),
-    *("deploy/README.md", "tests/benchmarks/README.md"),
+    *("deploy/README.md", "tests/benchmarks/README.md", "tests/campaigns/README.md"),
 )
 
 PAGES = [page for pattern in PATTERNS for page in sorted(ROOT.glob(pattern))]
