@@ -57,7 +57,8 @@ ENGLISH_GRAMMAR = Grammar(
     pointers=words_of("this these"),
     articles=words_of("the a an each every"),
     adjectives=words_of(
-        "clear similar easier harder better worse larger smaller bigger higher lower "
+        "clear odd even open closed high low long short big small great good bad fine hard full "
+        "empty new old similar easier harder better worse larger smaller bigger higher lower "
         "straightforward obvious simple correct same unclear different right wrong yes no"
         " likely important not still also indeed as to less more most still that possible true"
         " false equal based given either"

@@ -39,7 +39,7 @@ _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
 _NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
 _ARTICLES = words_of("the a an each all this these in if der die das ein eine")
 _DEED = re.compile(
-    r"(?!exist|remain|follow|miss|correspond|interest|surround|[a-z]{1,3}ing)[a-z]{3,}ing [a-z]+ ?"
+    r"(?!exist|remain|follow|miss|correspond|interest|surround|[a-z]{1,3}ing)[a-z]{3,}ing \w"
 )
 """What is done, and needs no other verb."""
 

@@ -40,7 +40,8 @@ def plain(text: str) -> str:
 
 
 _NONE: frozenset[str] = frozenset()
-_LATE = ("ly", "ed", "able", "ible")  # ends of words that begin no result
+_LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que")
+"""Ends of words that begin no result."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +96,7 @@ class Grammar:
             or first in self.links | self.adverbs | self.adjectives
             or first.endswith(_LATE)
             or not (self.ends | self.pronouns).isdisjoint(lowered)
+            or (first not in self.articles and not self.articles.isdisjoint(lowered[1:2]))
         )
         return " ".join(words) if words and is_result and self._is_strong(words[-1]) else ""
 
@@ -208,8 +210,14 @@ class Grammar:
             is_verb = word in self.finite or (word in self.plural and is_plural)
             if is_verb and (word in self.ends or after not in self.ends):
                 return at
-            is_singular = at > 1 and lowered[at - 2] in self.articles and not is_plural
-            if is_singular and word[-1:] == "s" and self._is_bound(after):
+            is_noun = before not in self.weak and not is_plural
+            if (
+                at > 1
+                and lowered[at - 2] in self.articles
+                and is_noun
+                and word[-1:] == "s"
+                and self._is_bound(after)
+            ):
                 return at
         return 0
 
@@ -260,7 +268,7 @@ class Grammar:
         if end < 3 or not self.pronouns.isdisjoint(kept) or not self._is_strong(kept[-1]):
             return ""
         is_cut = end < len(words) and lowered[end] in self.links
-        has_verb = kept[1] in self.ends or self._find_verb(kept[1:])
+        has_verb = kept[1] in self.ends | self.finite or self._find_verb(kept[1:])
         return "" if is_cut and (kept[-1] in self.plural or not has_verb) else " ".join(words[:end])
 
     def _is_vague(self, lowered: list[str]) -> bool:
