@@ -40,7 +40,7 @@ def plain(text: str) -> str:
 
 
 _NONE: frozenset[str] = frozenset()
-_LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que")
+_LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
 """Ends of words that begin no result."""
 
 
@@ -89,6 +89,8 @@ class Grammar:
         while len(words) > room:
             cut = self._last(lowered, self.breaks | self.links)
             words, lowered = words[:cut], lowered[:cut]
+        if lowered[1:] and lowered[-1].endswith("ly"):
+            words, lowered = words[:-1], lowered[:-1]
         first = lowered[0] if words else "so"
         is_order = first in self.verbs and not self.articles.isdisjoint(lowered[1:2])
         is_result = not (
@@ -104,7 +106,7 @@ class Grammar:
         """Return the clause that a text begins with, if it is whole, fits and needs no other."""
         words, lowered = self._whole(text)
         verb = self._find_verb(lowered)
-        is_whole = 0 < verb < len(words) <= room and lowered[0] not in self.links
+        is_whole = 0 < verb < len(words) <= room and lowered[0] not in self.links | self.ends
         if not is_whole or not self._is_strong(words[-1]) or not self._names(lowered[:verb]):
             return ""
         return " ".join(words) if self.pronouns.isdisjoint(lowered) else ""
@@ -256,7 +258,8 @@ class Grammar:
         before, last = ["", *lowered][end - 1 : end + 1]
         is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
         is_loose = bool(following) and is_verb
-        return end <= room and cuttable and not is_loose and self._is_strong(last)
+        is_half = "between" in lowered[:end] and "and" not in lowered[:end]
+        return end <= room and cuttable and not (is_loose or is_half) and self._is_strong(last)
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
