@@ -67,7 +67,8 @@ ENGLISH_GRAMMAR = Grammar(
     vague=words_of(
         "a all an area areas condition answer answers approach aspect beginning best better case "
         "cases cause certain"
-        " chance choice clear conclusion context correct crux current detail details different each elements end"
+        " chance choice clear conclusion context correct crux current detail details different "
+        "each elements end"
         " entire even every example examples fact few final first following goal goals hint idea"
         " important input instance intended issue issues item items key kind last level likely log"
         " main matter necessary need next note numbers one option options order other others"
@@ -226,7 +227,8 @@ _BRINGS_UP = (
 
 _MODIFIED = (
     r"\b(?P<object>the (?!part|aspect|case|type|kind)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
-    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ ){0,2}?"
+    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ "
+    r"){0,2}?"
     r"[\w'’-]+)"
     r"(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may|and|because"
     r"|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"

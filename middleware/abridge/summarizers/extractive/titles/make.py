@@ -13,11 +13,11 @@ from functools import cached_property
 from itertools import chain
 
 from abridge.summarizers.extractive.openings import capitalize
+from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import (
     MAX_TITLE_WORDS,
     Draft,
     is_presentable,
-    mentions_prompt,
     title_key,
     words_of,
 )
@@ -198,9 +198,8 @@ def _may_be_shown(title: str, private: frozenset[str]) -> bool:
 
 def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """Part the texts that speak of prompts and secrets, which come second, from the others."""
-    if not mentions_prompt("\n".join(texts)):
-        return list(texts), []
-    talk = [text for text in texts if mentions_prompt(text)]
+    privacy = Privacy("\n".join(texts))
+    talk = [text for text in texts if privacy.covers(text)]
     return [text for text in texts if text not in talk], talk
 
 
