@@ -108,12 +108,11 @@ _MODAL = (
     r"(?:(?:i|we)(?: also| still| just| really| then)?(?:['’]ll|['’]d like to| will| should"
     r"| need to| have to| must| want to| plan to|['’]m going to| am going to| decided to"
     r"| needed to| wanted to| can|['’]m trying to|['’]ve been asked to)|let(?:['’]?s| me| us)"
-    r"|(?:goal|aim|task|idea|plan|challenge|objective|next step|first step)(?: here| now)?"
-    r" (?:is|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to"
-    r"|(?:user|question|problem|task|riddle|puzzle) (?:wants|would like|asks|asked|needs"
-    r"|is asking)(?: me| us)? to|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)"
-    r"|^to(?= [^,]{8,80}, (?:i|we|let)\b)|^(?:(?:first|next|then|finally|lastly),? )?"
-    r"(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
+    r"|(?:goal|aim|task|idea|plan|challenge|objective|next step|first step)(?: here| now)? (?:is"
+    r"|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to|(?:user|question|problem"
+    r"|task|riddle|puzzle) (?:wants|would like|asks|asked|needs|is asking)(?: me| us)? to"
+    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b)"
+    r"|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
 )
 
 _DETOUR = (
@@ -135,28 +134,21 @@ _FIND_OUT = (
 )
 
 _SAID = (
-    r"(?:(?:i|we) (?:think|know|see|believe|recall|remember|guess|suppose|suspect|notice|realize)"
-    r"(?: that)?|it(?:['’]s| is)? (?:seems|appears|follows|turns out|looks like|clear"
-    r"|possible)(?: that)?|i(?:['’]m| am) (?:pretty |fairly |quite )?(?:sure|confident|certain)"
-    r"(?: that)?|(?:this|that|which|it) (?:means|suggests|implies|shows|tells \w+|indicates)"
-    r"(?: that)?|(?:the )?(?:\w+ )?(?:key|point|answer|conclusion|reason|problem|issue|bug|idea"
-    r"|truth|thing|catch|trick|root cause|takeaway|insight)(?: here)? is that|the fact is"
+    r"(?:(?:i|we) (?:think|know|see|believe|recall|remember|guess|suppose|suspect|notice"
+    r"|realize)(?: that)?|it(?:['’]s| is)? (?:seems|appears|follows|turns out|looks like|clear"
+    r"|possible)(?: that)?|i(?:['’]m| am) (?:pretty |fairly |quite )?(?:sure|confident"
+    r"|certain)(?: that)?|(?:this|that|which|it) (?:means|suggests|implies|shows|tells \w+"
+    r"|indicates)(?: that)?|(?:the )?(?:\w+ )?(?:key|point|answer|conclusion|reason|problem|issue"
+    r"|bug|idea|truth|thing|catch|trick|root cause|takeaway|insight)(?: here)? is that|the fact is"
     r"|note that|given that|i(?:['’]d| would) say(?: that)?)"
-)
-
-_REPORTS = (
-    r"\b(?:points? out|says?|shows?|means?|suggests?|states?|implies|tells (?:us|me)|indicates?"
-    r"|concludes?"
-    r"|confirms?|reali[sz]e|see|found|establish(?:ed|es)|proves?|explains?|revealed|reveals"
-    r"|emphasizes?)"
 )
 
 _LINK = (
     r"(?:so|maybe|perhaps|but|and|therefore|thus|hence|also|now|then|because|since|first|second"
-    r"|third|finally"
-    r"|overall|again|however|next|yes|okay|well|for example|for instance|additionally|moreover"
-    r"|in (?:short|summary|conclusion|total|the end|other words|this case|that case|fact)"
-    r"|on the other hand|step \d+:?|at this point|either way|ultimately|alternatively|similarly)"
+    r"|third|finally|overall|again|however|next|yes|okay|well|for example|for instance"
+    r"|additionally|moreover|in (?:short|summary|conclusion|total|the end|other words|this case"
+    r"|that case|fact)|on the other hand|step \d+:?|at this point|either way|ultimately"
+    r"|alternatively|similarly)"
 )
 
 _PREPOSED = (
@@ -167,13 +159,11 @@ _PREPOSED = (
 
 _SAYS_MUCH = (
     r"(?!.{1,50}\b(?:comes? to mind|rings? a bell|(?:is|was|are) (?:(?:also|just|an?|the|very"
-    r"|really|pretty) )*(?:another"
-    r"|key|important|crucial|clear|fine|good|correct|right|wrong|likely|possible|thing"
-    r"|interesting|different|here"
-    r"|straightforward|tricky|complex|related|relevant|similar|unclear|irrelevant|essential|sound"
-    r"|false|true)\W"
-    r"|makes? sense|stands? out|matters?|helps?|seems?|looks?|sounds?|feels?|adds? up|checks? out"
-    r"|says?|asks?|mentions?|goes)\b)"
+    r"|really|pretty) )*(?:another|key|important|crucial|clear|fine|good|correct|right|wrong"
+    r"|likely|possible|thing|interesting|different|here|straightforward|tricky|complex|related"
+    r"|relevant|similar|unclear|irrelevant|essential|sound|false|true)\W|makes? sense|stands? out"
+    r"|matters?|helps?|seems?|looks?|sounds?|feels?|adds? up|checks? out|says?|asks?|mentions?"
+    r"|goes)\b)"
 )
 """What follows tells more than that something is so."""
 
@@ -181,65 +171,56 @@ _LEAD = rf"^(?:(?:{_LINK},?|{_SAID},?) )*{_PREPOSED}?(?:(?:then|so|therefore),? 
 
 _CONCLUDES = (
     r"^(?=(?:so|therefore|thus|hence|overall|ultimately|in (?:short|summary|conclusion|the end)"
-    r"|that means"
-    r"|this means|which means|as a result|consequently|the (?:answer|conclusion|key|point) is that"
-    r"|(?:it )?turns out|it follows)\b)"
+    r"|that means|this means|which means|as a result|consequently|the (?:answer|conclusion|key"
+    r"|point) is that|(?:it )?turns out|it follows)\b)"
 )
+
+_SURELY = (
+    r"^(?:(?!\b(?:maybe|perhaps|might|could|may|if|whether|not|alternatively|unless|suppos\w+"
+    r"|assum\w+)\b|n['’]t\b)[^;?])*?"
+)
+"""The beginning of a sentence that doubts nothing."""
 
 _RESULT = (
-    r"(?P<noun>(?:(?:correct|final|right|most likely|best|likely|next|missing|total|minimal"
-    r"|minimum|maximum"
-    r"|only|logical|main|primary|expected|overall|root|real|actual|underlying|remaining|optimal"
-    r"|simplest|probable|specific) )*(?:answer|result|solution|diagnosis|number|total|value"
-    r"|conclusion|probability|cause|reason|option|choice|term|word|letter|culprit|explanation|cost"
-    r"|sum|price|time|speed|distance|area|volume|age|amount|day|move|fix|difference|count|killer"
-    r"|winner|candidate|next|next one|treatment|finding|step|ratio)(?: (?:of|for|in|per|to) "
-    r"(?:the |a |an "
-    r"|each )?[\w'’-]+)?)"
-)
-
-_IS = (
-    r"(?: here)?(?:['’]s| is| was| are| would be| should be| must be| might be| could be| "
-    r"equals| will be| comes out to| has to be)"
-)
-_SURE = (
-    r"(?:(?: indeed| likely| probably| actually| simply| still| just| definitely| really|:|,)* )"
+    r"\b(?:the|my|our|its) (?P<noun>(?:(?:correct|final|right|most likely|best|likely|next|missing"
+    r"|total|minimal|minimum|maximum|only|logical|main|primary|expected|overall|root|real|actual"
+    r"|underlying|remaining|optimal|simplest|probable|specific) )*(?:answer|result|solution"
+    r"|diagnosis|number|total|value|conclusion|probability|cause|reason|option|choice|term|word"
+    r"|letter|culprit|explanation|cost|sum|price|time|speed|distance|area|volume|age|amount|day"
+    r"|move|fix|difference|count|killer|winner|candidate|next|next one|treatment|finding|step"
+    r"|ratio)(?: (?:of|for|in|per|to) (?:the |a |an |each )?[\w'’-]+)?)(?: here)?(?:['’]s| is| was"
+    r"| are| would be| should be| must be| equals| will be| comes out to| has to be)(?: indeed"
+    r"| likely| probably| actually| simply| still| just| definitely| really|:|,)* (?=\S)(?!that\b)"
 )
 
 _SETTLES = (
-    r"\b(?:(?:i(?:['’]ll| will| would|['’]d|['’]m)?|we(?:['’]ll| will)?) (?:go(?:ing)? with"
-    r"|choose|pick|settle on|stick(?:ing)? with|recommend|bet on|guess|lean(?:ing)? (?:towards?|to)"
+    r"\b(?:(?:i(?:['’]ll| will| would|['’]d|['’]m)?|we(?:['’]ll| will)?) (?:go(?:ing)? with|choose"
+    r"|pick|settle on|stick(?:ing)? with|recommend|bet on|guess|lean(?:ing)? (?:towards?|to)"
     r"|say (?:it['’]s|this is)(?: indeed)?)|(?:fits|matches|lines up|aligns) (?:best |well |most "
-    r"|perfectly |nicely |really well )?(?:with|to)"
-    r"|points? (?:\w+ )?(?:to|towards)|boils down to|likely(?: to be)? due to|indicative of"
-    r"|consistent with|suggestive of|characteristic of|(?:this|that|it|these) (?:strongly "
-    r"|really |pretty much )?(?:suggests?|indicates?|must be|is called|is known as)) "
-    r"(?:something like )?"
+    r"|perfectly |nicely |really well )?(?:with|to)|points? (?:\w+ )?(?:to|towards)|boils down to"
+    r"|likely(?: to be)? due to|indicative of|consistent with|suggestive of|characteristic of"
+    r"|(?:this|that|it) (?:must be|is called|is known as)) (?:something like )?"
 )
 
 _BRINGS_UP = (
-    r"\b(?:(?:thing|thought|possibility|idea|condition|one) that (?:comes|pops|jumps|springs) "
-    r"(?:in)?to"
-    r" (?:my )?mind is|(?:reminds me of|(?:makes|made|has) me think(?:ing)? (?:of|about)"
-    r"|thinking about"
-    r"|(?:strongly )?(?:suggest|indicate|point to|hint at)s?)) (?:something like )?"
+    r"\b(?:(?:thing|thought|possibility|idea|condition|one) that (?:comes|pops|jumps"
+    r"|springs) (?:in)?to (?:my )?mind is|(?:reminds me of|(?:makes|made"
+    r"|has) me think(?:ing)? (?:of|about)|thinking about|(?:strongly )?(?:suggest|indicate"
+    r"|point to|hint at)s?)) (?:something like )?"
 )
 
 _MODIFIED = (
     r"\b(?P<object>the (?!part|aspect|case|type|kind)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
-    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ "
-    r"){0,2}?"
-    r"[\w'’-]+)"
-    r"(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may|and|because"
-    r"|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
+    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all"
+    r"|two) )?(?:[\w'’-]+ ){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will"
+    r"|would|should|must|may|and|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if"
+    r"|after|before|than)\b)"
 )
 """A thing and what it belongs to, wherever in a sentence."""
 
 _ENGLISH_ACTIONS = (
     ((r"\b(?:double[- ]check|verif(?:y|ied)|check (?:again|this|that)|confirms?|same (?:answer"
       r"|result|as before)|consistent with)\b"), "Checking the result", 0.9),
-    (r"\b(?:compile[rs]?|\w+\.(?:go|js|py|rs|ts)|struct|unit tests?)\b|\w\(\)",
-     "Reading the code", 0.8),
     (r"\b(?:both|whereas|compared|versus|on the other hand|better than|instead of)\b",
      "Comparing the two cases", 0.75),
     (r"\d ?[-+*/×÷=] ?\d|\b(?:in total|adds? up|multipl\w+|divided?|equals)\b",
@@ -287,7 +268,6 @@ ENGLISH = (
         (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
          "Working out {object}", 3.8),
         (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
-        (rf"{_INTENT}start (?:off )?with ", "Starting with {object}", 3.3),
         ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
           r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
          "Considering {object}", 3.0),
@@ -309,28 +289,17 @@ ENGLISH = (
          "Looking into {object}", 3.5),
         ((rf"{_ASKS} (?:wants|would like|needs|requested) (?!me\b|to\b)"),
          "Working on {object}", 3.3),
-        ((r"^(?:\w+,? )?what(?:['’]s| is| are| was| were| would be| could be) (?P<object>(?:the|a"
-          r"|an) [^?]+)\?"), "Working out {object}", 3.3),
-        ((r"\bwhat happens (?P<object>(?:if|when) [^?.;]+)"),
-         "Considering what happens {object}", 3.4),
-        (r"^(?:\w+,? )?what about (?P<object>[^?]+)\?", "Considering {object}", 2.9),
-        (r"^(?:\w+,? )?how (?:do|can|could|should|would) (?:i|we|you|one) (?P<object>[^?]+)\?",
-         "Working out how to {object}", 3.5),
-        ((r"(?:^(?:\w+,? )?|[:,] [\"“]?)(?P<object>(?:how many|how much|which|whose) [^?]+?)(?= "
-          r"(?:is|are|do|does"
-          r"|can|could|will|would|did|should|must|has|have)\b)[^?]*\?"),
+        (r"\bwhat happens (?=if |when )", "Considering what happens {object}", 3.4),
+        ((r"(?:^(?:\w+,? )?|[:,] [\"“]?)(?P<object>(?:how many|how much|which) [^?]+?)(?= (?:is|are"
+          r"|do|does|can|could|will|would|did|should|must|has|have)\b)[^?]*\?"),
          "Working out {object}", 3.2),
-        (r"^(?:\w+,? )?why (?:do|did) (?P<object>[^?]+)\?", "Working out why {object}", 3.5),
-        (r"^(?:\w+,? )?should (?:i|we) (?P<object>[^?]+)\?", "Deciding whether to {object}", 3.5),
-        ((r"^(?:\w+,? )?(?:is|are) there (?P<object>(?:a|an|another|any other|other) [^?]+)\?"),
-         "Looking for {object}", 3.2),
     ),
     *_finding("value",
-        ((rf"\b(?:the|my|our|its) {_RESULT}{_IS}{_SURE}(?=\S)(?!that\b)"),
-         "Settling on {object} as the {noun}", 4.6),
-        ((rf"\b(?:the|my|our|its) {_RESULT}{_IS}{_SURE}(?=\S)(?!that\b)"),
-         "Confirming {object} as the {noun}", 4.3),
-        (rf"{_SETTLES}", "Settling on {object}", 4.4),
+        (_SURELY + _RESULT, "Settling on {object} as the {noun}", 4.6),
+        (_SURELY + _RESULT, "Confirming {object} as the {noun}", 4.3),
+        (_SURELY + _SETTLES, "Settling on {object}", 4.4),
+        (_RESULT, "Considering {object} as the {noun}", 3.9),
+        (_SETTLES, "Considering {object}", 3.7),
     ),
     *patterns(ENGLISH_GRAMMAR,
         (rf"(?:^|[,:] )(?:so,? |therefore,? )?you should(?: always| definitely| just)? {_VERB}",
@@ -342,8 +311,6 @@ ENGLISH = (
     *_finding("phrase", (_BRINGS_UP, "Considering {object}", 3.2)),
     *_finding("clause",
         (rf"{_CONCLUDES}{_LEAD}{_SAYS_MUCH}", "Concluding that {object}", 4.0),
-        ((rf"^(?:(?!n['’]t\b|\bno[tr]?\b|\bif\b|whether|suppos|assum|never"
-          rf"|cannot)[^,;?])*?{_REPORTS} that "), "Finding that {object}", 3.6),
         ((rf"{_LEAD}(?P<object>[^,;:]{{8,70}}?),? (?:because|since|due to) "),
          "Explaining why {object}", 3.7),
         ((r"^(?:\w+,? )?(?:if|suppose|assume|assuming|say|what if)(?: that)? "
