@@ -289,6 +289,8 @@ ENGLISH = (
          "Looking into {object}", 3.5),
         ((rf"{_ASKS} (?:wants|would like|needs|requested) (?!me\b|to\b)"),
          "Working on {object}", 3.3),
+        (r"^(?:\w+,? )?what(?:['’]s| is| are| was| were) (?P<object>(?:the|an?) [^?]+)\?",
+         "Working out {object}", 3.3),
         (r"\bwhat happens (?=if |when )", "Considering what happens {object}", 3.4),
         ((r"(?:^(?:\w+,? )?|[:,] [\"“]?)(?P<object>(?:how many|how much|which) [^?]+?)(?= (?:is|are"
           r"|do|does|can|could|will|would|did|should|must|has|have)\b)[^?]*\?"),
@@ -299,7 +301,6 @@ ENGLISH = (
         (_SURELY + _RESULT, "Confirming {object} as the {noun}", 4.3),
         (_SURELY + _SETTLES, "Settling on {object}", 4.4),
         (_RESULT, "Considering {object} as the {noun}", 3.9),
-        (_SETTLES, "Considering {object}", 3.7),
     ),
     *patterns(ENGLISH_GRAMMAR,
         (rf"(?:^|[,:] )(?:so,? |therefore,? )?you should(?: always| definitely| just)? {_VERB}",
