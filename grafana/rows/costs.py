@@ -12,7 +12,7 @@ CURRENCY = "currencyUSD"
 TOKENS_PER_SECOND = "suffix: tok/s"
 OVERHEAD_BUDGET = 1.5
 """The upper bound of a healthy overhead, whatever the traffic: a summarizer reads the reasoning
-once, at most 1.3 times with its prompts, and writes about 100 tokens a part. To set a lower budget
+once, with its prompts at a little more, and writes a few sentences a part. To set a lower budget
 of your own, change this and the alert's threshold."""
 
 
@@ -76,12 +76,12 @@ COSTS = (
         "percentunit",
         [Query(_overhead_ratio(increase), "overhead", instant=True)],
         kind="stat",
-        steps={1: "yellow", OVERHEAD_BUDGET: "red"},
+        steps={OVERHEAD_BUDGET: "yellow", 2: "red"},
         width=6,
         height=5,
     ),
     Panel(
-        "Held, p95: within the grace, 5 s",
+        "Held, p95: within half the grace, 2.5 s",
         "How long 95 % of the answers waited for their summary, at most. If that is close to the "
         "grace, the summarizer is too slow: use a faster one, or a smaller summary.grace.",
         "s",

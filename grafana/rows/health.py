@@ -43,7 +43,7 @@ HEALTH = (
         "Summarizer calls by outcome: ok",
         "Each call is for one part. cancelled: the answer could not wait, or its client "
         "disconnected. loop, language, not_a_summary, echo: the model did not write a summary; "
-        "take another one. other: a code of your own summarizer's.",
+        "use another one. other: a code of your own summarizer.",
         "ops",
         [
             Query(
@@ -68,9 +68,9 @@ HEALTH = (
     ),
     Panel(
         "Reviews of parts by outcome: passed",
-        "Where a review is set, each part of a summary is reviewed before it is shown. withheld: "
-        "it was flagged. failed, timeout: there was no verdict, and review.on_failure says what "
-        "became of the part. cancelled: the answer could not wait, or its client disconnected.",
+        "With a review, each part of a summary is reviewed before it is shown. withheld: it was "
+        "flagged. failed, timeout: there was no verdict, and review.on_failure decided about the "
+        "part. cancelled: the answer could not wait, or its client disconnected.",
         "ops",
         [Query(rate("review_seconds_count", by="outcome"), "{{outcome}}")],
         stacked=True,
@@ -140,8 +140,8 @@ HEALTH = (
     Panel(
         "Irregularities in requests and answers: few",
         "Abridge's own summaries removed from later requests (always intended); unknown fields "
-        "dropped beside hidden reasoning or in translation; what was left out of answers where "
-        "reasoning is hidden, by what told of it; events that an upstream sent out of "
+        "dropped where reasoning is hidden or in translation; pieces of answers left out where "
+        "reasoning is hidden, by reason; events that an upstream sent out of "
         "order, and answers that it ended without a reason; final texts that are not the sum of "
         "their deltas; damaged encrypted_content that was refused.",
         "ops",
@@ -184,8 +184,8 @@ HEALTH = (
     ),
     Panel(
         "Memory: level",
-        "Resident memory of an instance, and what of it is answers that wait and reasoning that is "
-        "remembered, which limits.held and history.bytes bound.",
+        "Resident memory of an instance. Answers that wait (limits.held) and remembered reasoning "
+        "(history.bytes) are part of it.",
         "bytes",
         [
             Query(sum_of("memory_bytes", by="instance"), "{{instance}}"),

@@ -42,7 +42,7 @@ TRAFFIC = (
     Panel(
         "In flight: well below the limit",
         "Requests being forwarded, the answers among them that Abridge works on, "
-        "WebSockets that are open, whether or not a request is under way, background responses "
+        "open WebSockets, whether or not a request is in progress, background responses "
         "that Abridge runs, and limits.in_flight, beyond which clients get a 503 `overloaded`.",
         "short",
         [
@@ -127,20 +127,61 @@ TRAFFIC = (
     ),
     Panel(
         "Requests by key: none refused",
-        "Requests that came with a key of server.keys_file, by its name and by outcome. Those that "
-        "are refused were beyond its rate or its budget, or for a model that it does not allow. "
-        "Empty where clients need no such key.",
+        "Requests that used a key of server.keys_file, by its name and by outcome. Refused ones "
+        "exceeded its rate limit or budget, or asked for a model that it does not allow. "
+        "Empty if clients need no such key.",
         "reqps",
-        [Query(rate("key_requests_total", by="key, outcome"), "{{key}}: {{outcome}}")],
+        [
+            Query(rate("key_requests_total", by="key, outcome"), "{{key}}: {{outcome}}"),
+            Query(rate("team_requests_total", by="team, outcome"), "team {{team}}: {{outcome}}"),
+        ],
         width=12,
     ),
     Panel(
         "Tokens by key: within their budgets",
-        "What counts against the budget of a key, tokens of summaries included. Of a key without a "
+        "What counts against a key's budget, tokens of summaries included. For a key without a "
         "budget, only answers that Abridge worked on are counted.",
         "suffix: tok/s",
         [Query(rate("key_tokens_total", by="key"), "{{key}}")],
         width=12,
+    ),
+    Panel(
+        "Tokens by team: within their limits",
+        "What the keys of a team used together, tokens of summaries included. Empty where no key "
+        "names a team.",
+        "suffix: tok/s",
+        [Query(rate("team_tokens_total", by="team"), "{{team}}")],
+        width=12,
+    ),
+    Panel(
+        "Cost by key and team: within their limits",
+        "What was used cost, a day at this rate, in the currency of `prices`. Empty where no "
+        "prices are set.",
+        "none",
+        [
+            Query(f"{rate('key_cost_total', by='key, currency')} * 86400", "{{key}}: {{currency}}"),
+            Query(
+                f"{rate('team_cost_total', by='team, currency')} * 86400",
+                "team {{team}}: {{currency}}",
+            ),
+        ],
+        width=12,
+    ),
+    Panel(
+        "Requests refused for a limit: few",
+        "By whose limit it was, a key's or a team's, and which. Empty where no key has limits.",
+        "reqps",
+        [Query(rate("limit_refusals_total", by="holder, limit"), "{{holder}}: {{limit}}")],
+        width=12,
+    ),
+    Panel(
+        "Limits counted together: none failed",
+        "Round trips that write what is used of limits. failed: a process could not reach the "
+        "others, and goes on with its share of each limit. Empty where no key has limits.",
+        "ops",
+        [Query(rate("limit_rounds_total", by="result"), "{{result}}")],
+        width=12,
+        alerts=["AbridgeLimitsAlone"],
     ),
     Panel(
         "Background responses by status: completed",

@@ -99,7 +99,7 @@ class MemoryShort(AbridgeError):
     """What waits of an answer to be whole is more than `limits.bodies` has room for."""
 
     def __init__(self) -> None:
-        super().__init__("Too much of other requests and answers is waiting to be read.")
+        super().__init__("Too many bytes of other requests and answers are waiting.")
 
 
 class NestedTooDeep(AbridgeError, RecursionError):

@@ -24,7 +24,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.background.responses import BackgroundResponses
 from abridge.client_shares import client_of
-from abridge.config.client_key import CLIENT_KEY, key_name
+from abridge.config.client_key import CLIENT_KEY, client_key
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
@@ -90,13 +90,13 @@ if TYPE_CHECKING:
     from abridge.sidecar.websocket.session import Sessions
 
 CLOSED_PATH = (
-    "This path is closed: reasoning is hidden here, and its answers are not read. The setting "
-    "reasoning.open_paths opens it."
+    "This path is closed, because reasoning is hidden here and answers on this path are not read. "
+    "The setting reasoning.open_paths opens it."
 )
 
 SHARED_KEY_PATH = (
-    "This path is closed: all clients share one key here, and what is behind it would be "
-    "everybody's. The setting upstreams[].forward_paths opens it."
+    "This path is closed, because all clients share one key here and would share what is behind "
+    "the path. The setting upstreams[].forward_paths opens it."
 )
 
 
@@ -136,8 +136,8 @@ class AbridgeMiddleware:
         self._keys = keys
         if keys is None and self.settings.server.keys_file is not None:
             raise SettingsError(
-                "server.keys_file: takes effect in `abridge serve` and create_app() only; where "
-                "the middleware is mounted, the application itself checks who may ask"
+                "server.keys_file: works only in `abridge serve` and create_app(); around the "
+                "middleware, your application authenticates clients"
             )
         self._routes = self.settings.routes
         self._body_budget = MemoryBudget(self.settings.limits)
@@ -275,7 +275,8 @@ class AbridgeMiddleware:
     async def _answer_alone(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that was admitted before, and whose client does not wait for it."""
         record = Record.start(scope)
-        record.key = key_name(scope)
+        if (key := client_key(scope)) is not None:
+            record.key, record.team = key.name, key.team
         own = {RECORD: record, TRACE: None, FAILS_OVER: False, EARLY_HEAD: None}
         await self._trace({**scope, **own}, receive, send)
 
@@ -377,7 +378,7 @@ class AbridgeMiddleware:
             request = await self._parse(api, scope, buffered, body=body)
             must_be_json = self._hides_raw or self._translates or self._shared_paths
             if request is None and (must_be_json or must_read(scope)):
-                raise RequestError("The request body is no JSON object.", code="invalid_json")
+                raise RequestError("The request body is not a JSON object.", code="invalid_json")
         if request is not None and chooses_models(scope):
             await work.run(check_body, scope, request.body)
         return buffered, body, request

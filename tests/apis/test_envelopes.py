@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.chat.history import ChatHistory, message_place
-from abridge.apis.display import ENVELOPE_PREFIX, Envelope
 from abridge.apis.history import History
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
+from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
 from tests.support.matrix import some

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from abridge.apis import sse
 from abridge.apis.chat.chunks import encode_chunk
 from abridge.apis.chat.writer import MAX_FRAMES, ChatWriter, ChoiceWriter, TextPlace
-from abridge.apis.display import Display, Envelope
+from abridge.apis.display import Display
 from abridge.apis.frames import HOLE, DeltaFrame, encode_event, parse_frame
 from abridge.apis.json import dumps
 from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.obfuscation import obfuscate_chunk, obfuscate_event
 from abridge.apis.responses.writer import ResponsesWriter, with_part_index
+from abridge.core.envelope import Envelope
 from abridge.core.events import (
     ContentDelta,
     Event,

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from abridge.apis.display import ENVELOPE_PREFIX, Envelope, Exposure
+from abridge.apis.display import Exposure
 from abridge.apis.registry import APIS
+from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
 from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.support.attribution import (

@@ -38,6 +38,8 @@ STREAMS = (100, 500, 1000, 2500, 5000)
 FAST_STREAMS = 200
 SPREAD = 15.0
 """Seconds over which streams begin. As many end within them, whose last parts are written then."""
+EVENTS_A_SECOND = 2
+"""Of each stream, while it is open."""
 LATE_MS = 250
 MEMORY_AT = 1000
 LIMITS = {
@@ -104,14 +106,17 @@ def findings(rows: list[Row]) -> Iterator[Finding]:
         if made := [row for row in rows if row["case"] == name]:
             yield from _findings_of_open(label, case, made)
         for fast in [row for row in rows if row["case"] == f"{name}-fast"]:
-            yield _finding_of_fast(label, case, fast)
+            yield from _findings_of_fast(label, case, fast)
+    yield Finding("memory, idle", max(float(row["idle_mib"]) for row in rows), "MiB")
 
 
-def _finding_of_fast(label: str, case: Case, row: Row) -> Finding:
-    streams = f"{label}: {int(float(row['streams']))} streams at 50 events a second"
+def _findings_of_fast(label: str, case: Case, row: Row) -> Iterator[Finding]:
+    streams = f"{int(float(row['streams']))}"
     most = 0.6 if case.headers else None
-    name = f"{streams}, share of a core"
-    return Finding(name, float(row["cpu_share"]), "", most, before=case.fast_before)
+    name = f"{label}: {streams} streams at 50 events a second, share of a core"
+    yield Finding(name, float(row["cpu_share"]), "", most, before=case.fast_before)
+    name = f"{label}: memory a stream, of {streams} at 50 events a second"
+    yield Finding(name, float(row["kib_each"]), "KiB")
 
 
 def _findings_of_open(label: str, case: Case, rows: list[Row]) -> Iterator[Finding]:
@@ -123,6 +128,8 @@ def _findings_of_open(label: str, case: Case, rows: list[Row]) -> Iterator[Findi
     most = 48 if case.headers else None
     what = f"{label}: memory a stream, of {int(float(near['streams'])):,}"
     yield Finding(what, float(near["kib_each"]), "KiB", most, before=case.memory_before)
+    spent = 1e6 * float(near["cpu_share"]) / (float(near["streams"]) * EVENTS_A_SECOND)
+    yield Finding(f"{label}: CPU an event, {int(float(near['streams'])):,} streams", spent, "µs")
     for row in rows:
         streams = f"{label}, {int(float(row['streams'])):,} streams"
         yield Finding(f"{streams}: p99 delay of an event", float(row["p99_ms"]), "ms")

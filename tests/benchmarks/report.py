@@ -7,7 +7,17 @@ from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
-from tests.benchmarks import bodies, history, live, passthrough, plot, results, start, stream
+from tests.benchmarks import (
+    bodies,
+    figures,
+    history,
+    live,
+    passthrough,
+    plot,
+    results,
+    start,
+    stream,
+)
 from tests.benchmarks import open as open_streams
 from tests.benchmarks.results import Finding, Row
 
@@ -56,25 +66,35 @@ def _targets(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def write() -> None:
-    """Rewrite the generated part of the README."""
+    """Rewrite the generated part of the README, and the figures that pages state."""
     before, _, rest = README.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     plot.draw()
-    README.write_text(before + BEGIN + "\n".join(_lines()) + "\n" + END + after)
+    README.write_text(before + BEGIN + table() + END + after)
+    figures.write(saved_findings())
+
+
+def table() -> str:
+    """Return the generated part of the README."""
+    return "\n".join(_lines()) + "\n"
+
+
+def saved_findings() -> dict[str, list[Finding]]:
+    """Return what the last run of each benchmark found."""
+    read = {name: results.read(name) for name in BENCHMARKS}
+    return {name: list(BENCHMARKS[name].findings(rows)) for name, rows in read.items() if rows}
 
 
 def _lines() -> Iterator[str]:
-    read = {name: results.read(name) for name in BENCHMARKS}
-    saved = {name: rows for name, rows in read.items() if rows}
+    saved = saved_findings()
     yield "### Targets\n"
-    yield from _targets(chain(*(BENCHMARKS[name].findings(rows) for name, rows in saved.items())))
+    yield from _targets(chain(*saved.values()))
     for file, shown in plot.FILES.items():
         yield f"\n![{shown}](results/{file})\n"
-    for name, rows in saved.items():
-        benchmark = BENCHMARKS[name]
-        yield f"### `{name}`\n\n{(benchmark.__doc__ or '').strip()}\n"
+    for name, findings in saved.items():
+        yield f"### `{name}`\n\n{(BENCHMARKS[name].__doc__ or '').strip()}\n"
         yield "| | | target | met |\n|---|---:|---:|:---:|"
-        for finding in benchmark.findings(rows):
+        for finding in findings:
             yield f"| {finding.name} | {finding.figure} | {finding.target} | {_met(finding)} |"
         yield f"\n{results.where(name)}\n"
 

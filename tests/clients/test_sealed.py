@@ -11,9 +11,10 @@ pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.api import Api, RequestEcho
 from abridge.apis.chat.api import CHAT
-from abridge.apis.display import ENVELOPE_PREFIX, Exposure
+from abridge.apis.display import Exposure
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.registry import APIS
+from abridge.core.envelope import ENVELOPE_PREFIX
 from abridge.core.model_request import ReasoningPart
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile

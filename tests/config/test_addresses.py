@@ -92,4 +92,4 @@ def test_where_else_an_api_may_be(base_url: str, others: list[str]) -> None:
 def test_its_own_address_is_found(base_url: str, server: dict[str, Any], *, own: bool) -> None:
     lines = list(find_own_addresses(settings(base_url, server=server)))
     assert len(lines) == own
-    assert all(line.startswith("upstreams[0].base_url: is where Abridge itself") for line in lines)
+    assert all(line.startswith("upstreams[0].base_url: is Abridge's own address") for line in lines)

@@ -7,12 +7,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from starlette.types import Scope
 
 from abridge.config.client_key import (
+    CLIENT_KEY,
     MAX_KEYS,
     MAX_MODEL_CHARS,
     ClientKey,
+    Limits,
     digest,
+    has_budget,
     new_key,
     parse_expiry,
     parse_keys,
@@ -42,7 +46,7 @@ def test_a_key_is_256_random_bits_and_its_digest_does_not_tell_it() -> None:
 
 def test_a_line_with_all_fields() -> None:
     made = key(models=["m-*", "n"], rate=60, tokens_per_day=1000, expires="2027-01-31T00:00:00Z")
-    assert (made.name, made.models, made.rate, made.tokens_per_day) == (
+    assert (made.name, made.models, made.requests_per_minute, made.tokens_per_day) == (
         "alice",
         ("m-*", "n"),
         60,
@@ -55,6 +59,32 @@ def test_a_line_is_written_as_it_is_read() -> None:
     made = key(models=["m-*"], rate=60, expires="2027-01-31T00:00:00+02:00")
     assert parse_keys(made.as_line()) == {DIGEST: made}
     assert json.loads(key().as_line()) == {"name": "alice", "sha256": DIGEST}
+
+
+@pytest.mark.parametrize("name", ["rate", "requests_per_minute"])
+def test_a_line_as_it_was_written_before_is_read(name: str) -> None:
+    made = key(**{name: 60})
+    assert made.requests_per_minute == 60
+    assert json.loads(made.as_line())["requests_per_minute"] == 60
+
+
+def test_keys_share_the_limits_of_their_team() -> None:
+    team = '{"team": "red", "tokens_per_day": 9, "money_per_month": 2.5, "streams": 3}'
+    others = line(name="bob", sha256=digest("abr-2"), team="red"), line(team="blue")
+    bob, alice = parse_keys("\n".join((others[0], team, others[1]))).values()
+    assert bob.team_limits is not None
+    assert (bob.team_limits.tokens_per_day, bob.team_limits.money_per_month) == (9, 2.5)
+    assert (alice.team, alice.team_limits) == ("blue", None)
+
+
+def test_what_counts_tokens_or_money_has_a_budget() -> None:
+    found = [key(**{name: 1}).has_budget for name in Limits.model_fields]
+    assert found == [False, True, True, True, True, True, False]
+    scope: Scope = {CLIENT_KEY: key(team="red", streams=1)}
+    assert not has_budget(scope)
+    text = f'{line(team="red")}\n{{"team": "red", "tokens_per_day": 1}}'
+    (scope[CLIENT_KEY],) = parse_keys(text).values()
+    assert has_budget(scope)
 
 
 def test_comments_and_blank_lines_are_skipped() -> None:
@@ -80,9 +110,13 @@ def test_comments_and_blank_lines_are_skipped() -> None:
         (line(models=[]), "line 1: models: "),
         (line(models=[""]), "line 1: models.0: "),
         (line(models="m"), "line 1: models: "),
-        (line(expires="2027-01-31T00:00:00"), "line 1: expires: must say its time zone"),
+        (line(expires="2027-01-31T00:00:00"), "line 1: expires: must have a time zone"),
         (line(expires="soon"), "line 1: expires: "),
         (line(budget=3), "line 1: budget: there is no such field"),
+        (line(money_per_day=0), "line 1: money_per_day: "),
+        (line(team="a b"), "line 1: team: must be at most 64 letters"),
+        ('{"team": "red", "models": ["m"]}', "line 1: models: there is no such field"),
+        ('{"team": "red"}\n{"team": "red"}', "line 2: there are two teams named 'red'"),
         (f"{line()}\n{line(sha256=digest('abr-2'))}", "line 2: there are two keys named 'alice'"),
         (f"{line()}\n{line(name='bob')}", "line 2: sha256: is the same as that of another key"),
     ],

@@ -147,7 +147,7 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         ("[server]\nhost = 1\n", f"{FILE}:2: server.host: got 1; must be text"),
         (
             "[server]\nport = true\n",
-            f"{FILE}:2: server.port: got True; must be neither true nor false",
+            f"{FILE}:2: server.port: got True; must not be true or false",
         ),
         ("[server]\nport = 70000\n", f"{FILE}:2: server.port: got 70000; must be at most 65535"),
         ("[server]\nworkers = 0\n", f"{FILE}:2: server.workers: got 0; must be more than 0"),
@@ -205,8 +205,8 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
                 ("localhost", "an http or https address such as"),
                 ("ftp://x/v1", "an http or https address such as"),
                 ("http://x/v1/chat/completions", "the address without /chat/completions, which"),
-                ("http://x/v1/messages/", "the address without /messages, which is added to it"),
-                ("http://x/v1/models", "the address without /models, which is added to it"),
+                ("http://x/v1/messages/", "the address without /messages, which Abridge adds"),
+                ("http://x/v1/models", "the address without /models, which Abridge adds"),
                 ("http://u:sk-secret@x/v1", "an address without credentials, query, fragment or"),
                 ("http://x/v1?key=sk-secret", "an address without credentials, query, fragment"),
                 ("http://x:99999/v1", "an address without credentials, query, fragment or invalid"),
@@ -220,7 +220,7 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             f'{UPSTREAM}forward_headers = ["x-key: sk-secret"]\n',
-            f"{FILE}:4: upstreams[0].forward_headers[0] (of 'main'): must be the name of a header",
+            f"{FILE}:4: upstreams[0].forward_headers[0] (of 'main'): must be a header name",
         ),
         (
             f'{UPSTREAM}forward_headers = "x-key: sk-secret"\n',
@@ -235,16 +235,19 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
             for globs, words in (
                 ("'gpt-*'", "models (of 'main'): got 'gpt-*'; must be a list, such as [\"gpt-*\"]"),
                 ("[]", "models (of 'main'): got []; must not be empty"),
-                ("['']", "models[0] (of 'main'): got ''; must be a model's name, or a glob of"),
-                ("['a', ' b']", "models[1] (of 'main'): got ' b'; must be a model's name, or a"),
-                ("['gpt-[45']", "models[0] (of 'main'): got 'gpt-[45'; must be a glob whose [ is"),
-                ("['gpt-*, o3']", "models[0] (of 'main'): got 'gpt-*, o3'; must be one glob; "),
+                ("['']", "models[0] (of 'main'): got ''; must be a model name or a glob"),
+                ("['a', ' b']", "models[1] (of 'main'): got ' b'; must be a model name or a"),
+                ("['gpt-[45']", "models[0] (of 'main'): got 'gpt-[45'; must be a glob with a ]"),
+                (
+                    "['gpt-*, o3']",
+                    "models[0] (of 'main'): got 'gpt-*, o3'; must be a single glob; ",
+                ),
             )
         ),
         # contradictions
         (
             f"{UPSTREAM}{UPSTREAM}",
-            f"{FILE}:5: upstreams[1].name: two are named 'main'; each needs a name of its own",
+            f"{FILE}:5: upstreams[1].name: two are named 'main'; each needs a unique name",
         ),
         (
             f'{UPSTREAM}fallback = "spare"\n',
@@ -259,7 +262,7 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             f'{UPSTREAM}api_key_env = "K"\ncredential = "client"\n',
-            f"{FILE}:5: upstreams[0].credential (of 'main'): must be left out with api_key_env",
+            f"{FILE}:5: upstreams[0].credential (of 'main'): must not be set together with",
         ),
         (
             f'{UPSTREAM}[summarizer]\nkind = "model"\nmodel = "m"\n',
@@ -273,8 +276,8 @@ def nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             f'{UPSTREAM}api_key_env = "NOT_SET"\n',
             (
-                f"{FILE}:4: upstreams[0].api_key_env (of 'main'): the variable NOT_SET, which it "
-                "names, is not set, nor is NOT_SET_FILE"
+                f"{FILE}:4: upstreams[0].api_key_env (of 'main'): neither the variable NOT_SET, "
+                "which it names, nor NOT_SET_FILE"
             ),
         ),
         (
@@ -315,7 +318,7 @@ def test_an_address_in_place_of_a_name_is_not_repeated_with_other_mistakes(tmp_p
             "ABRIDGE_SUMMARY_DEFAULT",
             "auto",
             (
-                "there is no such variable; two underscores part a table from its key; did you "
+                "there is no such variable; two underscores separate a table from its key; did you "
                 "mean ABRIDGE_SUMMARY__DEFAULT?"
             ),
         ),
@@ -323,7 +326,7 @@ def test_an_address_in_place_of_a_name_is_not_repeated_with_other_mistakes(tmp_p
             "ABRIDGE_SUMMARY",
             "auto",
             (
-                "there is no such variable; two underscores part a table from its key; did you "
+                "there is no such variable; two underscores separate a table from its key; did you "
                 "mean ABRIDGE_SUMMARY__DEFAULT?"
             ),
         ),
@@ -337,7 +340,7 @@ def test_an_address_in_place_of_a_name_is_not_repeated_with_other_mistakes(tmp_p
             "ABRIDGE_UPSTREAMS",
             "[{'base_url': 'x'}]",
             (
-                "is not valid JSON, which a list or table must be: Expecting property name "
+                "must be valid JSON, as a list or table requires: Expecting property name "
                 "enclosed in double quotes at character 3"
             ),
         ),
@@ -368,7 +371,7 @@ def test_upstreams_cannot_be_set_by_a_variable_for_each_key(tmp_path: Path) -> N
         (("--profile", "vllm"), "--profile: needs --upstream"),
         (
             ("--upstream", "http://localhost:9/v1", "--port", "9"),
-            "--upstream: is where Abridge itself listens, at 127.0.0.1:9; must be the model server",
+            "--upstream: is Abridge's own address, 127.0.0.1:9; must be the model server",
         ),
         (
             ("--upstream", "http://127.0.0.1:9/v1", "--api", "anthropic"),
@@ -408,7 +411,7 @@ def test_so_are_all_contradictions_and_all_missing_secrets(tmp_path: Path) -> No
 def test_where_part_is_missing_nothing_is_said_to_contradict(tmp_path: Path) -> None:
     variables = {"ABRIDGE_SUMMARIZER__PROMPTS": "{", "ABRIDGE_REASONING__EXPOSE": "summary"}
     (said,) = refused(tmp_path, UPSTREAM, variables, ())
-    assert said.startswith("ABRIDGE_SUMMARIZER__PROMPTS: is not valid JSON")
+    assert said.startswith("ABRIDGE_SUMMARIZER__PROMPTS: must be valid JSON")
 
 
 def test_a_file_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
@@ -422,7 +425,7 @@ def test_a_file_that_cannot_be_read_is_said_to_be(tmp_path: Path) -> None:
     latin = tmp_path / "latin.toml"
     latin.write_bytes('[log]\nformat = "é"\n'.encode("latin-1"))
     assert refused(tmp_path, None, {}, ("--config", str(latin))) == [
-        "latin.toml: is not UTF-8 text, which TOML is"
+        "latin.toml: must be UTF-8 text, as TOML requires"
     ]
 
 

@@ -88,7 +88,7 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             {"upstreams": [{"summary": {"language": "de_DE"}}]},
             "upstreams[0].summary.language: got 'de_DE'; must be auto, reasoning, or",
         ),
-        ({"limits": {"bodies": "1MiB"}}, "limits: bodies must not be smaller than body"),
+        ({"limits": {"bodies": "1MiB"}}, "limits: bodies must be at least as large as body"),
         ({"upstreams": [{"base_url": "http://x:port/v1"}]}, "upstreams[0].base_url: "),
         ({"upstreams": [{"base_url": "http://[::1]:99999"}]}, "upstreams[0].base_url: "),
         *(
@@ -109,8 +109,8 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
             {"summarizer": {"base_url": "http://x/v1/responses/"}},
             "summarizer.base_url: must be the address without /responses",
         ),
-        ({"summary": {"grace": False}}, "summary.grace: got False; must be neither true nor false"),
-        ({"limits": {"body": True}}, "limits.body: got True; must be neither true nor false"),
+        ({"summary": {"grace": False}}, "summary.grace: got False; must not be true or false"),
+        ({"limits": {"body": True}}, "limits.body: got True; must not be true or false"),
         (
             {"summary": {"default": "auto", "allow": ["concise"]}},
             "summary.default: 'auto' is not one of summary.allow",
@@ -139,7 +139,7 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         *(
             (
                 {"review": {"kind": "moderations", "base_url": "http://x/v1"}, **tables},
-                f"{key}: 'extract' steps in where a review finds no time",
+                f"{key}: 'extract' would show sentences that no review",
             )
             for key, tables in (
                 ("summary.on_failure", {"summary": {"on_failure": "extract"}}),
@@ -209,7 +209,7 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
                 "server": {"workers": 2},
                 "upstreams": [{"name": "a"}, {"name": "b", "reasoning": {"expose": "none"}}],
             },
-            "server.workers: 2 processes share no memory, ",
+            "server.workers: 2 processes share no memory ",
         ),
         ({"history": {"keep": "some"}}, "history.keep: got 'some'; "),
         (
@@ -257,7 +257,7 @@ def test_an_upstreams_exposure_is_validated_like_the_general_one() -> None:
 def test_an_unknown_variable_is_refused() -> None:
     line = "ABRIDGE_SUMMARY__GRAZE: there is no such setting; did you mean ABRIDGE_SUMMARY__GRACE?"
     assert refused({"ABRIDGE_SUMMARY__GRAZE": "1"}) == line
-    assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: is not valid JSON")
+    assert refused({"ABRIDGE_UPSTREAMS": "[{"}).startswith("ABRIDGE_UPSTREAMS: must be valid JSON")
 
 
 def test_a_variable_nested_in_a_plain_setting_is_refused() -> None:
@@ -399,7 +399,7 @@ class TestCredentials:
 
     @pytest.mark.parametrize("name", ["x y", "", "x:"])
     def test_a_header_that_cannot_be_is_refused(self, name: str) -> None:
-        with pytest.raises(ValidationError, match="name of a header"):
+        with pytest.raises(ValidationError, match="header name"):
             Settings.model_validate({"upstreams": [{"forward_headers": [name]}]})
 
 
@@ -441,9 +441,9 @@ class TestSecrets:
         [
             (b"", "file is empty"),
             (b" \n", "file is empty"),
-            (b"sk-one\nsk-two\n", "file must hold a key alone"),
-            (b"sk-one\x00", "file must hold a key alone"),
-            ("sk-é".encode(), "file must hold a key alone"),
+            (b"sk-one\nsk-two\n", "file must hold only a key"),
+            (b"sk-one\x00", "file must hold only a key"),
+            ("sk-é".encode(), "file must hold only a key"),
             (b"sk-\xff\xfe", "it is not text"),
         ],
     )
@@ -455,7 +455,7 @@ class TestSecrets:
         with pytest.raises(SettingsError, match=reason) as caught:
             read_secret("KEY", "x", {"KEY_FILE": str(file)})
         assert "sk-" not in str(caught.value)
-        with pytest.raises(SettingsError, match="variable must hold a key alone"):
+        with pytest.raises(SettingsError, match="variable must hold only a key"):
             read_secret("KEY", "x", {"KEY": "sk-one sk-two"})
 
 

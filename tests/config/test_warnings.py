@@ -56,7 +56,6 @@ def warned_keys(settings: dict[str, Any], **upstream: Any) -> list[str]:
         ({"server": KEYED}, NO_KEY, []),
         ({"server": KEYED}, {"api_key_env": "UPSTREAM_KEY"}, []),
         ({"server": {**KEYED, **OPEN}}, NO_KEY, []),
-        ({"server": {**KEYED, "workers": 2}, **UNSHARED}, NO_KEY, ["server.keys_file"]),
         ({"history": {"store": "none"}}, {}, []),
         ({"history": {"store": "none"}}, {"profile": "deepseek"}, ["history.store"]),
         ({"history": {"store": "none"}}, {"api": "messages"}, ["history.store"]),
@@ -189,9 +188,9 @@ def test_globs_that_an_earlier_upstream_leaves_nothing_are_told(
         {"name": "b", "base_url": U, "credential": "none", "models": second},
     ]
     lines = list(settings_warnings(Settings.model_validate({"upstreams": entries})))
-    start = "upstreams[1].models: "
+    start = "upstreams[1].models: upstream 'a', which comes first, takes every model that "
     assert [
-        line.removeprefix(start).partition(" of upstream 'b' matches no")[0] for line in lines
+        line.removeprefix(start).partition(" of upstream 'b' matches")[0] for line in lines
     ] == [repr(glob) for glob in unreachable]
     entries[0]["fallback"] = "b"
     assert list(settings_warnings(Settings.model_validate({"upstreams": entries}))) == []

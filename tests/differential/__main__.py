@@ -3,7 +3,8 @@
     python -m tests.differential --against ../before
 
 Every recording, and answers made up, go over the same API and each bridge, passed, with a summary,
-hidden behind one, and hidden. What differs on purpose stands in `MEANT`, with its reason.
+hidden behind one, and hidden; and with reasoning kept: what envelopes hold is shown then, and what
+is remembered. What differs on purpose stands in `MEANT`, with its reason.
 """
 
 from __future__ import annotations

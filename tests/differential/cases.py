@@ -21,12 +21,15 @@ PIECES = ("So. ", "\n", "<", "`", "It is.", "<think>", "</think>", "<think>\nI a
 """What texts with thinking are made of."""
 
 WAYS = {
-    "passed": (None, "both"),
-    "summary": ("auto", "both"),
-    "hidden": ("auto", "summary"),
-    "none": ("auto", "none"),
+    "passed": (None, "both", False),
+    "summary": ("auto", "both", False),
+    "hidden": ("auto", "summary", False),
+    "none": ("auto", "none", False),
+    "kept": ("auto", "both", True),
+    "kept hidden": ("auto", "summary", True),
 }
-"""Whether the client asks for a summary, and what is shown."""
+"""Whether the client asks for a summary, what is shown, and whether reasoning is sealed for the
+client and remembered."""
 
 
 @dataclass(frozen=True)

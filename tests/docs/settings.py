@@ -16,7 +16,6 @@ from pydantic.fields import FieldInfo
 from abridge.config.field_docs import unit_of
 from abridge.config.setting_types import BYTES, Table
 from abridge.config.settings import Settings
-from abridge.config.upstreams import UpstreamSettings
 from abridge.sidecar.cli.commands import serve
 
 FOLDER = Path(__file__).parent
@@ -38,6 +37,7 @@ SEE = {
     "history": "[Conversations](conversations.md)",
     "background": "[Background responses](background.md)",
     "usage": "[What it costs](cost.md)",
+    "prices": "[Keys for a team](keys.md)",
     "limits": "[The threat model](threat-model.md)",
     "log": "[Logs and traces](logs.md)",
     "tracing": "[Logs and traces](logs.md)",
@@ -48,8 +48,9 @@ TABLE_KEYS = ("summary", "reasoning", "usage", "history")
 """The tables that an upstream may override."""
 
 NOTES = {
-    "upstreams": "In the file each is a table `[[upstreams]]`; as a variable, all are a list in "
-    "`ABRIDGE_UPSTREAMS`. The flags make one upstream in place of those of the file.",
+    "upstreams": "In the file, each upstream is a table `[[upstreams]]`. The variable "
+    "`ABRIDGE_UPSTREAMS` lists all of them. The flags define one upstream that replaces those of "
+    "the file.",
 }
 
 
@@ -61,15 +62,20 @@ class Section:
     table: type[Table]
 
     @property
+    def is_listed(self) -> bool:
+        """There may be several of it."""
+        return self.table.table_path[-1].endswith("[]")
+
+    @property
     def prefix(self) -> str:
-        return f"{self.name}[]" if self.table is UpstreamSettings else self.name
+        return f"{self.name}[]" if self.is_listed else self.name
 
     @property
     def examples(self) -> dict[str, Any]:
         found: Any = EXAMPLES
         for part in self.name.split("."):
-            found = found[part][0] if self.table is UpstreamSettings else found[part]
-        return dict(found)
+            found = found[part]
+        return dict(found[0] if self.is_listed else found)
 
 
 def settings_page() -> str:
@@ -129,7 +135,7 @@ def _key(section: Section, key: str) -> str:
     if unit := unit_of(field):
         lines.append(f"- Unit: {unit}")
     lines.append(f"- Example: `{key} = {_toml(section.examples[key])}`")
-    if section.table is not UpstreamSettings:
+    if not section.is_listed:
         variable = f"abridge.{section.name}.{key}".replace(".", "__").upper()
         lines.append(f"- Variable: `{variable.replace('__', '_', 1)}`")
     if flag := FLAGS.get(f"{section.prefix}.{key}"):

@@ -234,7 +234,7 @@ async def test_one_that_ignores_being_cancelled_keeps_no_request_open(
         answer = await asking.answer(Summarizer(summarize), summary={"grace": 0.01})
         assert asking.read(answer) == asking.read(plain)
         assert asking.error_code(answer) == "deadline"
-        left_behind = "summarizer broken does not stop and is left behind" in caplog.text
+        left_behind = "summarizer broken does not stop and is abandoned" in caplog.text
         assert left_behind == begun.is_set()
     finally:
         gate.set()

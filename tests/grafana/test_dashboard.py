@@ -12,8 +12,11 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from abridge import Settings
+from abridge.apis.token_counters import CHARS_PER_TOKEN
 from grafana.dashboard import build_dashboard
 from grafana.promql import FILTERS
+from grafana.rows import users
 from tests.grafana.committed import (
     DASHBOARD,
     FOLDER,
@@ -27,6 +30,7 @@ from tests.grafana.committed import (
     all_expressions,
     panels,
 )
+from tests.quality.run import PACE
 
 CHOOSE = {"job", "instance", "upstream", "model", "style"}
 BUILT_IN = {"__rate_interval", "__range", "__all"}
@@ -54,6 +58,21 @@ class TestPanels:
         references = [target["refId"] for target in panel["targets"]]
         assert references
         assert len(set(references)) == len(references)
+
+    @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+    def test_is_green_within_the_bound_of_its_title(self, panel: dict[str, Any]) -> None:
+        bound = re.search(r": .*\b(within|below|above)\b\D* ([\d.]+) (s|ms|%)$", panel["title"])
+        steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
+        if bound is None or len(steps) == 1:
+            return
+        limit = float(bound[2]) / {"s": 1, "ms": 1000, "%": 100}[bound[3]]
+        green = [step["color"] for step in steps].index("green")
+        edge = steps[green] if bound[1] == "above" else steps[green + 1]
+        assert edge["value"] == pytest.approx(limit)
+
+    def test_a_first_summary_at_a_usual_pace_is_green(self) -> None:
+        seconds = Settings().summary.part_chars / CHARS_PER_TOKEN / PACE
+        assert 1.5 * seconds < users.SOON < users.LATE
 
     def test_titles_and_ids_are_unique(self) -> None:
         for key in ("id", "title"):

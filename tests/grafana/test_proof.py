@@ -36,6 +36,12 @@ EMPTY = {
     "Irregularities in requests and answers: few [C]": "no reasoning is hidden",
     "Requests by key: none refused [A]": "clients need no keys",
     "Tokens by key: within their budgets [A]": "clients need no keys",
+    "Requests by key: none refused [B]": "clients need no keys",
+    "Cost by key and team: within their limits [A]": "clients need no keys",
+    "Cost by key and team: within their limits [B]": "clients need no keys",
+    "Tokens by team: within their limits [A]": "clients need no keys",
+    "Requests refused for a limit: few [A]": "clients need no keys",
+    "Limits counted together: none failed [A]": "clients need no keys",
 }
 """Expressions that have no result here, and why."""
 

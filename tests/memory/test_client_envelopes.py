@@ -18,8 +18,8 @@ from abridge.memory.client_envelopes import model_family
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
 from abridge.apis.chat.history import make_envelope
-from abridge.apis.display import ENVELOPE_PREFIX, Envelope, is_envelope
 from abridge.core.conversation import RecordedTurn, Turn
+from abridge.core.envelope import ENVELOPE_PREFIX, Envelope, is_envelope
 from abridge.errors import RequestError
 from abridge.memory.cipher import SALT_BYTES, Cipher, CompressedValue
 from abridge.memory.client_envelopes import _BLOB_HEADER, Sealer

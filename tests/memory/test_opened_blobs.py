@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.apis.display import Envelope
 from abridge.caches import OPENED_BLOB_BYTES, OPENED_BLOB_SECONDS
+from abridge.core.envelope import Envelope
 from abridge.errors import RequestError
 from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.opened_blobs import LARGEST_BLOB, OpenedBlob, OpenedBlobs

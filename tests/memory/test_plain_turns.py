@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.history import ChatHistory
-from abridge.apis.display import Envelope
 from abridge.apis.history import History
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.responses.history import ResponsesHistory
+from abridge.core.envelope import Envelope
 from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryPolicy, HistoryRewriter, KeepPolicy, RestorePolicy
 from abridge.providers.catalog import PROFILES

@@ -317,7 +317,9 @@ def test_an_unknown_scheme_is_refused_with_those_that_are_known(url: str) -> Non
 
 @pytest.mark.parametrize("url", NO_ADDRESSES)
 def test_invalid_addresses_are_refused_without_repeating_them(url: str) -> None:
-    with pytest.raises(SettingsError, match=r"^history\.store: takes an address such as") as raised:
+    with pytest.raises(
+        SettingsError, match=r"^history\.store: must be an address such as"
+    ) as raised:
         open_shared_store(url, RING, ttl=TTL)
     assert "sesame" not in str(raised.value)
     assert "sesame" not in repr(raised.value.__cause__)

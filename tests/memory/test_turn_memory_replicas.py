@@ -24,7 +24,7 @@ CHAT = "/v1/chat/completions"
 USER = {"role": "user", "content": "Hi"}
 SUMMARY = "**Adding up**\n\nI add the numbers."
 ENOUGH = 10_000
-"""Requests, in which the store is within reach again for its clients."""
+"""Requests, in which the store is reachable again for its clients."""
 
 THOUGHT = "A thought about number {}: it is odd."
 

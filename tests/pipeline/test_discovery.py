@@ -169,7 +169,7 @@ class TestByDefault:
             assert answer.status == 200
             assert b"Hello." in answer.data
         assert server.paths == [path, CHAT, CHAT]
-        found = f"has no {path[3:]}; its clients are served over /chat/completions"
+        found = f"has no {path[3:]}; clients are served through /chat/completions"
         assert said_of_apis(caplog) == [f"upstream default: {found}"]
 
     @pytest.mark.parametrize("body", [b'{"model" : "m", "input": "Hi"}', b"", b"[1]", b'{"a": '])
@@ -291,7 +291,8 @@ class TestMounted:
             answer = await call(app, RESPONSES, REQUEST, headers)
             assert (answer.status, answer.data) == (404, b"Not Found")
         advice = (
-            'if it has /chat/completions, upstreams[].api = "chat" serves its clients from that'
+            'if it has /chat/completions, set upstreams[].api = "chat" to serve clients through '
+            "that"
         )
         assert said_of_apis(caplog) == [f"upstream default: has no /responses; {advice}"]
         assert server.paths == [RESPONSES] * 2

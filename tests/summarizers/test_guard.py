@@ -455,7 +455,7 @@ class TestCallsThatDoNotStop:
     ) -> None:
         closing = Broken(lambda _: Closing(asyncio.Event().wait))
         assert await written(guard(), UserSummarizer(closing)) == [TEXT]
-        assert warnings(caplog) == ["summarizer broken does not stop and is left behind"]
+        assert warnings(caplog) == ["summarizer broken does not stop and is abandoned"]
 
     @pytest.mark.parametrize("place", ["summarizer", "review", "aclose"])
     async def test_one_that_ignores_being_cancelled_is_left_behind(
@@ -471,7 +471,7 @@ class TestCallsThatDoNotStop:
         task.cancel()
         await asyncio.wait([task], timeout=20)
         assert task.cancelled()
-        assert warnings(caplog) == ["summarizer broken does not stop and is left behind"]
+        assert warnings(caplog) == ["summarizer broken does not stop and is abandoned"]
         assert refusal(made) == "shed"
         stubborn.gate.set()
         await until(lambda: isinstance(made.admit(Scripted()), Permit))
@@ -482,7 +482,7 @@ class TestCallsThatDoNotStop:
         stubborn, made = Stubborn(), guard(max_in_flight=1, timeout=0.01)
         with pytest.raises(SummarizerError, match="took too long"):
             await written(made, UserSummarizer(Broken(stubborn.summarize)))
-        assert warnings(caplog)[0] == "summarizer broken does not stop and is left behind"
+        assert warnings(caplog)[0] == "summarizer broken does not stop and is abandoned"
         assert refusal(made) == "shed"
         stubborn.gate.set()
         await until(lambda: isinstance(made.admit(Scripted()), Permit))

@@ -120,12 +120,12 @@ async def test_another_status_is_no_verdict(status: int) -> None:
 )
 async def test_a_call_that_breaks_off_is_no_verdict(error: httpx.TransportError) -> None:
     message = await failure(error)
-    assert message == f"The moderation endpoint gave no whole answer ({type(error).__name__})."
+    assert message == f"The moderation endpoint gave no complete answer ({type(error).__name__})."
 
 
 async def test_a_body_that_breaks_off_is_no_verdict() -> None:
     body = Body(b'{"results": [', httpx.ReadError("gone"))
-    assert "gave no whole answer" in await failure(body)
+    assert "gave no complete answer" in await failure(body)
     assert body.closed
 
 

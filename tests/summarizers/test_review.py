@@ -80,13 +80,15 @@ async def test_its_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_missing_key_stops_the_start() -> None:
-    message = r"review.api_key_env: the variable \w+, which it names, is not set"
+    message = r"review.api_key_env: neither the variable \w+, which it names"
     with pytest.raises(SettingsError, match=message):
         select({**ENDPOINT, "api_key_env": "NOT_SET"})
 
 
 def test_two_reviews_exclude_each_other() -> None:
-    with pytest.raises(SettingsError, match=r"review.kind: 'moderations' and a review handed"):
+    with pytest.raises(
+        SettingsError, match=r"review.kind: 'moderations' cannot be combined with a review"
+    ):
         select(ENDPOINT, pass_all)
 
 
@@ -98,5 +100,5 @@ def test_two_reviews_exclude_each_other() -> None:
     ],
 )
 def test_nothing_may_step_in_for_what_a_review_withholds(tables: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match=r"summary.on_failure: 'extract' steps in where"):
+    with pytest.raises(SettingsError, match=r"summary.on_failure: 'extract' would show sentences"):
         AbridgeMiddleware(Upstream(), Settings.model_validate(tables), review=pass_all)

@@ -15,7 +15,7 @@ from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.writer import ChatWriter
-from abridge.apis.display import Display, Exposure, ListField, SealEnvelope
+from abridge.apis.display import Display, Exposure, ListField
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.openai import MintId
@@ -24,6 +24,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.core.conversation import RecordedTurn
 from abridge.core.effects import CancelPart, Effect, RequestPart
+from abridge.core.envelope import SealEnvelope
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.plan import Passage, SummaryPlan
 from abridge.core.sequencer import Sequencer

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
-from abridge.apis.compaction import CompactionForm
+from abridge.apis.compaction.form import CompactionForm
 from abridge.apis.display import Display
 from abridge.apis.history import History
 from abridge.apis.shapes import Shape

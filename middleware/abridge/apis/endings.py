@@ -10,7 +10,7 @@ from __future__ import annotations
 from abridge.core.events import ErrorDetail, FinishReason
 
 UNFINISHED = ErrorDetail(
-    "upstream_error", "Upstream ended its answer before every part of it was whole."
+    "upstream_error", "Upstream ended its answer before every part was complete."
 )
 
 

@@ -21,20 +21,20 @@ CONNECTION_LOST = ErrorDetail(
 
 ANSWER_TOO_LONG = ErrorDetail("upstream_error", "The answer is longer than limits.event allows.")
 
-UNREADABLE = ErrorDetail("upstream_error", "What upstream answered could not be read.")
+UNREADABLE = ErrorDetail("upstream_error", "Upstream's answer could not be read.")
 
 CALL_CHANGED = ErrorDetail(
-    "upstream_error", "Upstream ended a call with other arguments than it had streamed."
+    "upstream_error", "Upstream ended a call with different arguments from those it had streamed."
 )
 
-SECOND_ANSWER = ErrorDetail("upstream_error", "Upstream began another answer within this one.")
+SECOND_ANSWER = ErrorDetail("upstream_error", "Upstream began another answer inside this one.")
 
 TURN_PAUSED = ErrorDetail(
-    "upstream_error", "Upstream paused its turn, which clients of this API have no way to resume."
+    "upstream_error", "Upstream paused its turn, and clients of this API cannot resume it."
 )
 
 TEXT_CHANGED = ErrorDetail(
-    "upstream_error", "Upstream ended a text with other words than it had streamed."
+    "upstream_error", "Upstream ended a text with different words from those it had streamed."
 )
 
 TIMEOUT_CODE = "upstream_timeout"
@@ -80,13 +80,13 @@ UPSTREAM_FAILED = "Upstream reported an error."
 MESSAGES_BY_STATUS: Mapping[int, str] = MappingProxyType(
     {
         401: "Upstream did not accept the credential.",
-        402: "Upstream asks for payment.",
+        402: "Upstream requires payment.",
         403: "Upstream does not permit this request.",
-        404: "Upstream does not have what was requested.",
+        404: "Upstream did not find what was requested.",
         405: "Upstream does not have this endpoint.",
-        408: "Upstream did not get the request in time.",
+        408: "Upstream did not receive the request in time.",
         413: "The request is too large for upstream.",
-        429: "Upstream got too many requests, or a quota is used up.",
+        429: "Upstream received too many requests, or a quota is used up.",
         503: "Upstream is unavailable or overloaded.",
         504: "Upstream did not answer in time.",
         529: "Upstream is unavailable or overloaded.",

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.attribution_fields import strip_attribution
-from abridge.apis.display import OpenEnvelope
 from abridge.apis.json import objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import ItemKey, Json, RecordedTurn, Turn, encode_sorted
+from abridge.core.envelope import OpenEnvelope
 from abridge.providers.profile import TAGS, Profile, Tag
 from abridge.stages.tags import may_have_tags
 
@@ -108,6 +108,9 @@ class History(ABC):
 class PieceHistory(History):
     """A history in which the items of an assistant's turn are the pieces of an answer."""
 
+    separator: ClassVar[str] = ""
+    """Stands between the texts of several pieces of reasoning."""
+
     @staticmethod
     @abstractmethod
     def is_reasoning(piece: Json, /) -> bool: ...
@@ -125,6 +128,28 @@ class PieceHistory(History):
     @classmethod
     def without_reasoning(cls, pieces: Iterable[Json]) -> list[Json]:
         return [piece for piece in pieces if not cls.is_reasoning(piece)]
+
+    @staticmethod
+    @abstractmethod
+    def read_joined_turn(pieces: Sequence[Json]) -> Turn:
+        """Return the one turn that all pieces of an answer make."""
+
+    @classmethod
+    def original_of(cls, answer: Sequence[Json]) -> list[Json]:
+        """Return what of an answer has to come back as it was: all of it if it has reasoning, where
+        an API wants back each piece as it was."""
+        return list(answer) if any(map(cls.is_reasoning, answer)) else []
+
+    @classmethod
+    def record_joined_turn(
+        cls, answer: Sequence[Json], keys: Iterable[ItemKey]
+    ) -> list[RecordedTurn]:
+        """Return the turn of an answer for a client of another API, with the keys of its reasoning
+        items."""
+        if not answer:
+            return []
+        raw, original = cls.separator.join(cls.raw_texts(answer)), cls.original_of(answer)
+        return [RecordedTurn(cls.read_joined_turn(answer), raw, original, tuple(keys))]
 
     def reasoning_texts(self, turn: Turn) -> tuple[str, ...]:
         """Return the whole reasoning of a turn, and that of each of its pieces."""
@@ -149,9 +174,6 @@ class ClientPieceHistory(PieceHistory):
     and the pieces of an answer are restored as a whole.
     """
 
-    separator: ClassVar[str] = ""
-    """Stands between the texts of several pieces of reasoning, in a joined turn."""
-
     order: ClassVar[Mapping[str, int]]
     """The order, by their types, in which clients of other APIs can keep pieces, since they have
     one place for text and one for calls. Any other type is ""."""
@@ -164,11 +186,6 @@ class ClientPieceHistory(PieceHistory):
     @abstractmethod
     def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
         """Yield the turns that pieces make for a client of the same API."""
-
-    @staticmethod
-    @abstractmethod
-    def read_joined_turn(pieces: Sequence[Json]) -> Turn:
-        """Return the one turn that they make for a client of another."""
 
     @staticmethod
     def as_sent(reasoning: Iterable[Json]) -> list[Json]:
@@ -193,11 +210,31 @@ class ClientPieceHistory(PieceHistory):
         """Return all pieces of a turn in their original order; None if it was edited since."""
 
     @classmethod
-    def record_turns(cls, pieces: Sequence[tuple[ItemKey | None, Json]]) -> list[RecordedTurn]:
-        """Return the turns of an answer for a client of the same API: each piece with the key of
-        the reasoning item that it is, or None."""
-        keys = iter([key for key, piece in pieces if cls.is_reasoning(piece)])
-        turns, recorded = list(cls.read_turns([piece for _, piece in pieces])), list[RecordedTurn]()
+    def original_of(cls, answer: Sequence[Json]) -> list[Json]:
+        """See `PieceHistory`: here its reasoning, readable or not. If its pieces are in an order
+        that clients cannot keep, all of them."""
+        reasoning = list(filter(cls.is_reasoning, answer))
+        places = [cls.order.get(string(piece.get("type")), cls.order[""]) for piece in answer]
+        is_kept = places == sorted(places) or not reasoning
+        return cls.as_sent(reasoning if is_kept else answer)
+
+    @classmethod
+    def record(
+        cls, pieces: Sequence[tuple[ItemKey | None, Json]], *, joined: bool
+    ) -> list[RecordedTurn]:
+        """Return the turns of an answer, for a client of the same API or, `joined`, of another:
+        each piece with the key of the reasoning item that it is, or None."""
+        keys = [key for key, piece in pieces if cls.is_reasoning(piece)]
+        answer = [piece for _, piece in pieces]
+        if joined:
+            return cls.record_joined_turn(answer, filter(None, keys))
+        return cls._record_turns(answer, iter(keys))
+
+    @classmethod
+    def _record_turns(
+        cls, answer: Sequence[Json], keys: Iterator[ItemKey | None]
+    ) -> list[RecordedTurn]:
+        turns, recorded = list(cls.read_turns(answer)), list[RecordedTurn]()
         for index, turn in enumerate(turns):
             reasoning = list(filter(cls.is_reasoning, turn.items))
             own_keys = [key for _, key in zip(reasoning, keys, strict=False)]
@@ -208,25 +245,6 @@ class ClientPieceHistory(PieceHistory):
                 RecordedTurn(turn, raw, original, tuple(filter(None, own_keys)), turns_before)
             )
         return recorded
-
-    @classmethod
-    def record_joined_turn(
-        cls, pieces: Sequence[tuple[ItemKey | None, Json]]
-    ) -> list[RecordedTurn]:
-        """Return the turn of an answer for a client of another API.
-
-        Its original has all reasoning in it, readable or not. If its pieces are in an order that
-        clients cannot keep, the original has all of them.
-        """
-        answer = [piece for _, piece in pieces]
-        if not answer:
-            return []
-        reasoning = list(filter(cls.is_reasoning, answer))
-        places = [cls.order.get(string(piece.get("type")), cls.order[""]) for piece in answer]
-        kept = reasoning if places == sorted(places) or not reasoning else answer
-        raw = cls.separator.join(cls.raw_texts(reasoning))
-        keys = tuple(key for key, piece in pieces if key and cls.is_reasoning(piece))
-        return [RecordedTurn(cls.read_joined_turn(answer), raw, cls.as_sent(kept), keys)]
 
 
 def read_text(content: Any, other_key: str = "text") -> str:

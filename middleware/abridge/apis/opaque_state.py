@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.json import as_object, contains, objects, parse_object, string
 from abridge.core.conversation import Json, Turn
+from abridge.core.envelope import ENVELOPE_PREFIX
 
 STATE_FIELDS = ("encrypted_content", "signature", "data")
 """Fields with opaque state: of a reasoning item on Responses, of a `thinking` and of a

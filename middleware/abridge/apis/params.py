@@ -8,7 +8,7 @@ own key, `a.b` for one within an object.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +21,9 @@ from abridge.errors import RequestError
 # Fields
 
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
+
+DAMAGED_CODE = "invalid_encrypted_content"
+"""Error code for a blob that cannot be opened."""
 
 
 def require_object(value: Any, param: str) -> Json:
@@ -66,8 +69,19 @@ def read_flag(body: Json, key: str, prefix: str = "") -> bool:
     )
 
 
-def invalid_value_error(value: Any, param: str) -> RequestError:
-    return RequestError(f"Invalid value: {value!r:.80}.", param=param, code="invalid_value")
+def invalid_value_error(value: Any, param: str, supported: Iterable[str] = ()) -> RequestError:
+    listed = ", ".join(map(repr, supported))
+    told = f" Supported values are: {listed}." if listed else ""
+    return RequestError(f"Invalid value: {value!r:.80}.{told}", param=param, code="invalid_value")
+
+
+def damaged_error(param: str) -> RequestError:
+    """Return the error for a blob of Abridge's that cannot be opened."""
+    return RequestError(
+        f"The encrypted content in {param} could not be verified.",
+        param=param,
+        code=DAMAGED_CODE,
+    )
 
 
 def _raise_invalid(value: Any, param: str, expected: type) -> Any:
@@ -166,7 +180,12 @@ PARAMS: Mapping[str, Param] = MappingProxyType(
 )
 
 
-CANNOT_DECLINE = "This model's API cannot be told not to think."
+CANNOT_DECLINE = "Thinking cannot be turned off through this model's API."
+
+
+def unchanged(*names: str) -> dict[str, str]:
+    """Return the fields of parameters that have their neutral names."""
+    return dict(zip(names, names, strict=True))
 
 
 def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) -> None:
@@ -204,7 +223,7 @@ def write_params(
     for name, value in request.params.items():
         if name not in fields:
             param = request.param(name)
-            message = f"{param} is unknown to this model's API."
+            message = f"This model's API does not know {param}."
             translated.leave_out(param, message, essential=PARAMS[name].essential)
         elif fields[name]:
             set_nested(body, fields[name], value)

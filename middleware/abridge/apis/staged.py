@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
-from abridge.apis.api import Reader
 from abridge.apis.display import Display
 from abridge.core.answer import Part
 from abridge.core.conversation import RecordedTurn
@@ -20,7 +19,7 @@ from abridge.core.events import (
     ToolCallDelta,
     said_text,
 )
-from abridge.providers.learned import Observation
+from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
 from abridge.stages.order import Order
 from abridge.stages.thinking import Thinking
@@ -29,8 +28,21 @@ DELTAS: frozenset[type[Event]] = frozenset({ContentDelta, ToolCallDelta, Reasoni
 """Events that say more of a part that is open, and nothing else."""
 
 
-class ReaderOfParts(Reader, Protocol):
-    """A reader whose events name their parts, in the order in which upstream sent them."""
+class ReaderOfParts(Protocol):
+    """A reader whose events name their parts, in the order in which upstream sent them. See
+    `Reader`."""
+
+    @property
+    def dropped(self) -> int: ...
+
+    @property
+    def faults(self) -> int: ...
+
+    def read(self, frame: bytes) -> list[Event]: ...
+
+    def end(self, error: ErrorDetail | None = None) -> list[Event]: ...
+
+    def read_whole(self, body: bytes) -> list[Event]: ...
 
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         """Return the turns of an answer that consists of these parts."""
@@ -44,7 +56,10 @@ def expects_thinking(profile: Profile, display: Display) -> bool:
 
 
 class StagedReader:
-    """Read one response. See the protocol `Reader`."""
+    """Read one response. See the protocol `Reader`. Its APIs have no final texts beside deltas, and
+    leave providers no choice of format."""
+
+    mismatches = 0
 
     def __init__(
         self,
@@ -80,10 +95,6 @@ class StagedReader:
     def faults(self) -> int:
         return self._reader.faults + self._order.faults
 
-    @property
-    def mismatches(self) -> int:
-        return self._reader.mismatches
-
     def read(self, frame: bytes) -> list[Event]:
         events = self._reader.read(frame)
         if len(events) == 1 and type(events[0]) in DELTAS and self._passes(events[0]):
@@ -111,7 +122,7 @@ class StagedReader:
         return self._reader.record(list(self._parts))
 
     def observed(self) -> Observation:
-        return self._reader.observed()
+        return NO_OBSERVATION
 
     def _pass_on(self, events: list[Event]) -> list[Event]:
         events = self._order.take(events)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from abridge.apis.json import as_object, string
+from abridge.apis.params import invalid_value_error
 from abridge.core.conversation import Json
 from abridge.core.language import parse_language
 from abridge.core.styles import STYLES, SummaryStyle
@@ -83,17 +84,13 @@ def native_style(body: Json) -> str | None:
 def _parse_style(value: object, param: str) -> str:
     if value in STYLE_NAMES:
         return str(value)
-    raise RequestError(
-        f"Invalid value: {value!r:.80}. Supported values are: {_format_list(STYLE_NAMES)}.",
-        param=param,
-        code="invalid_value",
-    )
+    raise invalid_value_error(value, param, STYLE_NAMES)
 
 
 def check_style_allowed(style: str, allowed: Sequence[str], param: str) -> None:
     """Raise RequestError if the settings do not allow a style."""
     if style not in allowed:
-        supported = _format_list(allowed) if allowed else "none"
+        supported = ", ".join(map(repr, allowed)) or "none"
         raise RequestError(
             f"Unsupported value: {style!r}. Supported values are: {supported}.",
             param=param,
@@ -128,10 +125,6 @@ def rewrite_summary_request(body: Json, *, keep_style: bool) -> bool:
 def _native(style: Any) -> Any:
     """Return the style of OpenAI's for one of ours; anything else as it is."""
     return STYLES[style].native if style in STYLE_NAMES else style
-
-
-def _format_list(values: Sequence[str]) -> str:
-    return ", ".join(repr(value) for value in values)
 
 
 # The last message of the user's, alike in the shapes of all APIs: a text, or a list of messages or

@@ -243,7 +243,7 @@ def _refused(reason: str) -> RequestError:
 
 def _too_many() -> RequestError:
     return RequestError(
-        "Too many background responses run already (background.responses, background.per_tenant).",
+        "Too many background responses are running (background.responses, background.per_tenant).",
         status=429,
         kind="rate_limit_error",
         code="too_many_background_responses",
@@ -261,7 +261,7 @@ def _cannot_be_stored() -> RequestError:
 
 def _not_resumable() -> RequestError:
     return RequestError(
-        "The events of this response are not stored any more: get the response itself.",
+        "The events of this response are no longer stored: retrieve the response itself.",
         param="stream",
         code="stream_not_resumable",
     )

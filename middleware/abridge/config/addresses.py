@@ -58,8 +58,8 @@ def find_unversioned(settings: Settings) -> Iterator[str]:
         if base_url is None or parts.path or parts.hostname in ROOT_HOSTS:
             continue
         yield (
-            f"{key}: is {base_url}, without a path, and most servers have their API below "
-            f"{VERSIONS[api in GOOGLES]}: if it answers 404, set {suggest_version(base_url, api)}"
+            f"{key}: is {base_url}, without a path, but most servers have their API below "
+            f"{VERSIONS[api in GOOGLES]}; if it answers 404, set {suggest_version(base_url, api)}"
         )
 
 
@@ -72,8 +72,8 @@ def find_own_addresses(settings: Settings) -> Iterator[str]:
         port = parts.port or (443 if parts.scheme == "https" else 80)
         if port in ports and _is_same_host(parts.hostname or "", server.host):
             yield (
-                f"upstreams[{index}].base_url: is where Abridge itself listens, at {server.host}:"
-                f"{port}; must be the model server's address, or server.port another one"
+                f"upstreams[{index}].base_url: is Abridge's own address, {server.host}:{port}; "
+                "must be the model server's address, or change server.port"
             )
 
 

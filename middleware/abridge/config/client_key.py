@@ -1,4 +1,4 @@
-"""One key of `server.keys_file`: its name and limits, and a digest of the key itself.
+"""The keys of `server.keys_file`, and their teams: names, limits, and a digest of each key itself.
 
 A key is 256 random bits. So its SHA-256 can be stored as it is: salts and slow hashes protect
 passwords, which can be guessed, and nobody can guess a key. For the same reason a key is found by
@@ -17,9 +17,19 @@ from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Annotated, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import (
+    AliasChoices,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    PrivateAttr,
+    ValidationError,
+)
 from starlette.types import Scope
 
+from abridge.apis.json import dumps, parse_object
 from abridge.errors import SettingsError
 
 KEY_PREFIX = "abr-"
@@ -38,26 +48,81 @@ MAX_MODEL_CHARS = 1000
 CLIENT_KEY = "abridge.client_key"
 """The scope key of the `ClientKey` with which a request came."""
 
+NAME_REASON = "must be at most 64 letters, digits and . _ @ -, and begin with a letter or digit"
+
 PATTERN_REASONS = {
-    "name": "must be at most 64 letters, digits and . _ @ -, and begin with a letter or digit",
+    "name": NAME_REASON,
+    "team": NAME_REASON,
     "sha256": "must be 64 hexadecimal digits in lower case",
 }
 """What is wrong with a field that does not have its form."""
 
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+
+Amount: TypeAlias = PositiveInt | None
+
+Money: TypeAlias = Annotated[float, Field(gt=0, le=1e9)] | None
+
 Glob: TypeAlias = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-class ClientKey(BaseModel):
-    """A line of the file."""
+class Limits(BaseModel):
+    """What may be used, by a key or by all keys of a team. None is no limit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
+    requests_per_minute: Amount = Field(
+        None, validation_alias=AliasChoices("requests_per_minute", "rate")
+    )
+    tokens_per_minute: Amount = None
+    tokens_per_day: Amount = None
+    tokens_per_month: Amount = None
+    money_per_day: Money = None  # in the currency of the prices
+    money_per_month: Money = None
+    streams: Amount = None  # requests at once
+
+    @property
+    def is_limited(self) -> bool:
+        return any(getattr(self, name) is not None for name in Limits.model_fields)
+
+    @property
+    def has_budget(self) -> bool:
+        """True if tokens or money count."""
+        return any(getattr(self, name) is not None for name in BUDGETS)
+
+    @property
+    def counts_money(self) -> bool:
+        return self.money_per_day is not None or self.money_per_month is not None
+
+    def as_line(self) -> str:
+        fields = self.model_dump(mode="json", exclude_defaults=True)
+        return dumps(dict(sorted(fields.items(), key=lambda field: field[0] != "name"))).decode()
+
+
+BUDGETS = tuple(name for name in Limits.model_fields if name.startswith(("tokens", "money")))
+
+
+class Team(Limits):
+    """A line of the file with the limits that the keys of a team share."""
+
+    team: Name
+
+
+class ClientKey(Limits):
+    """A line of the file with a key."""
+
+    name: Name
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # of the key
+    team: Name | None = None
     models: Annotated[tuple[Glob, ...], Field(min_length=1, max_length=MAX_GLOBS)] = ("*",)
-    rate: PositiveInt | None = None  # requests a minute
-    tokens_per_day: PositiveInt | None = None
     expires: AwareDatetime | None = None
+
+    _team_limits: Team | None = PrivateAttr(default=None)
+
+    @property
+    def team_limits(self) -> Team | None:
+        """The limits of its team; None if it has no team, or one without limits."""
+        return self._team_limits
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -76,9 +141,6 @@ class ClientKey(BaseModel):
         """Return whether it has expired at a time in seconds since the epoch."""
         return self.expires is not None and now >= self.expires.timestamp()
 
-    def as_line(self) -> str:
-        return self.model_dump_json(exclude_defaults=True)
-
 
 KeyTable: TypeAlias = Mapping[str, ClientKey]
 """Keys by their digests."""
@@ -96,9 +158,11 @@ def key_name(scope: Scope) -> str | None:
 
 
 def has_budget(scope: Scope) -> bool:
-    """Return whether the tokens of a request count against a budget."""
+    """Return whether the tokens of a request count against a budget, of its key or its team."""
     key = client_key(scope)
-    return key is not None and key.tokens_per_day is not None
+    if key is None:
+        return False
+    return key.has_budget or (key.team_limits is not None and key.team_limits.has_budget)
 
 
 def new_key() -> str:
@@ -113,16 +177,25 @@ def parse_keys(text: str) -> KeyTable:
     """Parse the text of a file. Raises SettingsError, which names the line."""
     keys: dict[str, ClientKey] = {}
     names: set[str] = set()
+    teams: dict[str, Team] = {}
     for number, line in key_lines(text):
-        key = _parse_line(number, line)
-        if key.name in names:
-            raise SettingsError(f"line {number}: there are two keys named {key.name!r}")
-        if key.sha256 in keys:
+        entry = _parse_line(number, line)
+        if isinstance(entry, Team):
+            if entry.team in teams:
+                raise SettingsError(f"line {number}: there are two teams named {entry.team!r}")
+            teams[entry.team] = entry
+            continue
+        if entry.name in names:
+            raise SettingsError(f"line {number}: there are two keys named {entry.name!r}")
+        if entry.sha256 in keys:
             raise SettingsError(f"line {number}: sha256: is the same as that of another key")
-        names.add(key.name)
-        keys[key.sha256] = key
-    if len(keys) > MAX_KEYS:
-        raise SettingsError(f"there are {len(keys)} keys; at most {MAX_KEYS} are allowed")
+        names.add(entry.name)
+        keys[entry.sha256] = entry
+    for kind, found in (("keys", keys), ("teams", teams)):
+        if len(found) > MAX_KEYS:
+            raise SettingsError(f"there are {len(found)} {kind}; at most {MAX_KEYS} are allowed")
+    for key in keys.values():
+        key._team_limits = teams.get(key.team or "")  # noqa: SLF001 -- its own class
     return keys
 
 
@@ -133,11 +206,19 @@ def key_lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def _parse_line(number: int, line: str) -> ClientKey:
+def _parse_line(number: int, line: str) -> ClientKey | Team:
     try:
+        if _is_team(line):
+            return Team.model_validate_json(line)
         return ClientKey.model_validate_json(line)
     except ValidationError as error:
         raise SettingsError(f"line {number}: {explain_key(error)}") from None
+
+
+def _is_team(line: str) -> bool:
+    """Return whether a line has the limits of a team: it names one, and no key."""
+    entry = parse_object(line.encode()) or {}
+    return "team" in entry and not entry.keys() & {"name", "sha256"}
 
 
 def explain_key(error: ValidationError) -> str:
@@ -152,7 +233,7 @@ def explain_key(error: ValidationError) -> str:
         return f"{field}: there is no such field"
     reason = {
         "missing": "is missing",
-        "timezone_aware": "must say its time zone, such as 2027-01-31T00:00:00Z",
+        "timezone_aware": "must have a time zone, such as 2027-01-31T00:00:00Z",
     }.get(kind, first["msg"])
     return f"{field}: {reason}" if field else reason
 

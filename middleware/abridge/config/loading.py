@@ -116,15 +116,15 @@ def read_secret(variable: str, key: str, environ: Mapping[str, str] = os.environ
         return _check_secret(value, f"{key}: the variable")
     if path := environ.get(f"{variable}_FILE"):
         try:
-            return _check_secret(Path(path).read_text().strip(), f"{key}: the file")
+            return _check_secret(Path(path).read_text("utf-8").strip(), f"{key}: the file")
         except OSError as error:
             raise SettingsError(f"{key}: cannot read the file: {error.strerror}") from None
         except UnicodeDecodeError:
             raise SettingsError(f"{key}: cannot read the file: it is not text") from None
     if _VARIABLE_NAME.fullmatch(variable):
         raise SettingsError(
-            f"{key}: the variable {variable}, which it names, is not set, nor is {variable}_FILE, "
-            "which would name a file with the key"
+            f"{key}: neither the variable {variable}, which it names, nor {variable}_FILE, which "
+            "would name a file with the key, is set"
         )
     raise SettingsError(
         f"{key}: must name an environment variable that holds the key, such as MODEL_API_KEY, and "
@@ -168,7 +168,7 @@ def _check_secret(value: str, source: str) -> str:
         raise SettingsError(f"{source} is empty")
     if not all("!" <= character <= "~" for character in value):
         raise SettingsError(
-            f"{source} must hold a key alone: visible ASCII characters, no spaces or line breaks"
+            f"{source} must hold only a key: visible ASCII characters, no spaces or line breaks"
         )
     return value
 

@@ -64,8 +64,10 @@ REQUIREMENTS = {
     "less_than": "must be less than {lt:g}",
     "less_than_equal": "must be at most {le:g}",
     "literal_error": "must be {expected}",
-    "string_pattern_mismatch": "must begin with a letter or digit, and have only those, dots, "
-    "hyphens and underscores",
+    "string_pattern_mismatch": (
+        "must begin with a letter or digit, and contain only letters, digits, dots, hyphens and "
+        "underscores"
+    ),
 }
 """What a value must be, by the type of pydantic's error, with the places of its context."""
 
@@ -163,7 +165,9 @@ def explain_strays(
         if near and name.removesuffix("_FILE") not in secrets:
             meant = variable_of(known[near[0]])
             why = (
-                "" if meant == UPSTREAMS_VARIABLE else "two underscores part a table from its key; "
+                ""
+                if meant == UPSTREAMS_VARIABLE
+                else ("two underscores separate a table from its key; ")
             )
             yield f"{name}: there is no such variable; {why}did you mean {meant}?"
 

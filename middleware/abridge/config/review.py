@@ -10,34 +10,33 @@ from abridge.config.setting_types import BaseUrl, PositiveSeconds, Table
 
 MODERATIONS_PATH = "/moderations"
 
-EXTRACT_UNREVIEWED = (
-    "'extract' steps in where a review finds no time, and would show what none "
-    "has seen; must be omit or fail"
-)
+EXTRACT_UNREVIEWED = "'extract' would show sentences that no review has seen; must be omit or fail"
 
 
 def _check_no_path(url: str) -> str:
     if url.endswith(MODERATIONS_PATH):
-        raise ValueError(f"must be the address without {MODERATIONS_PATH}, which is added to it")
+        raise ValueError(f"must be the address without {MODERATIONS_PATH}, which Abridge adds")
     return url
 
 
 class ReviewSettings(Table):
-    """The review of each part, whole, before a word of it is shown."""
+    """The review of each complete part before a word of it is shown."""
 
     kind: Literal["none", "moderations"] = "none"
-    """What checks each part: nothing, or `moderations`, an endpoint that speaks OpenAI's API of
-    that name. Mounted, a review in Python may be passed to the middleware instead."""
+    """What checks each part: nothing, or `moderations`, an endpoint that speaks OpenAI's
+    moderations API. If you mount Abridge, you may pass a review in Python to the middleware
+    instead."""
     base_url: Annotated[BaseUrl, AfterValidator(_check_no_path)] | None = None
     """The address of the endpoint, without `/moderations`."""
     model: str | None = None
     """The model that judges. Not set: the server's own default."""
     api_key_env: str | None = None
-    """The environment variable that holds the API key. Not set: none is sent."""
+    """The environment variable that holds the API key. Not set: no key is sent."""
     on_flag: Literal["withhold", "stop"] = "withhold"
-    """`withhold` leaves out a part that is flagged, `stop` also all later ones of its response."""
+    """`withhold` leaves out a flagged part; `stop` also leaves out all later parts of its
+    response."""
     on_failure: Literal["show", "withhold"] = "withhold"
-    """What becomes of a part that cannot be checked."""
+    """What happens to a part that cannot be checked."""
     timeout: PositiveSeconds = 3.0
     """How long the check of one part may take."""
 

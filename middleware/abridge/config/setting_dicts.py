@@ -17,6 +17,8 @@ from abridge.config.tables import (
     HistorySettings,
     LimitSettings,
     LogSettings,
+    ModelPriceSettings,
+    PriceSettings,
     PromptSettings,
     ReasoningSettings,
     ServerSettings,
@@ -188,6 +190,22 @@ class UsageSettingsDict(TypedDict, total=False):
     count: Literal["merged", "separate"]
 
 
+class ModelPriceSettingsDict(TypedDict, total=False):
+    """See `ModelPriceSettings`."""
+
+    glob: str
+    input: float
+    output: float
+    cached_input: float | None
+
+
+class PriceSettingsDict(TypedDict, total=False):
+    """See `PriceSettings`."""
+
+    currency: str | None
+    models: Sequence[ModelPriceSettings | ModelPriceSettingsDict]
+
+
 class AttributionSettingsDict(TypedDict, total=False):
     """See `AttributionSettings`."""
 
@@ -242,6 +260,7 @@ class SettingsDict(TypedDict, total=False):
     history: HistorySettings | HistorySettingsDict
     background: BackgroundSettings | BackgroundSettingsDict
     usage: UsageSettings | UsageSettingsDict
+    prices: PriceSettings | PriceSettingsDict
     attribution: AttributionSettings | AttributionSettingsDict
     limits: LimitSettings | LimitSettingsDict
     log: LogSettings | LogSettingsDict

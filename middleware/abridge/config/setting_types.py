@@ -87,7 +87,7 @@ class Table(BaseModel):
         """Reject a boolean where a number is expected: Python would take true for 1."""
         annotation = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
-            raise ValueError("must be neither true nor false")
+            raise ValueError("must not be true or false")
         return value
 
 
@@ -118,7 +118,7 @@ def _check_base_url(url: str) -> str:
     url = url.rstrip("/")
     for path in (*(api.path for api in APIS), "/models"):
         if url.endswith(path):
-            raise ValueError(f"must be the address without {path}, which is added to it")
+            raise ValueError(f"must be the address without {path}, which Abridge adds")
     return url
 
 
@@ -161,11 +161,11 @@ def _check_path_glob(value: str) -> str:
 
 def _check_model_glob(value: str) -> str:
     if not value or value != value.strip():
-        raise ValueError("must be a model's name, or a glob of such, without spaces around it")
+        raise ValueError("must be a model name or a glob, without spaces around it")
     if "," in value:
-        raise ValueError('must be one glob; several are a list, such as ["gpt-*", "o3*"]')
+        raise ValueError('must be a single glob; write several as a list, such as ["gpt-*", "o3*"]')
     if "[" in value and "]" not in value.partition("[")[2]:
-        raise ValueError("must be a glob whose [ is closed by a ]")
+        raise ValueError("must be a glob with a ] for each [")
     return value
 
 
@@ -179,7 +179,7 @@ def _check_size(value: Any) -> Any:
 def _check_header_glob(value: str) -> str:
     name = value.strip().lower()
     if not _HEADER_NAME.fullmatch(name):
-        raise ValueError("must be the name of a header, in which * stands for any characters")
+        raise ValueError("must be a header name, in which * matches any characters")
     return name
 
 

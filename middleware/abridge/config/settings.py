@@ -5,6 +5,7 @@ Settings that contradict each other are rejected at startup, not at run time.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ from abridge.config.tables import (
     HistorySettings,
     LimitSettings,
     LogSettings,
+    PriceSettings,
     ReasoningSettings,
     ServerSettings,
     SummarizerSettings,
@@ -75,13 +77,13 @@ class Settings(Table):
     server: ServerSettings = ServerSettings()
     """The listeners, processes and shutdown of `abridge serve`."""
     upstreams: tuple[UpstreamSettings, ...] = ()
-    """Where requests go. Mounted around an application, there need not be any."""
+    """Where requests go. Around an application, there need not be any."""
     summary: SummarySettings = SummarySettings()
     """When to make a summary, and how."""
     summarizer: SummarizerSettings = SummarizerSettings()
     """What writes summaries."""
     compaction: CompactionSettings = CompactionSettings()
-    """Summaries in the place of a long conversation."""
+    """Summaries that replace a long conversation."""
     review: ReviewSettings = ReviewSettings()
     """What checks them before they are shown."""
     reasoning: ReasoningSettings = ReasoningSettings()
@@ -94,10 +96,12 @@ class Settings(Table):
     """Responses that run without their client."""
     usage: UsageSettings = UsageSettings()
     """The report of the summarizer's tokens."""
+    prices: PriceSettings = PriceSettings()
+    """What tokens cost."""
     attribution: AttributionSettings = AttributionSettings()
     """Which reasoning led to which tool call."""
     limits: LimitSettings = LimitSettings()
-    """Ceilings of memory, time and concurrency."""
+    """Limits on memory, time and concurrency."""
     log: LogSettings = LogSettings()
     """The log of `abridge serve`."""
     tracing: TracingSettings = TracingSettings()
@@ -179,8 +183,8 @@ class Settings(Table):
         for index, upstream in enumerate(self.upstreams):
             if upstream.name in names[:index]:
                 yield (
-                    f"upstreams[{index}].name: two are named {upstream.name!r}; each needs a name "
-                    "of its own"
+                    f"upstreams[{index}].name: two are named {upstream.name!r}; each needs a "
+                    "unique name"
                 )
             key, spare = f"upstreams[{index}].fallback", upstream.fallback
             if spare is not None and (spare not in names or spare == upstream.name):
@@ -191,6 +195,11 @@ class Settings(Table):
     def _find_wrong_workers(self) -> Iterator[str]:
         if self.server.workers > 1 and self.server.page:
             yield "server.workers: must be 1 with server.page, which shows a single process"
+        if self.server.workers > 1 and not hasattr(signal, "pthread_sigmask"):
+            yield (
+                "server.workers: must be 1 on this system, which lacks POSIX's signals; run "
+                "several processes on ports of their own"
+            )
 
     def _contradictions(self, index: int, route: Route) -> Iterator[str]:
         """Yield a line for each setting of a route that another contradicts."""
@@ -235,9 +244,10 @@ class Settings(Table):
         if expose in ("summary", "none") and not keeps_reasoning:
             if self.server.workers > 1:
                 yield (
-                    f"server.workers: {self.server.workers} processes share no memory, and would "
-                    f"lose the reasoning that {hiding} hides; set history.store to an address such "
-                    "as redis://127.0.0.1:6379/0, or set history.seal_keys_env and a chat.envelope"
+                    f"server.workers: {self.server.workers} processes share no memory and would "
+                    f"lose the reasoning that {hiding} hides; set history.store to an address "
+                    "such as redis://127.0.0.1:6379/0, or set history.seal_keys_env and a "
+                    "chat.envelope"
                 )
                 return
             yield (

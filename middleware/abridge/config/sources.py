@@ -82,7 +82,7 @@ def read_file(path: Path) -> Source:
     except OSError as error:
         return Source(mistakes=(f"{path}: cannot be read: {error.strerror}",))
     except UnicodeDecodeError:
-        return Source(mistakes=(f"{path}: is not UTF-8 text, which TOML is",))
+        return Source(mistakes=(f"{path}: must be UTF-8 text, as TOML requires",))
     except tomllib.TOMLDecodeError as error:
         return Source(mistakes=(_explain_toml(path, text, str(error)),))
 
@@ -200,8 +200,8 @@ def _parse_value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise SettingsError(
-            "is not valid JSON, which a list or table must be: "
-            f"{error.msg} at character {error.pos + 1}"
+            f"must be valid JSON, as a list or table requires: {error.msg} at character "
+            f"{error.pos + 1}"
         ) from None
 
 

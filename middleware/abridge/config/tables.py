@@ -26,6 +26,7 @@ from abridge.config.setting_types import (
     TOKENS,
     BaseUrl,
     Characters,
+    ModelGlob,
     PathGlob,
     PositiveSeconds,
     ProfileName,
@@ -59,36 +60,36 @@ class ServerSettings(Table):
     host: str = "127.0.0.1"
     """The address to listen on: `0.0.0.0` or `::` for all networks."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8400
-    """The port to listen on; 0 for any free one, which the first line at the start names."""
+    """The port to listen on; 0 for any free one, which the first line at startup names."""
     admin_port: Annotated[int, Field(ge=0, le=65535)] | None = None
-    """A port of its own for metrics and health. Metrics are then not on the other port; health is
-    on both. Not set: there is no such port."""
+    """A separate port for metrics and health. Metrics then move to it; health is on both ports. Not
+    set: there is no such port."""
     workers: PositiveInt = 1
     """The number of processes that serve, for more traffic than one core can handle. With several,
-    limits hold for each, `history.store` is an address that they share or else `none`, and there is
-    no page."""
+    limits apply to each, there is no page, and `history.store` becomes `none` unless it is an
+    address that they share."""
     page: bool = False
-    """Whether to serve the page at `/abridge`, which shows recent exchanges, without their content,
-    to anyone who can reach the port."""
+    """Whether to serve the page at `/abridge`. It shows recent exchanges, without their content, to
+    anyone who can reach the port."""
     allowed_hosts: Several[str] | None = None
-    """Globs of the names by which clients may address the server, besides `localhost` and IP
-    addresses. Not set: no others where it listens on loopback, nor for the page; else all."""
+    """Globs of the host names by which clients may address the server, besides `localhost` and IP
+    addresses. Not set: no others on loopback and for the page, all names elsewhere."""
     allowed_origins: Several[str] = ()
     """Globs of the origins of other web sites that may send requests from a browser."""
     keys_file: str | None = None
-    """The file of the keys that clients need, which `abridge keys` writes. Not set: they need none.
-    """
+    """The file with the keys that clients need; `abridge keys` writes it. Not set: clients need
+    none."""
     keep_alive: PositiveSeconds = KEEP_ALIVE_SECONDS
-    """How long a client's connection may be idle between two requests, at least: longer than
-    clients and proxies keep theirs for reuse."""
+    """How long a client's connection may at least be idle between two requests. Set it longer than
+    clients and proxies keep connections for reuse."""
     websockets: bool | None = None
-    """Whether to serve the Responses API over WebSocket as well. Not set: in `abridge serve` only.
-    Mounted, true needs authentication and a check of `Origin` around it that see WebSockets, too.
-    """
+    """Whether to serve the Responses API over WebSocket as well. Not set: only in `abridge serve`.
+    If you mount Abridge and set it, the authentication and the check of `Origin` around it must see
+    WebSockets, too."""
     drain_delay: Seconds = 0.0
     """How long to accept requests after SIGTERM while reporting that the server is not ready."""
     drain: Seconds = 60.0
-    """How long running requests may then take to finish, before they are cancelled."""
+    """How long running requests may then take to finish before they are cancelled."""
 
     @property
     def served_hosts(self) -> Sequence[str]:
@@ -102,47 +103,50 @@ class SummarySettings(Table):
     """When to make a summary, how to cut it into parts, and how long the answer may wait for it."""
 
     default: DefaultStyle = "off"
-    """The style of the summary for requests that name none; `off`: they get no summary."""
+    """The style for requests that name none; `off`: they get no summary."""
     allow: Several[SummaryStyle] = tuple(STYLES)
-    """The styles that requests may name; another is a 400."""
+    """The styles that requests may name; any other gets a 400."""
     language: SummaryLanguage = AUTO
-    """The language of summaries for requests that name none. `auto`: the last user message's where
-    that is clear, else the reasoning's; `reasoning`: the reasoning's; or a language tag such as
-    `de` or `pt-BR`. A summarizer that copies sentences keeps the reasoning's."""
+    """The language of summaries for requests that name none. `auto`: that of the last user message
+    if it is clear, else that of the reasoning; `reasoning`: always that of the reasoning; or a
+    language tag such as `de` or `pt-BR`. A summarizer that copies sentences keeps the language of
+    the reasoning."""
     translate: bool = False
-    """Whether a summary that the provider itself made is translated where it is in another language
-    than its reader's, by a summarizer that is a model. Upstream gets its own again. Off, since it
-    costs calls, and another model then rewrites what the provider vouches for."""
+    """Whether a summarizer that is a model translates summaries that the provider made, if they are
+    in another language than the reader's. Upstream gets its original back. Off by default, because
+    it costs calls, and another model rewrites what the provider vouches for."""
     live: bool = True
-    """Whether to make parts while the model still reasons; false: one summary at its end."""
+    """Whether to make parts while the model is still reasoning; false: one summary at the end."""
     part_chars: Characters = 1500
-    """How much reasoning makes a part. Chinese, Japanese and Korean characters count 2.5. The first
-    part that a model writes is cut at 60 % of it, so that there is soon something to read."""
+    """How much reasoning makes a part. A Chinese, Japanese or Korean character counts as 2.5. The
+    first part that a model writes is cut at 60 % of this, so that there is something to read
+    soon."""
     max_parts: PositiveInt = 40
-    """The number of parts after which each takes twice as much reasoning as the one before."""
+    """The number of parts after which each further part covers twice as much reasoning as the one
+    before."""
     tail_chars: Annotated[NonNegativeInt, CHARACTERS] | None = None
-    """The least reasoning, at the end, that gets a part of its own; less is left out. Not set: 80
-    for the embedded summarizer, else 400."""
+    """The least reasoning at the end that gets its own part; less is left out. Not set: 80 for the
+    embedded summarizer, else 400."""
     min_chars: Characters = 1
     """The least reasoning that gets a summary."""
     max_overhead: PositiveFloat | None = None
-    """What a response's summary may cost, as a share of the model's own tokens: beyond it no more
-    parts are made, and finished ones stay. Not set: there is no limit."""
+    """What a response's summary may cost, as a share of the model's own tokens. Above it no more
+    parts are made; finished ones stay. Not set: no limit."""
     grace: Seconds = 5.0
     """How long the answer may wait for its summary."""
     early_head: Seconds = 0.0
-    """How long a client whose stream is rewritten waits for upstream's head before it gets one, and
-    keep-alives. It has none of upstream's headers, and an error that comes later is told in the
-    stream. 0: it waits for upstream's."""
+    """How long to wait for upstream's status and headers before a client whose stream is rewritten
+    gets Abridge's own, and then keep-alives. Upstream's headers are then lost, and a later error
+    arrives in the stream. 0: always wait for upstream."""
     status: bool = False
-    """Whether a stream tells each title in a field of its own as soon as it is written, for a
-    client's status line: `x_abridge.status` of a chunk without choices, of a `ping`, or of
+    """Whether a stream also sends each title as soon as it is written, for a client's status line.
+    It is in `x_abridge.status` of a chunk without choices, of a `ping`, or of
     `response.in_progress`."""
     first_token: Seconds = 2.0
-    """How much of the grace a part may use that has no text yet, unless parts are reviewed."""
+    """How much of the grace a part without any text may use, unless parts are reviewed."""
     on_failure: Literal["omit", "extract", "fail"] = "omit"
-    """What becomes of a part whose summary fails: `omit` leaves it out and says so in the response,
-    `extract` has the embedded summarizer step in, `fail` ends the response with the error, after
+    """What happens to a part whose summary fails: `omit` leaves it out and says so in the response,
+    `extract` lets the embedded summarizer make it, `fail` ends the response with the error after
     the answer."""
 
 
@@ -160,10 +164,10 @@ else:
 
 
 class PromptSettings(_Prompts):
-    """Instructions for the summarizer that replace the built-in ones of a style.
+    """Instructions for the summarizer that replace a style's built-in ones.
 
-    Each may contain `{titles}`: the titles of the earlier parts. They replace neither the rule on
-    the language nor the one that reasoning is data. Those that are not set stay as they are.
+    They may contain `{titles}`: the titles of the earlier parts. The rule on the language, and the
+    one that reasoning is data, always stay. A style without a key keeps its built-in instructions.
     """
 
     if TYPE_CHECKING:
@@ -172,37 +176,38 @@ class PromptSettings(_Prompts):
 
 
 class SummarizerSettings(Table):
-    """The summarizer, and how it is called."""
+    """The summarizer and how it is called."""
 
     kind: Literal["extractive", "model", "upstream", "object"] = "extractive"
-    """`extractive` copies sentences of the reasoning, in process and without a model; `model` is a
-    model of its own; `upstream` the model that the request names; `object` one of yours, passed to
-    the middleware."""
+    """What writes summaries. `extractive` copies sentences of the reasoning, in process and without
+    a model; `model` calls a separate model; `upstream` calls the requested model; `object` is your
+    own summarizer, passed to the middleware."""
     base_url: BaseUrl | None = None
-    """The address of the model server, up to where `/chat/completions` and the like follow."""
+    """The address of the model server, without `/chat/completions` and the like."""
     model: str | None = None
     """The name of the model. It receives the raw reasoning."""
     api: Literal["chat", "responses", "messages"] = "chat"
-    """The API by which the model is called."""
+    """The API used to call the model."""
     profile: ProfileName = "auto"
-    """The provider, one of `abridge profiles`: says how to switch the model's thinking off."""
+    """The provider, one of `abridge profiles`. It determines how to turn the model's thinking
+    off."""
     api_key_env: str | None = None
-    """The environment variable that holds the API key. Not set: none is sent."""
+    """The environment variable that holds the API key. Not set: no key is sent."""
     temperature: NonNegativeFloat | None = 0.3
-    """The sampling temperature. None, which only code can set: none is sent."""
+    """The sampling temperature. None, which can be set only in code: it is not sent."""
     max_tokens: Tokens | None = None
-    """The most that a part may take, thinking included. Not set: twice the length that its style
-    allows, such as 300 for `auto`; the table of styles says how much that is."""
+    """The most output that a part may use, thinking included. Not set: twice the length that its
+    style allows, such as 300 for `auto`; the table of styles lists the lengths."""
     timeout: PositiveSeconds = 15.0
-    """How long the call for a part may take."""
+    """How long a call for one part may take."""
     max_input_chars: Characters = 12000
-    """The most reasoning that is sent in a call; longer reasoning keeps its head and tail."""
+    """The most reasoning sent in one call; of longer reasoning, the beginning and end are sent."""
     max_in_flight: PositiveInt = 64
-    """The number of calls at once; beyond it, summaries are left out."""
+    """The most calls at once; above it, summaries are left out."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """Fields added to the body of each call."""
     prompts: PromptSettings = PromptSettings()
-    """Instructions of your own, by style: see `summarizer.prompts`."""
+    """Your own instructions, by style: see `summarizer.prompts`."""
     breaker_failures: PositiveInt = 5
     """The number of failures in a row after which the summarizer is not called for a while."""
     breaker_seconds: PositiveSeconds = 30.0
@@ -217,48 +222,47 @@ class SummarizerSettings(Table):
 
 
 class CompactionSettings(Table):
-    """Compactions: the summaries that clients ask for in the place of a long conversation."""
+    """Compactions: summaries that clients request to replace a long conversation."""
 
     kind: Literal["auto", "upstream", "model"] = "auto"
-    """What makes them. `auto`: an upstream that speaks the client's API and has compactions of its
-    own, as its profile says, else the model that the request names; `upstream`: that model,
-    whatever its upstream has; `model`: the model of `summarizer.kind = "model"`, which then
-    receives the whole conversation."""
+    """What makes them. `auto`: the upstream, if it speaks the client's API and its profile says
+    that it compacts, else the requested model. `upstream`: always the requested model. `model`: the
+    model of `summarizer.kind = "model"`, which then receives the whole conversation."""
     max_tokens: Tokens = 8192
-    """The most that a summary may take on Responses, thinking included; on Messages the request
-    says it."""
+    """The most output that a compaction may use on Responses, thinking included; on Messages the
+    request sets it."""
     keep_tokens: Annotated[NonNegativeInt, TOKENS] = 4000
-    """How much of the end of a conversation stays word for word beside the summary, and up to which
-    size the user's last message does. Calls without a result always stay."""
+    """How much of the end of a conversation stays word for word after the summary, and the largest
+    size at which the user's last message does. Calls without a result always stay."""
 
 
 class ReasoningSettings(Table):
     """The exposure of reasoning in answers for which a summary is made."""
 
     expose: Exposure = "auto"
-    """What the client sees of the reasoning. `auto` is how its API usually shows it, and promises
-    nothing; `both` is raw reasoning and summary, each in a field of its own; `raw` and `summary`
-    one of them; `none` neither. `summary` and `none` hide raw reasoning, also where no summary is
+    """What the client sees of the reasoning. `auto` is what its API usually shows, and hides
+    nothing; `both` is raw reasoning and summary in separate fields; `raw` and `summary` are one of
+    them; `none` is neither. `summary` and `none` hide raw reasoning even if no summary is
     requested."""
     kind: Literal["auto", "raw", "summary"] = "auto"
-    """What upstream calls reasoning: raw, or a summary already, which is shown as it is. `auto`:
-    what the profile says of the model."""
+    """What upstream's reasoning is: raw, or already a summary, which is shown unchanged. `auto`: as
+    the profile says for the model."""
     open_paths: Several[PathGlob] = ()
-    """Where reasoning is hidden on any upstream: globs of further paths that pass unread. Can be
-    set only in the general table."""
+    """If any upstream hides reasoning: globs of further paths that pass unread. Can be set only in
+    the general table."""
     hold_text: bool = True
-    """Where reasoning is hidden: whether to hold text back until it cannot be thinking that only a
-    closing tag would tell; false: the upstream's text is never that."""
+    """If reasoning is hidden: whether to hold text back until it cannot be thinking that only a
+    closing tag would reveal. false: the upstream's text is never such thinking."""
 
 
 class ChatSettings(Table):
     """The fields of Chat Completions that carry summaries and reasoning."""
 
     summary_field: FieldChoice = "auto"
-    """The field of the summary. `auto`: the one in which the model's own reasoning came, or
-    `reasoning_content` beside raw reasoning."""
+    """The field of the summary. `auto`: the one that held the model's own reasoning, or
+    `reasoning_content` if raw reasoning is shown too."""
     raw_field: FieldChoice = "auto"
-    """The field of raw reasoning where it is shown beside the summary; `auto`: `reasoning`."""
+    """The field of raw reasoning if it is shown together with the summary; `auto`: `reasoning`."""
     details: bool = False
     """Whether to fill `reasoning_details`, too."""
     envelope: Literal["reasoning_details", "thinking_blocks", "none"] = "reasoning_details"
@@ -266,25 +270,25 @@ class ChatSettings(Table):
 
 
 class HistorySettings(Table):
-    """The memory of earlier reasoning: what is stored, sealed and sent upstream again."""
+    """The memory of earlier reasoning: what is stored, sealed and sent back to upstream."""
 
     restore: Literal["never", "altered", "always"] = "altered"
-    """What is put back into later requests: nothing, what Abridge hid or replaced, or also what the
-    client dropped."""
+    """What is put back into later requests: nothing (`never`), what Abridge hid or replaced
+    (`altered`), or also what the client dropped (`always`)."""
     keep: Literal["client", "none", "tool_rounds", "all"] = "client"
     """Which earlier reasoning is sent upstream: `client` is what the client returned and what is
-    put back, `tool_rounds` all since the last user message. What a profile demands is sent in any
-    case."""
+    put back; `tool_rounds` is everything since the last user message. What a profile demands is
+    always sent."""
     store: StoreAddress = "memory"
     """Where reasoning and responses are stored: `memory`, `none`, or the address of a Redis or
-    Valkey (`redis://`, `rediss://`, `valkey://`, `valkeys://`, `unix://`; `ssl_*` options in its
-    query), of its sentinels (`redis-sentinel://host:26379,host:26379/service/0`) or of a cluster
-    (`redis+cluster://host:6379,host:6379`), which needs `seal_keys_env` and `pip install
+    Valkey: `redis://`, `rediss://`, `valkey://`, `valkeys://` or `unix://`, with `ssl_*` options in
+    its query. For sentinels it is `redis-sentinel://host:26379,host:26379/service/0`, for a cluster
+    `redis+cluster://host:6379,host:6379`. An address needs `seal_keys_env` and `pip install
     'asgi-abridge[redis]'`."""
     ttl: PositiveSeconds = 3600.0
-    """How long it is stored after the conversation last continued."""
+    """How long they are stored after the conversation last continued."""
     bytes: Size = 64 * MiB
-    """How much the store `memory` holds, with all that an entry takes beside its bytes."""
+    """How much the store `memory` holds, including the overhead of its entries."""
     seal_keys_env: str | None = None
     """The environment variable that holds the sealing keys, `id:base64 of 32 bytes` separated by
     commas: the first one seals, and all of them open. Needs `pip install 'asgi-abridge[seal]'`. Can
@@ -292,11 +296,11 @@ class HistorySettings(Table):
     seal_ttl: PositiveSeconds = 30 * 86400.0
     """The age up to which sealed reasoning is accepted."""
     tenant: TenantRule = "credential"
-    """What tells tenants apart, who never get anything of each other's: the client's credential, or
-    a header of the request, as `header:<name>`."""
+    """What identifies a tenant: the client's credential, or a request header, as `header:<name>`.
+    Tenants never get anything of each other's."""
     anonymous: bool | Literal["loopback"] = "loopback"
-    """Whether requests without a credential are one tenant: always, never, or over loopback. If
-    not, nothing is stored for them."""
+    """Whether requests without a credential count as one tenant: always, never, or only over
+    loopback. If not, nothing is stored for them."""
 
     @property
     def is_shared(self) -> bool:
@@ -305,88 +309,115 @@ class HistorySettings(Table):
 
 
 class BackgroundSettings(Table):
-    """Responses that run without their client (`background: true`), as far as Abridge runs them:
-    for each process."""
+    """Limits of each process on the responses that Abridge runs without their client (`background:
+    true`)."""
 
     responses: NonNegativeInt = 100
-    """The number of them at once; beyond it, 429. 0: such requests are refused."""
+    """The most at once; above it, 429. 0: such requests are refused."""
     per_tenant: PositiveInt = 20
-    """The number of one tenant's at once; beyond it, 429."""
+    """The most at once for one tenant; above it, 429."""
     seconds: PositiveSeconds = 3600.0
-    """How long one may take, and never longer than `history.ttl`; then it has failed."""
+    """How long one may take, and never longer than `history.ttl`; after that it fails."""
     bytes: Size = 16 * MiB
-    """The size of all events of one, which are stored; beyond it, it has failed."""
+    """The total size of one's stored events; above it, it fails."""
     lease: PositiveSeconds = 30.0
-    """How long after a process has stopped the responses that it ran have failed."""
+    """How long after a process has stopped its responses count as failed."""
 
 
 class UsageSettings(Table):
     """The report of the summarizer's tokens."""
 
     count: Literal["merged", "separate"] = "merged"
-    """Whether the summarizer's tokens are added to the totals of a response's usage. They are in
-    `usage.reasoning_summary` in any case. The request header `x-abridge-usage` decides otherwise
-    for one response."""
+    """Whether the summarizer's tokens are added to the totals of a response's usage. They are
+    always in `usage.reasoning_summary`. The request header `x-abridge-usage` overrides this for one
+    response."""
+
+
+class ModelPriceSettings(Table):
+    """The price of a model's tokens, for a million of them."""
+
+    glob: ModelGlob = "*"
+    """The model, or a glob of such. The name that upstream answers with counts, then the one that
+    the client says. The first that matches holds."""
+    input: NonNegativeFloat = 0.0
+    """A million tokens of input."""
+    output: NonNegativeFloat = 0.0
+    """A million tokens of output, reasoning among them."""
+    cached_input: NonNegativeFloat | None = None
+    """A million tokens of input that upstream read from its cache. Not set: as `input`."""
+
+
+class PriceSettings(Table):
+    """What tokens cost, for budgets of money. Prices of a model that is not listed are unknown."""
+
+    currency: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,15}$")] | None = None
+    """The unit of all prices and of the budgets in money, such as `USD` or `credits`."""
+    models: tuple[ModelPriceSettings, ...] = ()
+    """The prices by model, those of summarizers among them: `[[prices.models]]` for each."""
+
+    @model_validator(mode="after")
+    def _check_currency(self) -> PriceSettings:
+        if self.models and self.currency is None:
+            raise ValueError('currency: must be set, such as "USD": a price needs a unit')
+        return self
 
 
 class AttributionSettings(Table):
-    """Fields on tool calls that name the reasoning which led to them, as far as it is shown."""
+    """Fields on tool calls that contain the reasoning that led to them, as far as the client may
+    see it."""
 
     enabled: bool = False
-    """Whether tool calls get these fields; every response of the three APIs is then read."""
+    """Whether tool calls get these fields; if so, every response of the three APIs is read."""
 
 
 class LimitSettings(Table):
-    """Ceilings of memory, time and concurrency, for each process.
-
-    Beyond a ceiling there is backpressure, degraded service or a clear error, but never growth.
-    """
+    """Limits on memory, time and concurrency, for each process."""
 
     body: Size = 32 * MiB
-    """The size of one request body that Abridge reads. A longer one is forwarded unread, or is a
-    413 where the settings require that all are read."""
+    """The largest request body that Abridge reads. A longer one is forwarded unread, or gets a 413
+    if the settings require that every body is read."""
     bodies: Size = 512 * MiB
-    """The size of all buffered request bodies together, as far as they have come, each until its
-    application returns; beyond it, 503. What of an answer waits to be whole shares it, an event of
-    a stream or a JSON body, beyond the first 64 KiB: where there is no room for it, a stream ends
-    with an error, and a body passes as it came, or is an error where reasoning is hidden."""
+    """The size of all buffered request bodies together, each until its application returns; above
+    it, 503. Incomplete parts of answers (an event of a stream, a JSON body) count too, beyond their
+    first 64 KiB. If there is no room for one, a stream ends with an error, and a body passes
+    unchanged, or becomes an error if reasoning is hidden."""
     items: PositiveInt = 20_000
-    """The number of messages or input items of one request; beyond it, 400."""
+    """The most messages or input items in one request; above it, 400."""
     values: PositiveInt = 200_000
-    """The number of JSON values in one request body; beyond it, 400. They take more memory and time
-    than text does, up to a hundred times as much."""
+    """The most JSON values in one request body; above it, 400. Values take up to a hundred times as
+    much memory and time as text of the same size."""
     held: Size = 256 * KiB
-    """How much of an answer may wait for its summary. After that, upstream is not read until the
-    wait ends, with `summary.grace` at the latest. The default is more than a fast model streams
-    within the default grace."""
+    """How much of an answer may wait for its summary. Above it, upstream is not read until the wait
+    ends, with `summary.grace` at the latest. The default is more than a fast model streams within
+    the default grace."""
     reasoning: Size = 4 * MiB
     """How much raw reasoning of one answer is kept."""
     event: Size = 16 * MiB
     """The size of one event from upstream; a larger one ends the response with an error."""
     connect: PositiveSeconds = 5.0
-    """How long it may take to connect to upstream."""
+    """How long connecting to upstream may take."""
     headers: PositiveSeconds = 600.0
     """How long upstream may be silent before the headers of its response."""
     idle: PositiveSeconds = 300.0
     """How long upstream may be silent between two chunks of its response."""
     client: PositiveSeconds = 60.0
     """How long a client of the sidecar may neither send its request nor read its response, or take
-    for the head of a request. Mounted, your own server decides."""
+    to send a request's headers. If you mount Abridge, your own server decides."""
     in_flight: PositiveInt = 1000
-    """The number of forwarded requests at once, over WebSocket as well; beyond it, 503."""
+    """The most forwarded requests at once, WebSocket included; above it, 503."""
     connections: PositiveInt = 4096
-    """The number of clients' connections to the sidecar at once; beyond it, 503. There are fewer if
-    the process may not open two files for each; the log says so."""
+    """The most client connections to the sidecar at once; above it, 503. The limit is lower if the
+    process may not open two files for each; the log says so."""
     client_share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """The share of `connections` and `bodies` that one client's address may hold, at least one of
+    """The share of `connections` and `bodies` that one client address may hold, at least one of
     each (an IPv6 network of 64 bits is one client). Of `in_flight` it may hold all but a tenth, or
-    all where this is 1. Behind a proxy all clients have its address: set 1 there if the proxy
-    bounds them itself."""
+    all if this is 1. Behind a proxy all clients share its address: set 1 if the proxy limits its
+    own clients."""
     upload: PositiveSeconds = 300.0
-    """How long a request body may take to arrive; beyond it, 408."""
+    """How long a request body may take to arrive; after that, 408."""
     upload_rate: Annotated[Size, BYTES_PER_SECOND] = 10 * KiB
     """How much of a request body must arrive on average, once 30 seconds have passed; below it,
-    408. Mounted, this holds for the bodies that are buffered."""
+    408. If you mount Abridge, this applies to buffered bodies."""
 
     def upload_seconds(self, received: int) -> float:
         """Return the seconds after which so many bytes of a request body are too few."""
@@ -395,7 +426,7 @@ class LimitSettings(Table):
     @model_validator(mode="after")
     def _check_sizes(self) -> LimitSettings:
         if self.bodies < self.body:
-            raise ValueError("bodies must not be smaller than body: it has to hold at least one")
+            raise ValueError("bodies must be at least as large as body, so that it holds one")
         return self
 
 
@@ -412,8 +443,9 @@ class LogSettings(Table):
 class TracingSettings(Table):
     """OpenTelemetry spans.
 
-    Mounted, they go to the application's own tracer provider. `abridge serve` exports them as the
-    variables of OpenTelemetry's SDK say (`OTEL_EXPORTER_OTLP_ENDPOINT` and others).
+    `abridge serve` exports them as the variables of OpenTelemetry's SDK say
+    (`OTEL_EXPORTER_OTLP_ENDPOINT` and others). If you mount Abridge, they go to the application's
+    own tracer provider.
     """
 
     enabled: bool = False

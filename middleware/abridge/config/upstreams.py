@@ -25,26 +25,26 @@ UpstreamName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class UpstreamSettings(Table):
-    """An upstream, to which requests go. Its tables override the general ones, key by key."""
+    """An upstream to which requests go. Its tables override the general ones, key by key."""
 
     name: UpstreamName = "default"
-    """Its name in the log, in metrics and in other settings; each upstream needs one of its own."""
+    """Its name in the log, in metrics and in other settings; each upstream needs a unique one."""
     base_url: BaseUrl | None = None
-    """Its address, up to where `/chat/completions` and the like follow. The proxy needs one;
-    mounted around an application, there is none."""
+    """Its address, without `/chat/completions` and the like. The proxy needs one; around an
+    application there is none."""
     models: Annotated[Several[ModelGlob], Field(min_length=1)] = ("*",)
-    """Globs of model names. A request goes to the first upstream of which one matches, and to the
-    first of all if it names no model. If there is only one upstream, it gets every request."""
+    """Globs of model names. A request goes to the first upstream with a match, or to the first of
+    all if it names no model. If there is only one upstream, it gets every request."""
     rename: dict[str, str] = Field(default_factory=dict)
-    """Its names of models, by globs of those that clients say: the first that matches counts. `{}`
-    in a name is what the glob's `*` matched."""
+    """Its model names, by globs of the names that clients use; the first match counts. `{}` in a
+    name is replaced by what the glob's `*` matched."""
     fallback: UpstreamName | None = None
-    """The name of the upstream that is asked next where this one cannot be reached, or answers 429,
-    503 or 529. A request moves on once at most."""
+    """The name of the upstream to try if this one cannot be reached, breaks off before its answer
+    begins, or answers 429, 503 or 529. A request moves on at most once."""
     api: Literal["same", "auto", "chat", "responses", "messages", "gemini", "interactions"] = "auto"
-    """The API it speaks. `same`: the client's; `auto`: the client's, and where that turns out not
-    to be available (404, 405) another, for ten minutes: Responses and Chat Completions for each
-    other, and either for Messages. Mounted around an application, the default is `same`."""
+    """The API it speaks. `same`: the client's; `auto`: the client's or, if upstream lacks it (404,
+    405), another for ten minutes: Responses and Chat Completions for each other, and either for
+    Messages. Around an application, the default is `same`."""
     profile: ProfileName = "auto"
     """The peculiarities of its provider, one of `abridge profiles`. `auto` finds reasoning wherever
     it is, and learns where to send it back."""
@@ -52,28 +52,28 @@ class UpstreamSettings(Table):
     """What to do with a field that its API cannot express and that changes the meaning of the
     answer: refuse with a 400 that names the field, or drop it."""
     max_tokens: Tokens = 16384
-    """The limit of an answer, for an API that requires one, if the client sets none."""
+    """The limit on an answer, for an API that requires one, if the client sets none."""
     effort: Effort | None = None
     """The reasoning effort for requests that set none. Not set: upstream's own default."""
     verbosity: Verbosity | None = None
     """The verbosity for requests that set none. Not set: upstream's own default."""
     effort_max: Effort | None = None
     """The highest reasoning effort that clients may ask for. A higher one is lowered, and the
-    response says so in `x-abridge-effort`. Not set: any."""
+    response says so in `x-abridge-effort`. Not set: no limit."""
     budget_max: Annotated[int, Field(ge=LEAST_BUDGET), TOKENS] | None = None
-    """The most tokens of thinking that clients may ask for. What is above is lowered, and the
-    response says so in `x-abridge-budget`. Not set: any."""
+    """The most thinking tokens that clients may ask for. A higher number is lowered, and the
+    response says so in `x-abridge-budget`. Not set: no limit."""
     api_key_env: str | None = None
-    """The environment variable that holds the key it is called with, for all clients alike. Not
-    set: the client's own credential may go to it, as `credential` says."""
+    """The environment variable that holds the API key, shared by all clients. Not set: the client's
+    own credential may go to upstream, as `credential` says."""
     credential: Literal["client", "none"] | None = None
-    """Whether the client's credential is forwarded where there is no `api_key_env`. Not set: it is
-    if this is the only upstream."""
+    """Whether the client's credential is forwarded if there is no `api_key_env`. Not set: only if
+    this is the only upstream."""
     forward_headers: Several[HeaderGlob] = ()
     """Globs of further request headers that are forwarded."""
     forward_paths: Several[PathGlob] = ()
-    """Globs of further paths that are forwarded with the key of `api_key_env`. What is behind them
-    belongs to all clients alike."""
+    """Globs of further paths that are forwarded with the key of `api_key_env`. All clients share
+    what is behind them."""
     summary: dict[str, Any] = Field(default_factory=dict)
     """Keys of the table `summary` that differ for this upstream."""
     reasoning: dict[str, Any] = Field(default_factory=dict)
@@ -122,7 +122,9 @@ class UpstreamSettings(Table):
     @model_validator(mode="after")
     def _check_credential(self) -> UpstreamSettings:
         if self.api_key_env is not None and self.credential is not None:
-            raise ValueError("credential: must be left out with api_key_env, which is sent instead")
+            raise ValueError(
+                "credential: must not be set together with api_key_env, which is sent instead"
+            )
         return self
 
     @model_validator(mode="after")

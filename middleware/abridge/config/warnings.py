@@ -33,9 +33,9 @@ def _warn_thinking_summarizer(settings: Settings) -> Iterator[str]:
     switches = {key for row in PROFILES.values() for key in row.thinking_off}
     if not (PROFILES[summarizer.profile].thinking_off or switches & summarizer.extra_body.keys()):
         yield (
-            f"summarizer.profile: {summarizer.profile!r} cannot switch thinking off, and "
+            f"summarizer.profile: {summarizer.profile!r} cannot turn thinking off, and "
             f"{summarizer.model} looks like a reasoning model, whose thinking costs time and "
-            "tokens; set its server's profile, or switch thinking off in summarizer.extra_body"
+            "tokens; set its server's profile, or turn thinking off in summarizer.extra_body"
         )
 
 
@@ -44,9 +44,9 @@ def _warn_copied_language(settings: Settings) -> Iterator[str]:
         language = route.summary.language
         if settings.summarizer.kind == "extractive" and language not in (AUTO, REASONING):
             yield (
-                f"summary.language: is {language!r} for upstream {route.upstream.name!r}, and "
-                "summarizer.kind = 'extractive' copies sentences of the reasoning, in its "
-                "language; to have summaries written in another, let a model write them"
+                f"summary.language: is {language!r} for upstream {route.upstream.name!r}, but "
+                "summarizer.kind = 'extractive' copies sentences in the language of the "
+                "reasoning; for summaries in another language, let a model write them"
             )
 
 
@@ -54,15 +54,15 @@ def _warn_busy_summarizer(settings: Settings) -> Iterator[str]:
     summarizer = settings.summarizer
     if summarizer.kind == "upstream":
         yield (
-            "summarizer.kind: 'upstream' has the model's own server write each part while it still "
-            "reasons: if that server is busy, answers wait"
+            "summarizer.kind: 'upstream' makes the model's own server write each part while it is "
+            "still reasoning: if that server is busy, answers wait"
         )
     if summarizer.kind != "model" or summarizer.base_url is None:
         return
     for upstream in settings.upstreams:
         if upstream.base_url and _netloc(upstream.base_url) == _netloc(summarizer.base_url):
             yield (
-                f"summarizer.base_url: is the address of upstream {upstream.name!r}, too: if that "
+                f"summarizer.base_url: is also the address of upstream {upstream.name!r}: if that "
                 "server is busy, summaries queue behind the answers that wait for them"
             )
 
@@ -71,15 +71,15 @@ def _warn_unreviewed(settings: Settings) -> Iterator[str]:
     review = settings.review
     if review.kind == "none":
         if review.base_url is not None:
-            yield "review.base_url: is set, and review.kind = 'none' reviews nothing"
+            yield "review.base_url: is set, but review.kind = 'none' reviews nothing"
         return
     for route in settings.routes:
         expose, name = route.reasoning.expose, route.upstream.name
         if not hides_raw(route):
             clients = "Responses clients" if expose == "auto" else "clients"
             yield (
-                f"review.kind: reviews summaries alone, and reasoning.expose = {expose!r} shows "
-                f"{clients} of upstream {name!r} the raw reasoning beside them; 'summary' hides it"
+                f"review.kind: reviews only summaries, but reasoning.expose = {expose!r} also "
+                f"shows {clients} of upstream {name!r} the raw reasoning; 'summary' hides it"
             )
 
 
@@ -106,9 +106,9 @@ def warn_claude_names(route: Route, names: Iterable[str]) -> Iterator[str]:
     if found is not None:
         yield (
             f"reasoning.kind: is 'auto', so the model {found} of upstream {route.upstream.name!r} "
-            "is taken for Claude, and its reasoning for a summary, which passes as it is; if it is "
-            "another model, set 'raw' to have that summarized; if it is Claude, set 'summary', or "
-            "the upstream's profile"
+            "is taken for Claude, and its reasoning for a summary, which passes unchanged; if it "
+            "is another model, set 'raw' so that its reasoning is summarized; if it is Claude, "
+            "set 'summary', or the upstream's profile"
         )
 
 
@@ -123,15 +123,15 @@ def _warn_missing_credential(settings: Settings) -> Iterator[str]:
         unsaid = upstream.api_key_env is None and upstream.credential is None
         if unsaid and settings.server.keys_file is not None:
             yield (
-                f"upstreams[{index}].api_key_env: is not set, so upstream {upstream.name!r} gets "
-                "no credential, since clients' keys are those of server.keys_file: set it, or set "
-                "credential to 'none'"
+                f"upstreams[{index}].api_key_env: is not set, and clients' keys are those of "
+                f"server.keys_file, so upstream {upstream.name!r} gets no credential: set it, or "
+                "set credential to 'none'"
             )
         elif unsaid and upstream.base_url and len(settings.upstreams) > 1:
             yield (
-                f"upstreams[{index}].credential: is not set, so upstream {upstream.name!r} gets "
-                "none, as one of several: set it to 'client' if clients' keys are meant for it, or "
-                "to 'none'"
+                f"upstreams[{index}].credential: is not set, and there are several upstreams, so "
+                f"{upstream.name!r} gets no credential: set it to 'client' if clients' keys are "
+                "meant for it, or to 'none'"
             )
 
 
@@ -140,14 +140,14 @@ def _warn_lost_reasoning(settings: Settings) -> Iterator[str]:
         name, history = route.upstream.name, route.history
         if shows_both_without_store(route, settings.chat):
             yield (
-                f"history.store: is 'none', and upstream {name!r} wants reasoning back: clients "
-                "get it raw beside the summary, since Abridge could not restore it"
+                f"history.store: is 'none', and upstream {name!r} needs reasoning back: clients "
+                "get the raw reasoning as well as the summary, since Abridge could not restore it"
             )
         returns = PROFILES[route.upstream.profile].returns
         if history.restore == "never" and returns.required_on_calls:
             yield (
-                f"history.restore: is 'never', and upstream {name!r} rejects turns that call tools "
-                "without their reasoning: clients have to return it themselves"
+                f"history.restore: is 'never', and upstream {name!r} rejects turns that call "
+                "tools without their reasoning: clients must return it themselves"
             )
 
 
@@ -159,27 +159,27 @@ def _warn_lost_hidden_reasoning(settings: Settings) -> Iterator[str]:
         hidden = f"and reasoning is hidden on upstream {route.upstream.name!r}"
         if history.store == "none" and history.keep != "none":
             yield (
-                f"history.store: is 'none', {hidden}: a client of Responses that does not request "
+                f"history.store: is 'none', {hidden}: a Responses client that does not request "
                 "encrypted_content loses it"
             )
         unsealed = history.store == "memory" and not history.seal_keys_env
         if unsealed and history.keep != "none":
             yield (
-                f"history.seal_keys_env: is not set, {hidden}: only this process remembers it; a "
-                "restart loses it, and other replicas lack it"
+                f"history.seal_keys_env: is not set, {hidden}: only this process remembers it, so "
+                "a restart loses it and other replicas lack it"
             )
         forgets = history.anonymous is False or (history.anonymous == "loopback" and exposed)
         if forgets and not all_named:
             yield (
                 f"history.anonymous: is {history.anonymous!r}, {hidden}: it is not remembered for "
-                "clients without a credential, and missing from their later requests"
+                "clients without a credential and is missing from their later requests"
             )
 
 
 def _warn_open_page(settings: Settings) -> Iterator[str]:
     server = settings.server
     if server.page and server.keys_file is None and not is_loopback_name(server.host):
-        yield f"server.page: shows everybody's exchanges to anyone who can reach {server.host}"
+        yield f"server.page: shows all clients' exchanges to anyone who can reach {server.host}"
 
 
 def _warn_open_key(settings: Settings) -> Iterator[str]:
@@ -189,9 +189,9 @@ def _warn_open_key(settings: Settings) -> Iterator[str]:
     for upstream in settings.upstreams:
         if upstream.shares_key:
             yield (
-                f"server.host: anyone who can reach {server.host} uses the key of upstream "
+                f"server.host: anyone who can reach {server.host} can use the key of upstream "
                 f"{upstream.name!r} (api_key_env), since clients need none: set server.keys_file, "
-                "or let something before it ask who they are"
+                "or authenticate clients in front of Abridge"
             )
 
 
@@ -201,8 +201,8 @@ def _warn_unshared_memory(settings: Settings) -> Iterator[str]:
     if settings.server.workers > 1 and "memory" in stores:
         yield (
             f"server.workers: {settings.server.workers} processes cannot share history.store = "
-            "'memory', so it is 'none': no reasoning is restored and no response is stored; to "
-            "have both, set it to an address such as redis://127.0.0.1:6379/0"
+            "'memory', so it becomes 'none': no reasoning is restored and no response is stored; "
+            "for both, set it to an address such as redis://127.0.0.1:6379/0"
         )
 
 
@@ -212,17 +212,8 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
     if unshared and any(history.keep != "none" for history in histories):
         yield (
             f"server.workers: each of the {settings.server.workers} knows only the summaries that "
-            "it sent itself: one that a client returns to another is sent upstream as reasoning; "
-            "to avoid that, let them share a history.store"
-        )
-
-
-def _warn_uncounted_keys(settings: Settings) -> Iterator[str]:
-    server = settings.server
-    if server.keys_file is not None and server.workers > 1:
-        yield (
-            f"server.keys_file: each of the {server.workers} processes counts requests for itself, "
-            f"so a key may get up to {server.workers} times its rate"
+            "it sent itself, so one that a client returns to another is sent upstream as "
+            "reasoning; to avoid that, share a history.store"
         )
 
 
@@ -231,8 +222,8 @@ def _warn_revealing_fallback(settings: Settings) -> Iterator[str]:
         fallback = settings.fallback_of(route)
         if fallback is not None and hides_raw(route) and not hides_raw(fallback):
             yield (
-                f"upstreams[].fallback: {route.upstream.name!r} hides raw reasoning, and "
-                f"{fallback.upstream.name!r}, to which its requests may move on, does not"
+                f"upstreams[].fallback: {route.upstream.name!r} hides raw reasoning, but its "
+                f"fallback {fallback.upstream.name!r} does not"
             )
 
 
@@ -245,9 +236,9 @@ def _warn_unreachable_upstream(settings: Settings) -> Iterator[str]:
             name = next((name for known, name in earlier if _covers(known, glob)), None)
             if name is not None:
                 yield (
-                    f"upstreams[{index}].models: {glob!r} of upstream {upstream.name!r} matches no "
-                    f"model that upstream {name!r} before it does not take; put {upstream.name!r} "
-                    f"first, or give {name!r} other models"
+                    f"upstreams[{index}].models: upstream {name!r}, which comes first, takes "
+                    f"every model that {glob!r} of upstream {upstream.name!r} matches; put "
+                    f"{upstream.name!r} first, or give {name!r} other models"
                 )
         earlier += [(glob, upstream.name) for glob in upstream.models]
 
@@ -273,7 +264,6 @@ WARNING_CHECKS: tuple[Callable[[Settings], Iterator[str]], ...] = (
     _warn_unshared_memory,
     _warn_unknown_summaries,
     _warn_revealing_fallback,
-    _warn_uncounted_keys,
     find_unversioned,
     _warn_unreachable_upstream,
 )

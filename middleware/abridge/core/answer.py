@@ -11,7 +11,7 @@ PartKind: TypeAlias = Literal["reasoning", "redacted", "text", "call", "other"]
 """`redacted` is reasoning that nobody can read, where it has no events of its own."""
 
 STRAY_ARGUMENTS = ErrorDetail(
-    "upstream_error", "Upstream sent arguments of a call that was over, or had not begun."
+    "upstream_error", "Upstream sent arguments of a call that had ended, or had not begun."
 )
 
 

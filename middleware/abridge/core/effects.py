@@ -13,9 +13,9 @@ DEADLINE_PASSED = ErrorDetail("deadline", "The summary was not ready in time.")
 
 FIRST_TOKEN_TIMEOUT = ErrorDetail("timeout", "The summarizer did not begin in time.")
 
-EMPTY_SUMMARY = ErrorDetail("empty", "The summarizer said nothing.")
+EMPTY_SUMMARY = ErrorDetail("empty", "The summarizer wrote nothing.")
 
-OVERLOADED = ErrorDetail("shed", "Too many summaries were being made at once.")
+OVERLOADED = ErrorDetail("shed", "Too many summaries were in progress.")
 
 RESPONSE_CUT_OFF = ErrorDetail(
     "upstream_error", "The response broke off before its summary was made."

@@ -69,11 +69,11 @@ class AudioPart:
 
 @dataclass(slots=True, frozen=True)
 class ReasoningPart:
-    """Reasoning of an earlier turn, as the client returns it."""
+    """Reasoning of an earlier turn, as the client returns it, or of an answer, to be sealed."""
 
     text: str = ""  # as the model wrote it
     summary: tuple[str, ...] = ()  # made by upstream
-    state: str = ""  # opaque state
+    state: str = ""  # opaque state, which came after it
     is_signature: bool = False  # the opaque state is a signature of `text`
     id: str = ""
     param: str = _param_field()
@@ -286,7 +286,7 @@ def unknown_parts(messages: Iterable[Message]) -> list[Unsupported]:
 def _unknown_message(part: UnknownPart) -> str:
     kind = part.source.get("type") or part.source.get("role")
     subject = f"{kind!r:.80}" if kind else "This"
-    return f"{subject} is unknown to this model's API."
+    return f"This model's API does not know {subject}."
 
 
 def joined_text(parts: Iterable[MessagePart]) -> list[MessagePart]:
@@ -309,7 +309,9 @@ def with_name_in_text(message: Message, translated: TranslatedRequest) -> Messag
     if not message.name:
         return message
     if message.role in ("assistant", "tool"):
-        translated.leave_out(f"{message.param}.name", "This model's API has no names of speakers.")
+        translated.leave_out(
+            f"{message.param}.name", "This model's API does not support speakers' names."
+        )
         return message
     opening = joined_text([TextPart(f"{message.name}: "), *message.parts[:1]])
     return replace(message, parts=[*opening, *message.parts[1:]])
@@ -336,4 +338,4 @@ def _without_mark(part: MessagePart) -> MessagePart:
 def unsupported_part(part: MessagePart) -> Unsupported:
     """Report that an API cannot express a part."""
     param = getattr(part, "param", "")
-    return Unsupported(param, f"This model's API has no way to take {param}.", essential=True)
+    return Unsupported(param, f"This model's API does not accept {param}.", essential=True)

@@ -27,6 +27,15 @@ class Tokens:
         counts = [count for count in (self.input, self.output) if count is not None]
         return replace(self, total=sum(counts)) if self.total is None and counts else self
 
+    def as_billed(self) -> Tokens:
+        """Return the figures with reasoning among the output tokens, as it is billed.
+
+        Some upstreams report it outside of them; then only the total has both.
+        """
+        if self.input is None or self.total is None:
+            return self
+        return replace(self, output=max(self.output or 0, self.total - self.input))
+
 
 @dataclass(slots=True, frozen=True)
 class SummarizerUsage:

@@ -88,7 +88,7 @@ class _AppCall(httpx.AsyncByteStream):
         while more_body:
             message = await self._next_message()
             if message is None:
-                raise httpx.ReadError("The app broke its answer off.") from self._error
+                raise httpx.ReadError("The app broke off its answer.") from self._error
             more_body = message.get("more_body", False)
             if message.get("body"):
                 yield message["body"]

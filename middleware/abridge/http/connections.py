@@ -416,7 +416,7 @@ def _empty(body: StreamReader) -> None:
 def to_httpx_error(error: Exception) -> httpx.TransportError:
     """Translate an error of aiohttp's; the message contains nothing that upstream sent."""
     if isinstance(error, SocketTimeoutError):
-        return httpx.ReadTimeout("Nothing came for too long.")
+        return httpx.ReadTimeout("Nothing was received for too long.")
     if isinstance(error, ClientOSError | ClientConnectionResetError):
         return httpx.ReadError(str(error))
     return httpx.RemoteProtocolError("Upstream closed the connection, or does not speak HTTP.")

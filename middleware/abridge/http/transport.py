@@ -214,10 +214,12 @@ def _format(request: HttpRequest) -> bytes:
         or head.count(b"\n") != line_ends
         or lines[0].count(b" ") != 2
     ):
-        raise httpx.LocalProtocolError("The request's head has a line end or a space too many.")
+        raise httpx.LocalProtocolError("The request's head has an extra line end or space.")
     body = request.body if isinstance(request.body, bytes) else None
     if body is not None and len(body) != request.length:
-        raise httpx.LocalProtocolError("The request's body is not as long as it says.")
+        raise httpx.LocalProtocolError(
+            "The request's body does not have the length that it announced."
+        )
     return b"%b\r\n\r\n%b" % (head, body or b"")
 
 

@@ -23,8 +23,9 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 
-from abridge.apis.display import ENVELOPE_PREFIX, Envelope, damaged_error
 from abridge.apis.json import dumps, loads_exact
+from abridge.apis.params import damaged_error
+from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
 from abridge.memory.cipher import Cipher, CompressedValue
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.opened_blobs import OpenedBlob, OpenedBlobs, tag_place

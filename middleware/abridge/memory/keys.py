@@ -75,9 +75,9 @@ class Keyring:
         with a message that does not repeat them."""
         keys = tuple(Key.derive(*entry) for entry in _parse_entries(text))
         if not keys:
-            raise ValueError("holds no key; takes id:base64 of 32 bytes, separated by commas")
+            raise ValueError("holds no key; write id:base64 of 32 bytes, separated by commas")
         if len({key.id for key in keys}) < len(keys):
-            raise ValueError("two keys have the same id; takes one of its own each")
+            raise ValueError("two keys have the same id; each needs its own")
         return cls(keys)
 
 
@@ -87,13 +87,13 @@ def _parse_entries(text: str) -> Iterator[tuple[str, bytes]]:
         if not separator:
             raise ValueError(f"key {number} is not written id:base64")
         if not _KEY_ID.fullmatch(key_id):
-            raise ValueError(f"key {number} has no id of 1 to 32 letters, digits, _ or -")
+            raise ValueError(f"key {number} must have an id of 1 to 32 letters, digits, _ or -")
         try:
             root = b64decode(encoded.replace("-", "+").replace("_", "/"), validate=True)
         except (Error, ValueError):
-            raise ValueError(f"key {number} is no base64") from None
+            raise ValueError(f"key {number} is not valid base64") from None
         if len(root) != KEY_BYTES:
-            raise ValueError(f"key {number} has {len(root)} bytes; takes {KEY_BYTES}")
+            raise ValueError(f"key {number} has {len(root)} bytes; must have {KEY_BYTES}")
         yield key_id, root
 
 

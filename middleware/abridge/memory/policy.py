@@ -15,11 +15,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from abridge.apis.display import OpenEnvelope
 from abridge.apis.history import History
 from abridge.apis.json import string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import PrefixDigest, Turn
+from abridge.core.envelope import OpenEnvelope
 from abridge.memory.originals import Original, digest_text
 from abridge.providers.profile import Profile
 

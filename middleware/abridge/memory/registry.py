@@ -164,7 +164,7 @@ BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = MappingProxy
 ValueError for an invalid address."""
 
 UNKNOWN_SCHEME = (
-    f"takes an address such as redis://127.0.0.1:6379/0, of one of: {', '.join(STORE_SCHEMES)}"
+    f"must be an address such as redis://127.0.0.1:6379/0, with one of: {', '.join(STORE_SCHEMES)}"
 )
 """The error for any other address, which it does not repeat: it may hold a password."""
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from starlette.types import Scope
 
-from abridge.apis.display import ENVELOPE_PREFIX
 from abridge.apis.json import contains
 from abridge.apis.openai import MINT_MARK
 from abridge.config.settings import Route
 from abridge.config.tables import HistorySettings
 from abridge.core.conversation import PrefixDigest, Turn
+from abridge.core.envelope import ENVELOPE_PREFIX
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.opened_blobs import OpenedBlobs
 from abridge.memory.originals import NO_ORIGINAL, Original, is_unique

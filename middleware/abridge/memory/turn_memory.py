@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from starlette.types import Scope
 
-from abridge.apis.display import Display, Envelope, damaged_error
+from abridge.apis.display import Display
 from abridge.apis.history import History
 from abridge.apis.opaque_state import find_states
+from abridge.apis.params import damaged_error
 from abridge.apis.shapes import is_withheld
 from abridge.config.exposure import reasons_in_summaries
 from abridge.config.settings import Route
 from abridge.core.conversation import Json, PrefixDigest, RecordedTurn
+from abridge.core.envelope import Envelope
 from abridge.core.events import NO_SUMMARY, ResponseEnded
 from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryChanges, HistoryPolicy, HistoryRewriter

@@ -109,15 +109,28 @@ class Metrics:
         "outcome",
     )
     key_tokens = _counter("Tokens used by key, those of summaries included.", "key")
+    key_cost = _counter("What was used by key cost, as far as there are prices.", "key", "currency")
+    team_requests = _counter(
+        "Requests by the team of their key, and by outcome.", "team", "outcome"
+    )
+    team_tokens = _counter("Tokens used by team, those of summaries included.", "team")
+    team_cost = _counter(
+        "What was used by team cost, as far as there are prices.", "team", "currency"
+    )
+    limit_refusals = _counter(
+        "Requests refused for a limit, by whose it is (key or team) and which.", "holder", "limit"
+    )
+    limit_rounds = _counter("Round trips that write what is used of limits, by result.", "result")
+    limits_alone = _gauge("Processes that go on with their share of each limit, by themselves.")
     requests_in_flight = _gauge("Requests being forwarded.", "upstream")
-    websockets_open = _gauge("WebSockets of clients that are open.")
+    websockets_open = _gauge("Open WebSockets of clients.")
     background_running = _gauge("Background responses that Abridge runs.")
     background_responses = _counter(
-        "Background responses that Abridge ran, by the status in which they ended.", "status"
+        "Background responses that Abridge ran, by their final status.", "status"
     )
     requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")
     upstream_info = _gauge(
-        "Always 1; labelled with the profile, and with whether it wants earlier reasoning back.",
+        "Always 1; labelled with the profile, and with whether it needs earlier reasoning back.",
         "upstream",
         "profile",
         "reasoning",
@@ -128,7 +141,7 @@ class Metrics:
         "Requests without a complete response from upstream, by cause.", "upstream", "cause"
     )
     upstream_failovers = _counter(
-        "Requests that went on to the fallback of an upstream, by cause.",
+        "Requests that moved on to an upstream's fallback, by cause.",
         "upstream",
         "fallback",
         "cause",
@@ -181,7 +194,7 @@ class Metrics:
         "source",
     )
     reasoning_missed = _counter(
-        "Turns of a later request whose reasoning was to be restored and was not found.",
+        "Turns of a later request whose reasoning should have been restored and was not found.",
         *BY_UPSTREAM,
     )
     reasoning_dropped = _counter(
@@ -191,7 +204,7 @@ class Metrics:
         "Requests refused because of a damaged encrypted_content made by Abridge.", *BY_UPSTREAM
     )
     hidden = _counter(
-        "Pieces of answers left out where reasoning is hidden, by what told of them.",
+        "Pieces of answers left out where reasoning is hidden, by reason.",
         "profile",
         "kind",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
@@ -89,7 +88,7 @@ class MetricsSink:
             self._count_reading(record, labels[:2])
             self._count_summary(record, labels)
             for kind, count in _positive_counts(
-                _as_billed(record.upstream_tokens), ("input", "output", "reasoning")
+                record.upstream_tokens.as_billed(), ("input", "output", "reasoning")
             ):
                 self.metrics.upstream_tokens.labels(*labels, kind).inc(count)
 
@@ -170,16 +169,6 @@ def _reasoning_need(route: Route) -> Literal["demanded", "wanted", "free"]:
     if returns.required_on_calls or (api is not None and api.requires_reasoning):
         return "demanded"
     return "wanted" if returns.wanted else "free"
-
-
-def _as_billed(used: Tokens) -> Tokens:
-    """Add reasoning to the output tokens, as it is billed.
-
-    Some upstreams report it outside of them; then only the total has both.
-    """
-    if used.input is None or used.total is None:
-        return used
-    return replace(used, output=max(used.output or 0, used.total - used.input))
 
 
 def _positive_counts(tokens: Tokens, kinds: tuple[str, ...]) -> Iterator[tuple[str, int]]:

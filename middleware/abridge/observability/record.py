@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import getrandbits
+from typing import Protocol
 
 from starlette.types import Scope
 
@@ -79,6 +80,13 @@ class CompactionRecord:
     tokens: Tokens = NO_TOKENS
 
 
+class Admission(Protocol):
+    """A request that counts against limits."""
+
+    def end(self, tokens: int, money: int) -> None:
+        """Note what it has used in the end."""
+
+
 @dataclass(slots=True)
 class Record:
     """One request. The fields from `first_summary` on are set only if it was `engaged`."""
@@ -93,6 +101,8 @@ class Record:
     trace_id: str | None = None  # id of the trace it belongs to
     exemplar: dict[str, str] | None = None  # links a metric to the trace, if that is sampled
     key: str | None = None  # the name of the key of Abridge's own with which it came
+    team: str | None = None  # that key's team
+    admission: Admission | None = None  # by the limits of both
     request_bytes: int = 0  # of the body, without its content encoding
     api: str | None = None
     upstream: str | None = None  # a name in the settings

@@ -113,8 +113,8 @@ def _check_model(key: ClientKey, model: str) -> None:
 
 def _unreadable(key: ClientKey) -> RequestError:
     return RequestError(
-        f"The API key {key.name!r} allows some models only, and this request does not name one "
-        "that can be read.",
+        f"The API key {key.name!r} allows only some models, and the model of this request cannot "
+        "be read.",
         status=403,
         param=MODEL,
         code="model_not_allowed",

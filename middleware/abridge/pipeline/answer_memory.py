@@ -27,8 +27,8 @@ all of it. The coroutine starts after the last event was written, and finishes b
 sent it."""
 
 SEEMS_PREFILLED = (
-    "upstream %s: a model's answers close a block of reasoning that nothing opens; its profile is "
-    "probably 'prefilled'"
+    "upstream %s: a model's answers close a block of reasoning that nothing opened; its profile "
+    "is probably 'prefilled'"
 )
 
 _log = logging.getLogger(__name__)

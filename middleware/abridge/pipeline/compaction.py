@@ -17,11 +17,8 @@ from typing import TypeAlias
 from starlette.types import Message, Receive, Scope, Send
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
-from abridge.apis.compaction import CompactedAnswer, Compaction, CompactionForm, write_prompt
-from abridge.apis.display import Display
-from abridge.apis.json import dumps, objects, string
-from abridge.apis.responses.api import RESPONSES
-from abridge.apis.responses.compaction import (
+from abridge.apis.compaction.form import CompactedAnswer, Compaction, CompactionForm, write_prompt
+from abridge.apis.compaction.responses import (
     CONTEXT_MANAGEMENT,
     RESPONSES_COMPACTION,
     compaction_item,
@@ -32,6 +29,9 @@ from abridge.apis.responses.compaction import (
     without_compaction,
     without_summaries,
 )
+from abridge.apis.display import Display
+from abridge.apis.json import dumps, objects, string
+from abridge.apis.responses.api import RESPONSES
 from abridge.apis.token_counters import estimate_tokens
 from abridge.config.client_key import has_budget
 from abridge.config.exposure import hides_raw
@@ -62,11 +62,7 @@ from abridge.pipeline.request_translation import as_items, translate_body
 from abridge.pipeline.steps import RequestDraft
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.compactions import Compactions
-from abridge.stored_responses.references import (
-    CONVERSATION,
-    PREVIOUS_RESPONSE_ID,
-    read_input_items,
-)
+from abridge.stored_responses.references import CONVERSATION, PREVIOUS_RESPONSE_ID, read_input_items
 from abridge.stored_responses.rewriting import RewritingApp
 from abridge.stored_responses.storage import NoteUpstream
 from abridge.summarizers.model.answer import ModelAnswer
@@ -76,7 +72,7 @@ from abridge.summarizers.model.summarizer import ModelSummarizer
 MAX_SUMMARY_CHARS = 200_000
 """Characters of a summary. A longer one replaces nothing."""
 
-NOTHING_TO_COMPACT = "There is nothing in the conversation that could be compacted."
+NOTHING_TO_COMPACT = "The conversation contains nothing to compact."
 
 UPSTREAMS = "A conversation that upstream stores cannot be compacted here."
 
@@ -375,7 +371,7 @@ def _summary(text: str, answer: ModelAnswer) -> Summary:
 
 
 def _failure(reason: str) -> RequestError:
-    message = f"No compaction could be made: {reason}"
+    message = f"The conversation could not be compacted: {reason}"
     return RequestError(message, status=502, kind="server_error", code="upstream_error")
 
 

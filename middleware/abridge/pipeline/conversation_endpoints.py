@@ -161,7 +161,7 @@ class ConversationEndpoints:
         await admit_values(data, work, self._limits.values, buffered.reserve)
         body = await work.run(parse_object, data, loads_exact)
         if body is None:
-            raise RequestError("The request body is no JSON object.", code="invalid_json")
+            raise RequestError("The request body is not a JSON object.", code="invalid_json")
         return body
 
     async def _admit(self, reserve: ReserveMemory, items: Sequence[bytes]) -> None:

@@ -40,7 +40,8 @@ _MODEL = re.compile(r"\b(model|deployment)s?\b", re.IGNORECASE)
 """Words in an error's message that say so; other ones stand in paths, too."""
 
 SEEMS_MISSING = (
-    'upstream %s: has no %s; if it has %s, upstreams[].api = "chat" serves its clients from that'
+    'upstream %s: has no %s; if it has %s, set upstreams[].api = "chat" to serve clients through '
+    "that"
 )
 
 _log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class ApiDiscovery:
         if (name, api.name, found.name) not in self._said:
             self._said.add((name, api.name, found.name))
             _log.info(
-                "upstream %s: has no %s; its clients are served over %s", name, api.path, found.path
+                "upstream %s: has no %s; clients are served through %s", name, api.path, found.path
             )
 
     def note_missing(self, route: Route, api: Api, model: str, missing: UpstreamApi) -> None:

@@ -38,7 +38,7 @@ from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.pipeline.summary_runner import SummaryRunner
 from abridge.work import LIGHT_BYTES, Work
 
-APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while it answered.")
+APPLICATION_FAILED = ErrorDetail("upstream_error", "The application failed while answering.")
 
 ANSWER_UNFINISHED = ErrorDetail(
     "upstream_error", "The application stopped before its answer was complete."

@@ -9,11 +9,12 @@ from math import inf
 from typing import TypeAlias
 
 from abridge.apis.api import Reader, Writer
-from abridge.apis.display import Display, Exposure, SealEnvelope
+from abridge.apis.display import Display, Exposure
 from abridge.apis.quotes import repeats_added
 from abridge.config.exposure import EXPOSED, hides_raw, shows_both_without_store, shows_summary
 from abridge.config.settings import Route, Settings
 from abridge.config.tables import SummarySettings
+from abridge.core.envelope import SealEnvelope
 from abridge.core.plan import Fallback, NativeReasoning, SummaryPlan
 from abridge.core.styles import SummaryStyle
 from abridge.core.usage import EXTRACTIVE

@@ -48,7 +48,7 @@ class Failover:
         metrics = self._metrics_sink.metrics_for(scope)
         metrics.upstream_failovers.labels(*names, failure.cause).inc()
         _log.warning(
-            "upstream %s: %s; the request goes on to %s", names[0], failure.cause, names[1]
+            "upstream %s: %s; the request moves on to %s", names[0], failure.cause, names[1]
         )
 
     def note_refused_state(self, scope: Scope) -> None:
@@ -56,7 +56,7 @@ class Failover:
         route: Route = scope[ROUTE]
         self._metrics_sink.metrics_for(scope).state_refused.labels(route.upstream.name).inc()
         _log.warning(
-            "upstream %s: refused reasoning state; the request is sent again without it",
+            "upstream %s: refused reasoning state; retrying without it",
             route.upstream.name,
         )
 
@@ -74,7 +74,7 @@ def cannot_move_on(refusal: RequestError) -> RequestError:
     """Return the error for a request that upstream cannot answer now, and that its fallback does
     not take: the client may try again as it is."""
     return RequestError(
-        f"The upstream cannot answer now, and its fallback cannot take this request: {refusal}",
+        f"The upstream cannot answer now, and its fallback cannot handle this request: {refusal}",
         status=503,
         kind="server_error",
         param=refusal.param,

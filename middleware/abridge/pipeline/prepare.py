@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi
-from abridge.apis.display import DAMAGED_CODE
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps, string
 from abridge.apis.opaque_state import may_have_state
+from abridge.apis.params import DAMAGED_CODE
 from abridge.apis.shapes import NAMED_BY_CLIENTS
 from abridge.config.settings import Settings
 from abridge.core.conversation import Json
@@ -30,20 +30,13 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody
 from abridge.pipeline.request import ApiRequest
-from abridge.pipeline.steps import (
-    RESOLVING,
-    SAME_API,
-    TRANSLATED,
-    RequestDraft,
-    Step,
-    StepContext,
-)
+from abridge.pipeline.steps import RESOLVING, SAME_API, TRANSLATED, RequestDraft, Step, StepContext
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
 from abridge.providers.profile import Profile
 from abridge.stored_responses.storage import StorageAction
 
-TOO_DEEP = "The request body is nested too deep."
+TOO_DEEP = "The request body is nested too deeply."
 
 
 @dataclass(slots=True, frozen=True)

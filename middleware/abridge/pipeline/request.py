@@ -22,6 +22,7 @@ from abridge.apis.json import (
 from abridge.apis.model_names import MAX_NAME_CHARS
 from abridge.apis.obfuscation import wants_obfuscation
 from abridge.apis.opaque_state import STATE_OR_ENVELOPE
+from abridge.apis.params import invalid_value_error
 from abridge.apis.registry import compacts, counts_tokens
 from abridge.apis.summary_request import (
     STYLE_NAMES,
@@ -231,12 +232,7 @@ class ApiRequest:
         if not value:
             return None
         if value not in allowed:
-            listed = ", ".join(map(repr, allowed))
-            raise RequestError(
-                f"Invalid value: {value!r:.80}. Supported values are: {listed}.",
-                param=name.decode(),
-                code="invalid_value",
-            )
+            raise invalid_value_error(value, name.decode(), allowed)
         return value
 
     def _header(self, name: bytes) -> str:
@@ -257,7 +253,7 @@ async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
     headers = scope["headers"]
     if any(not _is_readable(value) for name, value in headers if name == b"content-type"):
         raise RequestError(
-            "The request body has a charset that is not supported: JSON is UTF-8.",
+            "The request body has an unsupported charset: JSON must be UTF-8.",
             status=415,
             param="content-type",
         )
@@ -266,7 +262,7 @@ async def decode_body(scope: Scope, received: bytes, limit: int) -> bytes:
         return received
     if not can_inflate(encoding):
         raise RequestError(
-            "The request body has an encoding that is not supported.",
+            "The request body has an unsupported encoding.",
             status=415,
             param="content-encoding",
         )
@@ -294,7 +290,7 @@ async def admit_values(data: bytes, work: Work, limit: int, reserve: ReserveMemo
     count = await work.run(count_values, data, min(limit, in_text))
     if count > limit:
         raise RequestError(
-            f"The request holds too many JSON values: {count}. The limit is {limit} "
+            f"The request contains too many JSON values: {count}. The limit is {limit} "
             "(limits.values).",
             code="too_many_values",
         )

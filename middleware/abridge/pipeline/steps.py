@@ -18,8 +18,7 @@ from typing import TypeAlias
 from starlette.types import Scope
 
 from abridge.apis.api import RequestEcho, UpstreamApi, UpstreamOptions
-from abridge.apis.compaction import unreadable_error
-from abridge.apis.display import ENVELOPE_PREFIX
+from abridge.apis.compaction.form import unreadable_error
 from abridge.apis.effort import NOTHING_LOWERED, LoweredEffort
 from abridge.apis.history import History
 from abridge.apis.json import contains, packed
@@ -40,6 +39,7 @@ from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.tables import LimitSettings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.core.conversation import Json, Turn
+from abridge.core.envelope import ENVELOPE_PREFIX
 from abridge.core.language import AUTO, REASONING, detect_language
 from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
@@ -172,8 +172,8 @@ def _refuse_closed_objects(references: Iterable[ObjectReference], paths: OpenPat
             subject = "This object" if is_known else "This field, which may name a stored object,"
             opened = reference.path if is_known else "everything with '/*'"
             raise RequestError(
-                f"{subject} cannot be used here: all clients share one key, and it would be "
-                f"everybody's. The setting upstreams[].forward_paths opens {opened}.",
+                f"{subject} cannot be used here, because all clients share one key and would "
+                f"share the object. The setting upstreams[].forward_paths opens {opened}.",
                 param=reference.param,
                 code="unsupported_value",
             )

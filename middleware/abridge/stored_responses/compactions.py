@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from abridge.apis.compaction import Compaction, unreadable_error
-from abridge.apis.display import ENVELOPE_PREFIX, Envelope
+from abridge.apis.compaction.form import Compaction, unreadable_error
 from abridge.apis.json import dumps, loads_exact
 from abridge.apis.openai import mint_id
+from abridge.core.envelope import ENVELOPE_PREFIX, Envelope
 from abridge.errors import RequestError
 from abridge.memory.route_memory import RouteMemory
 from abridge.stored_responses.repository import ResponseRepository
@@ -29,8 +29,8 @@ PLACE = b"compaction"
 """What the envelopes are bound to in the place of an answer."""
 
 NEITHER = (
-    "Compactions cannot be kept: set history.seal_keys_env, so that they are sealed, or let "
-    "history.store store them."
+    "Compactions cannot be kept: set history.seal_keys_env to seal them, or history.store to "
+    "store them."
 )
 
 NOBODY = (

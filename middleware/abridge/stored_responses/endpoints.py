@@ -257,7 +257,7 @@ def _check_not_streamed(scope: Scope) -> None:
     is_stream = any(value.lower() not in ("false", "0") for value in query.get("stream", ()))
     if is_stream or "starting_after" in query:
         raise RequestError(
-            "The stream of this response cannot be resumed: get the response itself.",
+            "The stream of this response cannot be resumed: retrieve the response itself.",
             param="stream" if is_stream else "starting_after",
             code="stream_not_resumable",
         )

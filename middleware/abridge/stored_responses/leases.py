@@ -31,7 +31,7 @@ class Stop:
 
 CANCELLED, DELETED = Stop("cancelled"), Stop("deleted")
 
-SERVER_STOPPING = Stop("failed", "The server was shut down while this response ran.")
+SERVER_STOPPING = Stop("failed", "The server was shut down while this response was running.")
 
 PROCESS_STOPPED = Stop(
     "failed", "The process that ran this response stopped, or could no longer reach the store."

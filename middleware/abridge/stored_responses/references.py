@@ -425,7 +425,7 @@ def why_unstored(*, has_store: bool) -> str:
     """Return why nothing is stored for a client, as an addition to an error."""
     if has_store:
         return ": nothing is stored for clients without a credential (history.anonymous)"
-    return ': history.store is "none", so that no response is stored'
+    return ': history.store is "none", so no response is stored'
 
 
 def previous_not_found(response_id: str, reason: str = "") -> RequestError:

@@ -184,7 +184,7 @@ class _BufferedAnswer:
             rewritten = await self._rewriting.rewrite(body) if body is not None else None
             encoded = None if rewritten is None else await work.run(dumps, rewritten)
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
-            _log.warning("what upstream stores could not be read: %s", type(error).__name__)
+            _log.warning("upstream's stored response could not be read: %s", type(error).__name__)
             encoded = None
         if encoded is None:
             await self._pass_or_refuse(start, more=False)

@@ -31,11 +31,7 @@ from abridge.core.events import NO_SUMMARY
 from abridge.errors import RequestError
 from abridge.providers.profile import Profile
 from abridge.stored_responses.listing import PageQuery, list_page
-from abridge.stored_responses.repository import (
-    LocalRecord,
-    ResponseRepository,
-    UpstreamRecord,
-)
+from abridge.stored_responses.repository import LocalRecord, ResponseRepository, UpstreamRecord
 
 CHANGED_ITEM_FIELDS = ("summary", "summary_error")
 """Fields of a reasoning item that differ."""

@@ -153,7 +153,7 @@ class GuardedCall:
             elif isinstance(piece, str):
                 await self._take(str.__getitem__(piece, slice(self._remaining_chars)))
             else:
-                raise TypeError(f"summarize yielded {_type_name(piece)}, which is no text")
+                raise TypeError(f"summarize yielded {_type_name(piece)}, which is not text")
             await asyncio.sleep(0)  # for a summarizer that never waits for anything
         self._clean(self._plain_text.feed("", last=True), last=True)
         if not self._has_text:
@@ -194,7 +194,7 @@ class GuardedCall:
             self._start_timer(self._timeout)
         approved = await _result_of(reviewer.review(self.draft), "the review")
         if not (approved is None or isinstance(approved, str)):
-            raise TypeError(f"the review returned {_type_name(approved)}, which is no text")
+            raise TypeError(f"the review returned {_type_name(approved)}, which is not text")
         shown = plain(approved or "")
         self.verdict = "passed" if shown.strip() else "withheld"
         if self.verdict == "passed":

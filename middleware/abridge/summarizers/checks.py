@@ -27,9 +27,9 @@ from abridge.summarizers.cleaning import Cleaner
 Code = Literal["loop", "language", "not_a_summary", "echo"]
 
 FAILURES: dict[Code, str] = {
-    "loop": "The summarizer said the same again and again.",
-    "language": "The summarizer wrote in another language than it was asked for.",
-    "not_a_summary": "The summarizer wrote something else than a summary.",
+    "loop": "The summarizer repeated itself.",
+    "language": "The summarizer wrote in another language than requested.",
+    "not_a_summary": "The summarizer did not write a summary.",
     "echo": "The summarizer repeated the reasoning.",
 }
 """The codes of what a model may do wrong, and what a client is told of it."""

@@ -49,9 +49,7 @@ CLOSE_SECONDS = 0.25
 MAX_CAUSE_CHARS = 300
 """Maximum characters of an exception in a log line."""
 
-BREAKER_OPEN = ErrorDetail(
-    "breaker_open", "The summarizer failed too often and is not called for a while."
-)
+BREAKER_OPEN = ErrorDetail("breaker_open", "The summarizer failed too often and is paused.")
 
 MISSES_TO_BACK_OFF = 2
 
@@ -135,7 +133,7 @@ class Guard:
         if runs_in_process(summarizer):
             return
         self._update_breaker(self._breaker.note_failure)
-        _log.warning("summarizer %s failed: it did not begin in time", summarizer.name)
+        _log.warning("summarizer %s failed: it did not start in time", summarizer.name)
 
     def _update_breaker(self, update: Callable[[], None]) -> None:
         """Update the breaker, and its gauge if that opened or closed it."""
@@ -197,7 +195,7 @@ class Guard:
                 await asyncio.wait([call.task], timeout=CLOSE_SECONDS)
         finally:
             if not call.task.done():
-                _log.warning("summarizer %s does not stop and is left behind", summarizer.name)
+                _log.warning("summarizer %s does not stop and is abandoned", summarizer.name)
                 call.task.cancel()
                 self._left_behind.add(call.task)
                 call.task.add_done_callback(self._left_behind.discard)
@@ -277,7 +275,7 @@ def _explain(
         failure = SummarizerError("upstream_error", "The summarizer failed.")
         cause = _describe(call, summarizer, error)
     if call is not None and call.reviewing:
-        failure = SummaryWithheld("The summary was withheld, since it could not be reviewed.")
+        failure = SummaryWithheld("The summary was withheld because it could not be reviewed.")
     return failure, cause
 
 

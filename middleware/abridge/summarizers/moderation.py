@@ -54,7 +54,7 @@ class Moderation:
         except httpx.TimeoutException:
             raise TimeoutError from None
         except httpx.HTTPError as error:
-            raise _failure(f"gave no whole answer ({type(error).__name__})") from None
+            raise _failure(f"gave no complete answer ({type(error).__name__})") from None
         return None if is_flagged(body) else text
 
     async def aclose(self) -> None:

@@ -60,8 +60,8 @@ def select_reviewer(
         raise SettingsError("review: must be an async function of a part's text (async def)")
     if settings.review.kind != "none":
         raise SettingsError(
-            f"review.kind: {settings.review.kind!r} and a review handed to the middleware exclude "
-            "each other; set it to none, or hand none over"
+            f"review.kind: {settings.review.kind!r} cannot be combined with a review passed to "
+            "the middleware; set it to none, or pass none"
         )
     if any(route.summary.on_failure == "extract" for route in settings.routes):
         raise SettingsError(f"summary.on_failure: {EXTRACT_UNREVIEWED}")

@@ -57,7 +57,9 @@ class SummarizerSelection:
         elif settings.kind == "model":
             self._shared_summarizer = self._model_summarizer()
         elif settings.kind == "object":
-            raise SettingsError("summarizer.kind: 'object' needs one handed to the middleware")
+            raise SettingsError(
+                "summarizer.kind: 'object' needs a summarizer passed to the middleware"
+            )
 
     @property
     def copies(self) -> bool:

@@ -17,7 +17,8 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.history import ChatHistory, read_answer, take_blobs
 from abridge.apis.chat.request import read_request
 from abridge.apis.chat.writer import ChatWriter
-from abridge.apis.display import Display, Exposure, ListField, is_envelope
+from abridge.apis.display import Display, Exposure, ListField
+from abridge.core.envelope import is_envelope
 from abridge.core.events import (
     ContentDelta,
     Event,

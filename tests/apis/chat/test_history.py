@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abridge.apis.chat.history import ChatHistory
-from abridge.apis.display import Envelope
+from abridge.core.envelope import Envelope
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import TAGS, Profile
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from abridge.apis.gemini.reasoning import NO_SIGNATURE
-from abridge.apis.interactions.history import InteractionsHistory, record_turn
+from abridge.apis.interactions.history import InteractionsHistory
 from abridge.core.conversation import Turn
 from tests.apis.interactions.scripts import SIGNATURE, function_call, image, output, text, thought
 
@@ -38,7 +38,7 @@ class TestTurns:
         assert not turn.has_opaque_state
 
     def test_a_recorded_answer_is_found_as_the_turn_that_comes_back(self) -> None:
-        (recorded,) = record_turn(ANSWER, ((0, 0),))
+        (recorded,) = InteractionsHistory.record_joined_turn(ANSWER, ((0, 0),))
         assert recorded.turn.encode_identity() == history(SENT)[1].encode_identity()
         assert recorded.turn.encode_canonical() == history(SENT)[1].encode_canonical()
 

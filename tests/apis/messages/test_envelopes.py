@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.apis.display import ENVELOPE_PREFIX, UNSEALED
+
 from abridge.apis.messages.history import STATE_KEYS, MessagesHistory
-from abridge.apis.messages.writer import EnvelopeSealer, write_pieces
+from abridge.apis.messages.writer import MessagesSealing
+from abridge.core.envelope import ENVELOPE_PREFIX, UNSEALED
 from abridge.core.events import ProviderState, ReasoningDelta
-from abridge.core.reasoning_pieces import ReasoningPieces
 from abridge.errors import RequestError
 from abridge.memory.client_envelopes import Sealer
 from tests.apis.messages.scripts import Block, redacted, text, thinking
@@ -52,9 +52,10 @@ def place(*messages: Json) -> bytes:
     return history(*messages).next_place()
 
 
-def sealing(*before: Json, **terms: Any) -> EnvelopeSealer:
+def sealing(*before: Json, **terms: Any) -> MessagesSealing:
     """Return what seals the answer to these messages."""
-    return EnvelopeSealer(sealer(place=place(*(before or (QUESTION,))), **terms).seal)
+    seal = sealer(place=place(*(before or (QUESTION,))), **terms).seal
+    return MessagesSealing(seal, 1000)
 
 
 def shown(blob: str) -> Block:
@@ -115,8 +116,8 @@ class TestOpening:
         assert opened(QUESTION, assistant(beside), QUESTION) == [QUESTION, QUESTION]
 
     def test_nothing_is_sealed_without_a_key_or_with_too_much_to_keep(self) -> None:
-        assert EnvelopeSealer(None).seal(RAW) == UNSEALED
-        assert sealing().seal(None) == UNSEALED
+        assert MessagesSealing(None, 1000).sign(RAW) == UNSEALED
+        assert sealing().sign(None) == UNSEALED
 
     @pytest.mark.parametrize(
         ("replica", "reason"),
@@ -207,11 +208,10 @@ def test_the_place_differs(one: bytes, other: bytes) -> None:
 
 class TestBuilding:
     def build(self, *events: ReasoningDelta | ProviderState, limit: int = 1000) -> Any:
-        collected = ReasoningPieces(limit)
+        made = MessagesSealing(lambda _: "", limit)
         for event in events:
-            collected.add(event)
-        pieces = collected.build()
-        return None if pieces is None else list(write_pieces(pieces))
+            made.add(event)
+        return made.collected()
 
     def text(self, given: str) -> ReasoningDelta:
         return ReasoningDelta(0, None, 0, given)

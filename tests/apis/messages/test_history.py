@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.display import UNSEALED, UNSEALED_RAW
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.messages.history import MessagesHistory, record_turns
+from abridge.apis.messages.history import MessagesHistory
 from abridge.core.conversation import PrefixDigest, ToolCall, Turn
+from abridge.core.envelope import UNSEALED, UNSEALED_RAW
 from abridge.core.model_request import Message, ModelRequest, TextPart, ToolCallPart
 from abridge.memory.originals import Original
 from abridge.memory.policy import HistoryPolicy, HistoryRewriter
@@ -231,9 +231,10 @@ class TestRecording:
         *(thinking("Two.", ""), tool_use(2)),
     )
     KEYS = ((0, 0), None, None, (0, 1), None, (0, 2), None)
+    PIECES = tuple(zip(KEYS, CONTENT, strict=True))
 
     def test_each_call_and_each_text_has_its_own_reasoning(self) -> None:
-        recorded = record_turns(list(zip(self.KEYS, self.CONTENT, strict=True)))
+        recorded = MessagesHistory.record(self.PIECES, joined=False)
         assert [(turn.raw, turn.original, turn.item_keys) for turn in recorded] == [
             ("One.", [self.CONTENT[0]], ((0, 0),)),
             ("", [], ()),
@@ -250,12 +251,13 @@ class TestRecording:
         ]
         messages = [{"role": "assistant", "content": list(content)} for content in contents]
         turns = MessagesHistory({"messages": messages}).turns[1:]
-        recorded = record_turns(list(zip(self.KEYS, self.CONTENT, strict=True)))
+        recorded = MessagesHistory.record(self.PIECES, joined=False)
         found = {turn.encode_identity() for turn in turns}
         assert {turn.turn.encode_identity() for turn in (recorded[0], recorded[3])} <= found
 
     def test_without_reasoning_a_turn_is_recorded_as_bare(self) -> None:
-        (turn,) = record_turns([(None, text("So.")), (None, tool_use())])
+        pieces = [(None, text("So.")), (None, tool_use())]
+        (turn,) = MessagesHistory.record(pieces, joined=False)
         assert turn.is_bare
         assert (turn.turn.text, len(turn.turn.calls)) == ("So.", 1)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.display import Envelope
+from abridge.core.envelope import Envelope
 from abridge.core.plan import SummaryPlan
 from tests.apis.messages.scripts import (
     Block,

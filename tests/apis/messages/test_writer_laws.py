@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abridge.apis.api import Writer
-from abridge.apis.display import Display, Envelope
+from abridge.apis.display import Display
 from abridge.apis.messages.history import MessagesHistory
-from abridge.apis.messages.writer import write_pieces
+from abridge.apis.messages.writer import MessagesSealing
+from abridge.core.envelope import Envelope
 from abridge.core.events import (
     ContentDelta,
     Event,
@@ -27,7 +28,6 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.plan import SummaryPlan
-from abridge.core.reasoning_pieces import ReasoningPieces
 from abridge.providers.catalog import PROFILES
 from tests.apis.test_translating_writers_laws import REQUEST, shown_parts, turns
 from tests.core.sequencer_driver import SequencerDriver
@@ -186,11 +186,12 @@ def test_what_clients_return_restores_the_reasoning_on_another_replica(
 def sent(events: list[Event]) -> list[Any]:
     """The blocks that Anthropic would have sent of the reasoning."""
     blocks: list[Any] = []
+    sealing = MessagesSealing(lambda _: "", LIMIT)
     for event in events:
         if isinstance(event, ReasoningStarted):
-            pieces = ReasoningPieces(LIMIT)
+            sealing.begin()
         elif isinstance(event, ReasoningEnded):
-            blocks += write_pieces(pieces.build() or [])
+            blocks += sealing.collected() or []
         elif isinstance(event, ReasoningDelta | ProviderState):
-            pieces.add(event)
+            sealing.add(event)
     return blocks

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from abridge.apis.display import Envelope, Exposure
+from abridge.apis.display import Exposure
+from abridge.core.envelope import Envelope
 from abridge.core.plan import SummaryPlan
 from tests.apis.messages.scripts import (
     Block,

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cryptography", reason="sealing needs the extra 'seal'")
 
-from abridge.apis.display import Envelope, Exposure, is_envelope
+from abridge.apis.display import Exposure
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.request import read_request
+from abridge.core.envelope import Envelope, is_envelope
 from abridge.core.events import (
     ContentDelta,
     Event,

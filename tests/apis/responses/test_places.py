@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.places import place_after_call
 from abridge.apis.responses.history import ResponsesHistory, places_in_output
+from abridge.core.places import place_after_call
 from tests.support.streams import message_item, reasoning_item
 
 Json = dict[str, Any]

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS
-from abridge.apis.responses.tools import write_call
+from abridge.apis.responses.tools import BUILT_IN_TOOLS, write_call
 from abridge.apis.tools import AS_FUNCTION_NOTE, as_function, wrap_free_text
 from abridge.core.model_request import Tool
 from tests.support.openapi import check

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import Api, RequestEcho
-from abridge.apis.display import UNSEALED, UNSEALED_RAW
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.registry import APIS
+from abridge.core.envelope import UNSEALED, UNSEALED_RAW
 from abridge.core.plan import SummaryPlan
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.checker import check_chat, check_responses

@@ -471,7 +471,7 @@ async def test_an_answer_with_what_the_clients_api_cannot_carry_fails(
 ) -> None:
     stage = Stage(client, play([gemini.text(WORDS), part], stream=stream), stream=stream)
     reply = await stage.ask()
-    assert f"The answer holds {words}, which this API cannot carry.".encode() in reply.data
+    assert f"The answer contains {words}, which this API cannot represent.".encode() in reply.data
     assert reply.status == (200 if stream else 502)
 
 

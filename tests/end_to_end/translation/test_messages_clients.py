@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from abridge.apis.display import UNSEALED, Exposure
+from abridge.apis.display import Exposure
+from abridge.core.envelope import UNSEALED
 from tests.end_to_end.translation.test_translation import SUMMARY, bridge
 from tests.end_to_end.translation.turn import PATHS, TOOL, WORDS, answer
 from tests.support.asgi import Call, call

@@ -223,7 +223,7 @@ async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
                 await soon(store.has_marks([b"mark"]))
                 await soon(store.has_marks([b"mark"]))
     messages = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    assert messages == 2 * ["out of reach (TimeoutError)", "within reach again"]
+    assert messages == 2 * ["unreachable (TimeoutError)", "reachable again"]
 
 
 async def test_passwords_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -232,7 +232,7 @@ async def test_passwords_are_never_logged(caplog: pytest.LogCaptureFixture) -> N
     for script in (silent, replies(b"-ERR hunter2\r\n"), replies(b"hunter2\r\n"), Peer.close):
         async with listen(script) as server, store_at(address(server, secret)) as (store, _):
             assert await misses(store)
-    assert "out of reach" in caplog.text
+    assert "unreachable" in caplog.text
     assert "hunter2" not in caplog.text
 
 
@@ -339,7 +339,7 @@ async def test_waiting_for_a_connection_of_ones_own_is_no_silence_of_the_server(
         for _ in range(3):
             await soon(store.has_marks([b"mark"]))
             assert observed.last == ("known", "error")
-        assert "out of reach" not in caplog.text
+        assert "unreachable" not in caplog.text
         with patience:
             gate.set()
             await soon(asyncio.gather(*taken))

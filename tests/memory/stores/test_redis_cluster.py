@@ -80,5 +80,5 @@ async def test_nobody_there_is_a_store_out_of_reach(caplog: pytest.LogCaptureFix
     with pytest.raises(BackendError):
         await connection.run(lambda client: client.exists("one"))
     assert "store at cluster of 127.0.0.1" in caplog.text
-    assert "out of reach" in caplog.text
+    assert "unreachable" in caplog.text
     await connection.aclose()

@@ -60,7 +60,7 @@ ERRORS: dict[str, Answer] = {
     "generation": Answer.json({"error": {"message": RAW, "failed_generation": RAW}}, 400),
     "answer": Answer.json({**ANSWERED, "error": {"message": "No."}}, 500),
     "answer beside": Answer.json({**ANSWERED, "error": {"message": RAW}}, 400),
-    "answer within": Answer.json({"error": {"message": "No.", "response": ANSWERED}}, 502),
+    "answer inside": Answer.json({"error": {"message": "No.", "response": ANSWERED}}, 502),
     "answer alone": Answer.json(ANSWERED, 500),
     "detail": Answer.json({"detail": RAW}, 502),
     "object": Answer.json({"detail": {"thought": RAW}}, 422),

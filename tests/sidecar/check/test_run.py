@@ -160,9 +160,9 @@ class TestReaching:
     @pytest.mark.parametrize(
         ("keys", "store", "expected"),
         [
-            (None, "memory", "history.seal_keys_env: the variable KEYS"),
-            ("k:short", "memory", "history.seal_keys_env: key 1 is no base64"),
-            (f"k:{'A' * 43}=", "redis://h:geheim/0", "history.store: takes an address"),
+            (None, "memory", "history.seal_keys_env: neither the variable KEYS"),
+            ("k:short", "memory", "history.seal_keys_env: key 1 is not valid base64"),
+            (f"k:{'A' * 43}=", "redis://h:geheim/0", "history.store: must be an address"),
             (f"k:{'A' * 43}=", "redis://nobody:1/0", ""),
         ],
     )
@@ -216,7 +216,7 @@ class TestReaching:
         findings = await findings_for(Server(models=MODELS), {"upstream": {"rename": rename}})
         texts = [finding.text for finding in findings if "upstream" in finding.subject]
         assert "say-* = up-{}, mine = other, yours = none" in texts[1]
-        assert texts[2] == "rename: it does not list none among its models"
+        assert texts[2] == "rename: its list of models does not have none"
         assert [finding.grade for finding in findings[1:3]] == ["ok", "note"]
 
     @pytest.mark.parametrize(("globs", "subject"), [("*", "upstream"), ("claude-*", "settings")])
@@ -277,8 +277,8 @@ class TestReaching:
         assert (upstream.grade == "fault") is (found is not None)
         if found is not None:
             assert upstream.text == (
-                f"{url}{path} answers, but has no API there; {url}{found} has one: set base_url to "
-                "that"
+                f"{url}{path} answers, but has no API there; set base_url to {url}{found}, which "
+                "has one"
             )
 
     async def test_without_a_list_of_models_it_is_found_by_a_probe(self) -> None:
@@ -286,9 +286,8 @@ class TestReaching:
         async with serve(At({"/v1/chat/completions": chat}, Answer.json({}, 404))) as url:
             findings = await findings_at(url, probing=True, model="m")
         faults = [each.text for each in findings if each.grade == "fault"]
-        assert (
-            f"{url} answers, but has no API there; {url}/v1 has one: set base_url to that" in faults
-        )
+        advice = f"set base_url to {url}/v1, which has one"
+        assert f"{url} answers, but has no API there; {advice}" in faults
 
     @pytest.mark.parametrize("path", ["", "/v1", "/llm/v1"])
     async def test_an_upstream_that_is_an_abridge_is_told(self, path: str) -> None:
@@ -296,7 +295,7 @@ class TestReaching:
         at = {f"{path}/models": MODELS, f"{path.removesuffix('/v1')}/abridge/healthz": health}
         async with serve(At(at, Answer.json({}, 404))) as url:
             findings = await findings_at(url + path)
-        assert [each.grade for each in findings if "is an Abridge, too" in each.text] == ["note"]
+        assert [each.grade for each in findings if "is Abridge, too" in each.text] == ["note"]
 
     async def test_a_missing_key_is_a_fault(self) -> None:
         findings = await findings_for(
@@ -340,16 +339,16 @@ class TestProbing:
         assert grades == ["ok", "ok", "ok", "note", "ok", "ok", "ok"]
         assert about(findings, "Messages").text == "is not available (404)"
         chat = about(findings, "Chat Completions").text
-        assert chat.startswith("streams; reasoning in a field of its own, reasoning_content; first")
-        assert "reasoning in items of its own" in about(findings, "Responses").text
+        assert chat.startswith("streams; reasoning in a separate field, reasoning_content; first")
+        assert "reasoning in separate items" in about(findings, "Responses").text
 
     @pytest.mark.parametrize("api", ["same", "auto", "chat"])
     async def test_auto_is_suggested_where_clients_have_no_api(self, api: str) -> None:
         server = thinking()
         findings = await findings_for(server, {"upstream": {"api": api}}, probing=True)
         said = {finding.text for finding in findings}
-        suggestion = 'api = "auto" would serve clients of Responses and Messages, too'
-        served = "clients of Responses and Messages are served over an API that it has"
+        suggestion = 'api = "auto" would also serve clients of Responses and Messages'
+        served = "clients of Responses and Messages are served through an API that it has"
         assert (suggestion in said, served in said) == (api == "same", api == "auto")
         assert not [finding for finding in findings if 'api = "chat"' in finding.text]
 
@@ -365,8 +364,7 @@ class TestProbing:
         server = thinking(field="reasoning")
         findings = await findings_for(server, {"upstream": {"models": ["th*"]}}, probing=True)
         assert (
-            "reasoning in a field of its own, reasoning;"
-            in about(findings, "Chat Completions").text
+            "reasoning in a separate field, reasoning;" in about(findings, "Chat Completions").text
         )
         assert about(findings, "Responses") == Finding(
             "upstream default, Responses", "is not available (404)", "note"
@@ -438,7 +436,7 @@ class TestProbing:
     @pytest.mark.parametrize(
         ("items", "words"),
         [
-            ([message_item(0, f"<think>{THOUGHT}</think>9.9")], "stands inside its messages"),
+            ([message_item(0, f"<think>{THOUGHT}</think>9.9")], "is inside its messages"),
             ([message_item(0, "9.9")], "does not show"),
         ],
     )
@@ -467,12 +465,16 @@ class TestProbing:
         findings = await findings_for(server, {"upstream": {"models": ["th*"]}}, probing=True)
         assert "models: thinker-1" in findings[0].text
         assert (
-            "reasoning in a field of its own, reasoning_content"
+            "reasoning in a separate field, reasoning_content"
             in about(findings, "Chat Completions").text
         )
 
     @pytest.mark.parametrize(
-        ("encoding", "words"), [("gzip", "not what it says"), ("br", "encoded unasked: br")]
+        ("encoding", "words"),
+        [
+            ("gzip", "does not match its headers"),
+            ("br", "is encoded, although that was not requested: br"),
+        ],
     )
     async def test_an_answer_that_cannot_be_decoded_is_a_fault(
         self, encoding: str, words: str
@@ -517,7 +519,7 @@ class TestProbing:
     async def test_where_the_list_fails_and_no_model_is_known_the_flag_is_named(self) -> None:
         findings = await findings_for(Server(models=Answer.json({}, 500)), probing=True)
         assert [finding.grade for finding in findings[:2]] == ["fault", "fault"]
-        assert findings[1].text == "no model is known; name one with --model"
+        assert findings[1].text == "no model is known; set one with --model"
 
     async def test_no_api_that_streams_is_a_fault(self) -> None:
         findings = await findings_for(Server(models=MODELS), probing=True)
@@ -534,8 +536,8 @@ class TestProbing:
         ("answer", "grade", "words"),
         [
             (Answer.json({}, 500), "fault", "status 500"),
-            (Answer([frame({"error": {"message": "x"}})]), "fault", "cannot be read"),
-            (Answer([b"data: {"]), "fault", "cannot be read"),
+            (Answer([frame({"error": {"message": "x"}})]), "fault", "unreadable"),
+            (Answer([b"data: {"]), "fault", "unreadable"),
             (Answer(chat_stream("", text="9.9")), "ok", "no reasoning seen"),
         ],
     )
@@ -552,10 +554,15 @@ class TestProbing:
     @pytest.mark.parametrize(
         ("profile", "delta", "words"),
         [
-            ("auto", {"content": "9.9"}, "cannot be told, so choose a profile"),
+            ("auto", {"content": "9.9"}, "its field is unknown: choose a profile"),
             ("openai", {"content": "9.9"}, "no reasoning seen; first"),
             ("auto", {"content": "<think>Hm.</think>9.9"}, "reasoning in tags inside its messages"),
-            ("auto", {"reasoning": "Hm."}, "reasoning in a field of its own, reasoning;"),
+            ("auto", {"reasoning": "Hm."}, "reasoning in a separate field, reasoning;"),
+            (
+                "auto",
+                {"thoughts": "Hm."},
+                "no reasoning seen, but fields that Abridge does not know: thoughts",
+            ),
         ],
     )
     async def test_it_says_where_the_reasoning_is(
@@ -575,9 +582,7 @@ class TestProbing:
         )
         finding = about(findings, "Responses")
         assert finding.grade == "note"
-        assert finding.text.startswith(
-            "answers, but does not stream; reasoning in items of its own"
-        )
+        assert finding.text.startswith("answers, but does not stream; reasoning in separate items")
 
     async def test_a_clients_key_is_used_for_upstreams_without_one(
         self, monkeypatch: pytest.MonkeyPatch
@@ -655,7 +660,7 @@ class TestTheReview:
             Server(models=MODELS), {"review": {"kind": "moderations", "api_key_env": "NOT_SET"}}
         )
         assert findings[-1].grade == "fault"
-        assert findings[-1].text.startswith("review.api_key_env: the variable NOT_SET")
+        assert findings[-1].text.startswith("review.api_key_env: neither the variable NOT_SET")
 
     async def test_a_verdict_is_ok(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARD_KEY", "geheim")

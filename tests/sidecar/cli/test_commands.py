@@ -123,9 +123,11 @@ def test_a_port_in_use_is_reported_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, output = invoke("serve", *UPSTREAM, "--port", port)
-        with pytest.raises(click.ClickException, match="; --admin-port sets another port"):
+        with pytest.raises(click.ClickException, match="; set another port with --admin-port"):
             open_listener("127.0.0.1", int(port), "--admin-port")
-    line = f"cannot listen on 127.0.0.1:{port}: Address already in use; --port sets another port"
+    line = (
+        f"cannot listen on 127.0.0.1:{port}: Address already in use; set another port with --port"
+    )
     assert (code, output) == (1, [f"Error: {line}"])
 
 
@@ -133,7 +135,7 @@ def test_a_host_that_is_not_this_one_is_reported_in_one_line() -> None:
     code, output = invoke("serve", *UPSTREAM, "--host", "192.0.2.1")
     assert (code, len(output)) == (1, 1)
     assert output[0].startswith("Error: cannot listen on 192.0.2.1:8400: ")
-    assert output[0].endswith("; --host takes an address of this host")
+    assert output[0].endswith("; --host must be an address of this host")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +205,7 @@ def test_the_banner_names_a_review() -> None:
     ("server", "lines"),
     [
         ({}, []),
-        ({"workers": 4}, ["  workers     4 processes; limits hold for each"]),
+        ({"workers": 4}, ["  workers     4 processes; limits apply to each"]),
         ({"page": True}, ["  page        http://here:1/abridge"]),
     ],
 )
@@ -220,7 +222,9 @@ def test_the_demo_reports_a_port_in_use_in_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, output = invoke("demo", "--serve", "--port", str(port))
-    line = f"cannot listen on 127.0.0.1:{port}: Address already in use; --port sets another port"
+    line = (
+        f"cannot listen on 127.0.0.1:{port}: Address already in use; set another port with --port"
+    )
     assert (code, output) == (1, [f"Error: {line}"])
 
 

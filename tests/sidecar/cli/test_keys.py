@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from abridge.config.client_key import digest
+from abridge.config.client_key import Limits, digest
 from abridge.config.settings import Settings
 from abridge.sidecar.cli.commands import main
 from abridge.sidecar.cli.serving import startup_lines
@@ -35,10 +35,13 @@ def test_the_key_alone_is_on_standard_output(path: Path) -> None:
 
 
 def test_each_limit_is_an_option(path: Path) -> None:
-    limits = ("--rate", "60", "--tokens-per-day", "1000", "--expires", "2027-01-31")
-    invoke("add", "alice", "--models", "a*, b", "--models", "c", *limits, "--file", str(path))
+    limits = {name: number for number, name in enumerate(Limits.model_fields, 1)}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in limits.items()]
+    options += ["--models=a*, b", "--models=c", "--team=red", "--expires=2027-01-31"]
+    invoke("add", "alice", *options, "--file", str(path))
     (key,) = load_keys(path).keys.values()
-    assert (key.models, key.rate, key.tokens_per_day) == (("a*", "b", "c"), 60, 1000)
+    assert (key.models, key.team) == (("a*", "b", "c"), "red")
+    assert {name: getattr(key, name) for name in limits} == limits
     assert key.expires is not None
     assert key.expires.isoformat() == "2027-01-31T00:00:00+00:00"
 
@@ -48,20 +51,21 @@ def test_keys_are_listed_with_their_limits_and_without_digests(path: Path) -> No
     invoke("add", "bob", "--expires", "2020-01-31", "--file", str(path))
     result = invoke("list", "--file", str(path))
     heading, alice, bob = result.stdout.splitlines()
-    assert heading.split() == [
-        "name",
-        "requests",
-        "a",
-        "minute",
-        "tokens",
-        "a",
-        "day",
-        "expires",
-        "models",
-    ]
-    assert re.split(r"  +", alice) == ["alice", "60", "no limit", "never", "a*"]
+    assert heading.split() == ["name", "team", "limits", "expires", "models"]
+    assert re.split(r"  +", alice) == ["alice", "none", "60 requests/minute", "never", "a*"]
     expired = "2020-01-31T00:00:00+00:00 (has expired)"
-    assert re.split(r"  +", bob) == ["bob", "no limit", "no limit", expired, "*"]
+    assert re.split(r"  +", bob) == ["bob", "none", "none", expired, "*"]
+
+
+def test_teams_are_listed_with_the_limits_that_their_keys_share(path: Path) -> None:
+    path.write_text('{"team": "red", "tokens_per_day": 1000, "money_per_month": 2.5}\n')
+    path.chmod(0o600)
+    for name, team in (("alice", "red"), ("bob", "blue")):
+        assert invoke("add", name, "--team", team, "--file", str(path)).exit_code == 0
+    *_, heading, red, blue = invoke("list", "--file", str(path)).stdout.splitlines()
+    assert heading.split() == ["team", "limits"]
+    assert re.split(r"  +", red) == ["red", "1000 tokens/day, 2.5 money/month"]
+    assert re.split(r"  +", blue) == ["blue", "none"]
 
 
 def test_a_revoked_key_is_gone(path: Path) -> None:
@@ -83,7 +87,7 @@ def test_the_settings_say_which_file(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("list",), "--file: must name the file of keys"),
+        (("list",), "--file: must name the keys file"),
         (("list", "--file", "/nowhere/keys"), "/nowhere/keys: cannot be read"),
         (("add", "a", "--file", "/nowhere/keys"), "/nowhere/keys: cannot be written"),
         (("revoke", "a", "--file", "/nowhere/keys"), "/nowhere/keys: cannot be written"),

@@ -49,7 +49,7 @@ def test_one_profile_is_printed_in_full(row: Profile) -> None:
         ("gemini", "required on turns that call tools\n"),
         ("minimax", "without it, answers get worse"),
         ("groq", "rejects reasoning_content"),
-        ("ollama", "its summaries on Responses are the raw reasoning"),
+        ("ollama", "its summaries on Responses are raw reasoning"),
         ("prefilled", "the prompt template opens <think>"),
         ("gemini", "already a summary: gemini-2.5-*, "),
         ("anthropic", "its summaries are written for readers\n"),

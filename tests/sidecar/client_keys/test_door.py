@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -30,11 +31,12 @@ from abridge.observability.record import Record
 from abridge.sidecar.client_keys import door
 from abridge.sidecar.client_keys.door import ClientKeys, open_keys
 from abridge.sidecar.client_keys.file import Loaded, add_key, revoke_key
-from abridge.sidecar.client_keys.limits import DAY
 from tests.support.asgi import scope_for
 from tests.support.servers import soon, until
 
+DAY = 86400
 NOON = 100 * DAY + DAY / 2
+"""Of the eleventh of April 1970."""
 
 
 @dataclass
@@ -53,8 +55,9 @@ class Clocks:
 class Team:
     """A file of keys, and the door that reads it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **tables: Any) -> None:
         self.path = folder / "keys"
+        self.tables = tables
         self.path.touch(0o600)
         self.clocks = Clocks()
         self.registry = CollectorRegistry()
@@ -69,6 +72,7 @@ class Team:
     def door(self) -> ClientKeys:
         self._door = self._door or ClientKeys(
             self.path,
+            Settings.model_validate(self.tables),
             metrics_for(self.registry),
             now=self.clocks.now,
             monotonic=self.clocks.monotonic,
@@ -204,6 +208,74 @@ async def test_beyond_the_budget_a_client_is_told_to_come_tomorrow(team: Team) -
     await team.admit(key)
 
 
+PRICES = {"currency": "EUR", "models": [{"glob": "*", "input": 1e6}]}  # a token costs 1
+QUOTA, RATE = "insufficient_quota", "rate_limit_exceeded"
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "seconds", "message"),
+    [
+        ({"requests_per_minute": 1}, RATE, 60, "The {} allows 1 requests a minute. Try again in"),
+        ({"tokens_per_minute": 9}, RATE, 14, "The {} allows 9 tokens a minute. Try again in 14 s."),
+        ({"streams": 1}, RATE, 1, "The {} allows 1 requests at once. Try again in 1 s."),
+        ({"tokens_per_day": 9}, QUOTA, DAY // 2, "The 9 tokens a day of the {} are used up. The"),
+        ({"money_per_day": 2.5}, QUOTA, DAY // 2, "The 2.5 EUR a day of the {} are used up. The"),
+        (
+            {"tokens_per_month": 9},
+            QUOTA,
+            20 * DAY - DAY // 2,
+            "The 9 tokens a month of the {} are used up. The next month begins at midnight UTC.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("holder", ["API key 'alice'", "team 'red'"])
+async def test_a_teams_limit_is_told_as_the_teams(
+    tmp_path: Path, *, holder: str, limits: dict[str, Any], code: str, seconds: int, message: str
+) -> None:
+    team = Team(tmp_path, prices=PRICES)
+    team.path.write_text(json.dumps({"team": "red", **(limits if "red" in holder else {})}) + "\n")
+    key = team.add("alice", team="red", **({} if "red" in holder else limits))
+    record = await team.admit(key)
+    assert record.team == "red"
+    if "streams" not in limits:
+        record.model = "m"
+        team.finish(record, 10)
+    refusal = await team.refusal(key)
+    assert (refusal.status, refusal.code) == (429, code)
+    assert str(refusal).startswith(message.format(holder))
+    headers = {b"retry-after": b"%d" % seconds}
+    if code == QUOTA:
+        headers[b"x-should-retry"] = b"false"
+    assert dict(refusal.headers) == headers
+    whose = "team" if "red" in holder else "key"
+    (name,) = limits
+    assert team.sample("limit_refusals_total", holder=whose, limit=name) == 1
+
+
+async def test_what_a_team_uses_and_what_that_costs_is_counted(tmp_path: Path) -> None:
+    team = Team(tmp_path, prices=PRICES)
+    record = await team.admit(team.add("alice", team="red"))
+    record.model = "m"
+    team.finish(record, 70)
+    assert team.sample("team_requests_total", team="red", outcome="ok") == 1
+    assert team.sample("team_tokens_total", team="red") == 70
+    for holder in ({"team": "red"}, {"key": "alice"}):
+        (kind,) = holder
+        assert team.sample(f"{kind}_cost_total", **holder, currency="EUR") == 70
+
+
+async def test_a_background_response_counts_against_its_keys_team(tmp_path: Path) -> None:
+    """It ran without its client: the request that began it was admitted in its place."""
+    team = Team(tmp_path)
+    team.path.write_text('{"team": "red", "tokens_per_day": 100}\n')
+    key = team.add("alice", team="red")
+    began = await team.admit(key)
+    team.finish(began, 0)
+    ran = Record("id", 0.0, 0.0, key="alice", team="red", engaged=True)
+    team.finish(ran, 100)
+    assert str(await team.refusal(key)).startswith("The 100 tokens a day of the team 'red'")
+
+
 async def test_a_request_that_is_refused_uses_nothing_of_the_rate(team: Team) -> None:
     key = team.add("alice", rate=1, tokens_per_day=100)
     record = await team.admit(key)
@@ -276,7 +348,7 @@ class TestBudgetsAreShared:
         team.clocks.seconds = 5
         assert (await team.refusal(key)).code == "insufficient_quota"
         (error,) = [entry for entry in caplog.records if entry.levelname == "ERROR"]
-        assert "keys.spent: cannot be used: Is a directory; each process" in error.getMessage()
+        assert "keys.spent is out of reach (Is a directory); each process" in error.getMessage()
 
     async def test_without_budgets_nothing_is_written(self, team: Team) -> None:
         key = team.add("alice")
@@ -308,7 +380,7 @@ class TestTheFileChanges:
         team.clocks.seconds = 1
         assert (await team.refusal(key)).code == "insufficient_quota"
 
-    async def test_counters_go_with_their_key(self, team: Team) -> None:
+    async def test_what_was_used_belongs_to_the_name(self, team: Team) -> None:
         key = team.add("alice", rate=1)
         await team.admit(key)
         revoke_key(team.path, "alice")
@@ -316,6 +388,8 @@ class TestTheFileChanges:
         assert (await team.refusal(key)).code == "invalid_api_key"
         key = team.add("alice", rate=1)
         team.clocks.seconds = 2
+        assert (await team.refusal(key)).code == "rate_limit_exceeded"
+        team.clocks.seconds = 60
         assert (await team.admit(key)).key == "alice"
 
     async def test_a_broken_file_leaves_the_keys_in_force(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from abridge.config.client_key import ClientKey, digest
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
+from abridge.sidecar.app import create_app
 from abridge.sidecar.client_keys.file import (
     MAX_FILE_BYTES,
     add_key,
@@ -153,16 +155,33 @@ def test_so_is_a_file_without_keys(path: Path) -> None:
     assert ["no keys yet" in note for note in notes(path)] == [True]
 
 
-def test_a_folder_that_cannot_be_written_is_worth_a_note_where_there_are_budgets(
+def test_a_folder_that_cannot_be_written_is_worth_a_note_where_there_are_limits(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
     add_key(path, key("alice"))
     assert notes(path) == []
     add_key(path, ClientKey(name="bob", sha256="0" * 64, tokens_per_day=1))
-    assert [
-        "cannot be written, so each process counts budgets" in note for note in notes(path)
-    ] == [True]
+    assert ["cannot be written, so each process counts limits" in note for note in notes(path)] == [
+        True
+    ]
+
+
+def test_a_team_without_limits_is_worth_a_note(path: Path) -> None:
+    path.write_text('{"team": "red", "streams": 2}\n')
+    path.chmod(0o600)
+    for number, team in enumerate(("red", "blue", "blue")):
+        add_key(path, ClientKey(name=f"k{number}", sha256=f"{number}" * 64, team=team))
+    (note,) = notes(path)
+    assert f"{path} has a team without limits, 'blue'; a line such as " in note
+
+
+def test_budgets_of_money_without_prices_are_worth_a_note(path: Path) -> None:
+    path.write_text('{"team": "red", "money_per_day": 2}\n')
+    path.chmod(0o600)
+    add_key(path, ClientKey(name="alice", sha256="0" * 64, team="red"))
+    (note,) = notes(path)
+    assert note.endswith("there are no prices to count by: set prices.models")
 
 
 def test_nothing_is_left_of_a_change_that_failed(
@@ -179,3 +198,10 @@ def test_nothing_is_left_of_a_change_that_failed(
         add_key(path, key("bob"))
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_does_not_exist_is_reported_with_what_makes_it(path: Path) -> None:
+    upstream = {"base_url": "http://127.0.0.1:9/v1"}
+    settings = Settings(server={"keys_file": str(path)}, upstreams=[upstream])
+    with pytest.raises(SettingsError, match=re.escape(f"`abridge keys add NAME --file {path}`")):
+        create_app(settings)

@@ -1,114 +1,203 @@
-"""Rates and budgets, by a clock that is passed in."""
+"""The page on which processes count what is used of a limit, by a clock that is passed in."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from abridge.config.client_key import ClientKey
-from abridge.core.usage import Tokens
-from abridge.observability.record import Record
-from abridge.sidecar.client_keys.limits import DAY, Allowance, tokens_of
+from abridge.config.client_key import Limits
+from abridge.sidecar.client_keys.limits import (
+    DAY,
+    LEASE,
+    LIMIT_KINDS,
+    MINUTE,
+    NANO,
+    Claim,
+    LimitKind,
+    Page,
+    Reply,
+    Wish,
+    seconds_until_room,
+    settle,
+)
+
+KINDS = {kind.name: kind for kind in LIMIT_KINDS}
+NOON = 20_000 * DAY + DAY // 2
 
 
-def key(**limits: int) -> ClientKey:
-    return ClientKey(name="alice", sha256="0" * 64, **limits)  # type: ignore[arg-type]
+class Paper:
+    """A page, and the claims of some processes on it."""
+
+    def __init__(self, name: str, limit: int, replicas: int = 1) -> None:
+        self.kind, self.limit, self.replicas = KINDS[name], limit, replicas
+        self.page: Page = {}
+        self.numbers = count(1)
+
+    def write(
+        self, used: int = 0, wanted: int = 0, now: int = NOON, process: str = "a", **more: Any
+    ) -> Reply:
+        wish = Wish(self.kind.name, self.kind.window, self.limit, used, wanted, 0, 0)
+        wish = wish._replace(**{name: more[name] for name in more if name != "number"})
+        number = more.get("number") or next(self.numbers)
+        return settle(self.page, Claim("key:a", process, number, now, self.replicas, (wish,)), now)
+
+    def reserve(self, now: int = NOON, process: str = "a") -> int:
+        """Reserve one; return 0, or the seconds until that can be had."""
+        reply = self.write(wanted=1, now=now, process=process)
+        ((amount, used),) = reply.granted
+        return 0 if amount else seconds_until_room(self.kind, self.limit, used, reply.at)
 
 
-class TestRate:
+class TestMinute:
     def test_a_minutes_requests_may_come_at_once(self) -> None:
-        allowance, limited = Allowance(), key(rate=3)
-        waits = [allowance.wait_for_rate(limited, 1000.0) for _ in range(5)]
-        assert waits == [0, 0, 0, 20, 20]
+        paper = Paper("requests_per_minute", 3)
+        assert [paper.reserve() for _ in range(5)] == [0, 0, 0, 20, 20]
 
-    def test_the_bucket_fills_evenly(self) -> None:
-        allowance, limited = Allowance(), key(rate=3)
+    def test_they_leak_out_evenly(self) -> None:
+        paper = Paper("requests_per_minute", 3)
         for _ in range(3):
-            allowance.wait_for_rate(limited, 0.0)
-        waits = [allowance.wait_for_rate(limited, now) for now in (5.0, 19.0, 20.0, 20.1, 40.1)]
-        assert waits == [15, 1, 0, 20, 0]
+            paper.reserve()
+        later = (5_000, 19_000, 20_000, 20_100, 40_100)
+        assert [paper.reserve(NOON + after) for after in later] == [15, 1, 0, 20, 0]
 
-    def test_it_holds_no_more_than_a_minutes_requests(self) -> None:
-        allowance, limited = Allowance(), key(rate=2)
-        allowance.wait_for_rate(limited, 0.0)
-        waits = [allowance.wait_for_rate(limited, 9999.0) for _ in range(3)]
-        assert waits == [0, 0, 30]
+    def test_there_is_never_room_for_more_than_a_minutes(self) -> None:
+        paper = Paper("requests_per_minute", 2)
+        paper.reserve()
+        assert [paper.reserve(NOON + DAY) for _ in range(3)] == [0, 0, 30]
 
-    def test_a_client_that_waits_as_it_was_told_is_admitted(self) -> None:
-        allowance, limited, now = Allowance(), key(rate=7), 0.0
-        for _ in range(50):
-            if seconds := allowance.wait_for_rate(limited, now):
-                now += seconds
-                assert allowance.wait_for_rate(limited, now) == 0
+    @pytest.mark.parametrize("limit", [1, 7, 59, 61, 977])
+    def test_a_client_that_waits_as_it_was_told_is_admitted(self, limit: int) -> None:
+        paper, now = Paper("requests_per_minute", limit), NOON
+        for _ in range(3 * limit):
+            if seconds := paper.reserve(now):
+                now += 1000 * seconds
+                assert paper.reserve(now) == 0
 
-    def test_a_lower_rate_holds_at_once(self) -> None:
-        allowance = Allowance()
-        allowance.wait_for_rate(key(rate=100), 0.0)
-        waits = [allowance.wait_for_rate(key(rate=1), now) for now in (1.0, 1.0)]
-        assert waits == [0, 60]
+    def test_tokens_beyond_it_are_waited_for(self) -> None:
+        paper = Paper("tokens_per_minute", 600)
+        paper.write(used=1200)
+        assert paper.reserve() == 61
+        assert paper.reserve(NOON + 61_000) == 0
 
-    def test_without_a_rate_there_is_no_limit(self) -> None:
-        allowance = Allowance()
-        assert {allowance.wait_for_rate(key(), 0.0) for _ in range(1000)} == {0}
+    def test_a_clock_that_goes_back_adds_nothing(self) -> None:
+        paper = Paper("requests_per_minute", 2)
+        assert [paper.reserve(NOON - step * MINUTE) for step in range(3)] == [0, 0, 30]
 
 
 class TestBudget:
     def test_it_is_used_up_until_midnight(self) -> None:
-        allowance, limited, noon = Allowance(), key(tokens_per_day=100), 20 * DAY + DAY / 2
-        assert allowance.wait_for_budget(limited, noon) == 0
-        allowance.spend(99, noon)
-        assert allowance.wait_for_budget(limited, noon) == 0
-        allowance.spend(1, noon)
-        assert allowance.wait_for_budget(limited, noon) == DAY // 2
-        assert allowance.wait_for_budget(limited, 21 * DAY - 0.5) == 1
-        assert allowance.wait_for_budget(limited, 21 * DAY) == 0
+        paper = Paper("tokens_per_day", 100)
+        paper.write(used=99)
+        assert paper.reserve() == 0
+        assert paper.reserve() == DAY // 2000
+        assert paper.reserve(NOON + DAY // 2 - 500) == 1
+        assert paper.reserve(NOON + DAY // 2) == 0
 
-    def test_the_next_day_begins_with_nothing(self) -> None:
-        allowance, limited = Allowance(), key(tokens_per_day=100)
-        allowance.spend(500, 10 * DAY + 1)
-        allowance.spend(40, 11 * DAY + 1)
-        assert allowance.wait_for_budget(limited, 11 * DAY + 2) == 0
-        allowance.spend(60, 11 * DAY + 2)
-        assert allowance.wait_for_budget(limited, 11 * DAY + 3) == DAY - 3
+    def test_or_until_the_next_month(self) -> None:
+        paper = Paper("money_per_month", 5 * NANO)
+        moments = [(2026, 12, 31, 23), (2027, 1, 1, 0), (2028, 2, 29, 23), (2028, 3, 1, 0)]
+        waits = []
+        for moment in moments:
+            now = int(datetime(*moment, tzinfo=UTC).timestamp() * 1000)
+            waits.append(paper.reserve(now))
+            paper.write(used=5 * NANO, now=now)
+            waits.append(paper.reserve(now))
+        days = 31 * 24 * 3600
+        assert waits == [0, 3600, 0, days, 0, 3600, 0, days]
 
-    def test_without_a_budget_there_is_no_limit(self) -> None:
-        allowance = Allowance()
-        allowance.spend(10**12, 5.0)
-        assert allowance.wait_for_budget(key(), 6.0) == 0
+    def test_what_is_given_back_is_there_for_others(self) -> None:
+        paper = Paper("tokens_per_day", 100)
+        paper.write(used=100)
+        assert paper.reserve(process="b") > 0
+        paper.write(used=-1)
+        assert paper.reserve(process="b") == 0
+
+    def test_a_page_that_was_lost_goes_on_with_what_was_known(self) -> None:
+        paper = Paper("tokens_per_day", 100)
+        known = {"known": 100.0, "known_at": NOON - 1}
+        assert paper.write(wanted=1, **known).granted == ((0, 100.0),)
+        lost = Paper("tokens_per_day", 100)
+        yesterdays = {"known": 100.0, "known_at": NOON - DAY}
+        assert lost.write(wanted=1, **yesterdays).granted == ((1, 1.0),)
 
 
-def record(**fields: Any) -> Record:
-    return Record("id", 0.0, 0.0, **fields)
+class TestStreams:
+    def test_a_process_holds_what_it_says(self) -> None:
+        paper = Paper("streams", 3)
+        assert [paper.reserve(process="a") for _ in range(2)] == [0, 0]
+        paper.write(used=2, process="a")
+        assert [paper.write(used, 1, process="b").granted[0] for used in (0, 1)] == [(1, 3), (0, 3)]
+        paper.write(used=0, process="a")
+        assert paper.write(1, 5, process="b").granted == ((1, 2.0),)
+
+    def test_a_process_that_is_not_heard_of_gives_them_back(self) -> None:
+        paper = Paper("streams", 2)
+        paper.write(used=2, process="killed")
+        assert paper.reserve(NOON + LEASE - 1, process="b") == 1
+        assert paper.reserve(NOON + LEASE, process="b") == 0
+        paper.write(used=2, process="killed", now=NOON + LEASE)  # it was only paused
+        assert paper.reserve(NOON + LEASE, process="c") == 1
 
 
-@pytest.mark.parametrize(
-    ("fields", "tokens"),
-    [
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5, 15)}, 15),
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5)}, 15),
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5, 40)}, 40),  # reasoning beside output
-        (
-            {
-                "outcome": "ok",
-                "upstream_tokens": Tokens(10, 5, 15),
-                "summarizer_tokens": Tokens(7, 3, 10),
-            },
-            25,
-        ),
-        ({"outcome": "ok", "upstream_tokens": Tokens(10, 5, 15), "chunks": 99}, 15),
-        ({"outcome": "ok", "chunks": 8, "characters": 40, "request_bytes": 80}, 38),
-        ({"outcome": "left", "upstream_tokens": Tokens(10, 1), "chunks": 99}, 99),
-        ({"outcome": "left", "summarizer_tokens": Tokens(7, 3, 10), "characters": 400}, 110),
-        ({"outcome": "left", "chunks": 1, "answer_characters": 4000}, 1000),
-        ({"outcome": "left", "chunks": 99, "answer_characters": 99}, 99),
-        ({"outcome": "left", "engaged": True, "request_bytes": 4000}, 1000),
-        ({"outcome": "left", "engaged": True, "request_bytes": 4000, "status": 429}, 0),
-        ({"outcome": "left", "request_bytes": 4000}, 0),  # before it was sent
-        ({"outcome": "failed", "request_bytes": 4000}, 0),
-        ({"outcome": "refused"}, 0),
-        ({"outcome": "untouched", "request_bytes": 4000}, 0),
-    ],
+class TestBlocks:
+    def test_they_become_smaller_as_the_limit_comes_near(self) -> None:
+        paper, blocks = Paper("tokens_per_day", 1000, replicas=4), []
+        while block := paper.write(wanted=100).granted[0].amount:
+            blocks.append(block)
+        assert blocks[:3] == [100, 100, 100]
+        assert blocks[3:] == sorted(blocks[3:], reverse=True)
+        assert blocks[-8:] == [1] * 8
+        assert sum(blocks) == 1000
+
+    def test_a_claim_that_is_sent_again_is_answered_again(self) -> None:
+        paper = Paper("tokens_per_day", 100)
+        first = paper.write(used=30, wanted=5, number=1)
+        assert paper.write(used=30, wanted=5, number=1, now=NOON + 9) == first
+        assert paper.write(used=1, number=2).granted == ((0, 36.0),)
+        assert paper.write(used=30, wanted=5, number=1).granted == ((0, 36.0),)  # too late
+
+    def test_processes_that_are_gone_are_forgotten(self) -> None:
+        paper = Paper("streams", 2)
+        for number in range(50):
+            paper.write(process=str(number), now=NOON + number * MINUTE)
+        assert len(paper.page["processes"]) <= 11
+
+
+def test_money_is_counted_exactly() -> None:
+    limits = Limits(money_per_day=0.1, money_per_month=1e6)
+    values = [KINDS[name].value(limits) for name in ("money_per_day", "money_per_month")]
+    assert values == [100_000_000, 10**15]
+    paper = Paper("money_per_month", 10**15)
+    paper.write(used=10**15 - 1)
+    assert paper.write(wanted=5).granted == ((1, float(10**15)),)
+
+
+moves = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.integers(0, 5000)), max_size=60
 )
-def test_tokens_are_those_reported_else_an_estimate(fields: dict[str, Any], tokens: int) -> None:
-    assert tokens_of(record(**fields)) == tokens
+
+
+@given(moves=moves, limit=st.integers(1, 20), gives_back=st.booleans())
+def test_no_minute_has_more_than_is_allowed(
+    *, moves: list[tuple[str, int, int]], limit: int, gives_back: bool
+) -> None:
+    """A bucket that leaks lets a minute's requests through at once, and as many in each minute."""
+    paper, now, reserved = Paper("requests_per_minute", limit, replicas=3), NOON, 0
+    for process, wanted, passed in moves:
+        now += passed
+        amount = paper.write(wanted=wanted, now=now, process=process).granted[0].amount
+        if gives_back and amount > 1:
+            paper.write(used=-1, now=now, process=process)
+            amount -= 1
+        reserved += amount
+        assert reserved <= limit + (now - NOON) * limit / MINUTE + 1e-3
+
+
+def test_each_kind_of_limit_is_a_field() -> None:
+    assert [kind.name for kind in LIMIT_KINDS] == list(Limits.model_fields)
+    assert isinstance(LIMIT_KINDS[0], LimitKind)

@@ -254,9 +254,11 @@ class TestClients:
             key, clock = served.add("alice", rate=60), [0.0]
             await served.get("/v1/models", key)
             assert served.app._keys is not None
-            served.app._keys._monotonic = lambda: clock[0]
-            served.app._keys._looked_at = 0.0
-            served.app._keys._allowances["alice"].full_at = 60.0  # the bucket is empty
+            accounts: Any = served.app._keys._accounts
+            accounts._monotonic = lambda: clock[0]
+            accounts._book._now = lambda: 1e9 + clock[0]
+            for _ in range(59):
+                await served.get("/v1/models", key)
 
             def refused() -> bool:
                 return served.sample("refusals_total", code="rate_limit_exceeded") == 1
@@ -636,5 +638,5 @@ class TestNames:
 
 def test_the_mounted_middleware_does_not_pretend_to_check_keys(tmp_path: Path) -> None:
     settings = Settings.model_validate({"server": {"keys_file": str(tmp_path / "keys")}})
-    with pytest.raises(SettingsError, match=r"server\.keys_file: takes effect in"):
+    with pytest.raises(SettingsError, match=r"server\.keys_file: works only in"):
         AbridgeMiddleware(Upstream(), settings, registry=CollectorRegistry())

@@ -17,28 +17,27 @@ from prometheus_client import CollectorRegistry
 from abridge.sidecar.app import create_app
 from abridge.sidecar.demo.model import MODEL_NAME, scripted_model
 from abridge.sidecar.demo.script import QUESTION
+from abridge.sidecar.demo.show import NORMAL_PAUSE
 from tests.sidecar.page.asking import RECORDED, ask_question
 from tests.sidecar.page.chromium import Chromium, new_tab
 from tests.support.deployments import settings_for
 from tests.support.servers import serve
 
-PAUSE = 0.008  # seconds after each word of the model's
 WIDTH, MARGIN = 1000, 24
 
 
 async def take(browser: str) -> bytes:
-    async with serve(scripted_model(PAUSE)) as model:
+    async with serve(scripted_model(NORMAL_PAUSE)) as model:
         upstreams = [{"base_url": f"{model}/v1"}]
         settings = settings_for(upstreams=upstreams, server={"page": True})
         app = create_app(settings, registry=CollectorRegistry())
         async with aclosing(app), serve(app) as url, new_tab(browser) as tab:
-            await tab.size(WIDTH, 900)
+            await tab.size(WIDTH, 1040)
             await tab.prefer(color_scheme="light")
             await tab.open(f"{url}/abridge")
             await tab.until(f"document.querySelector('#model').value === {json.dumps(MODEL_NAME)}")
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
-            await tab.get("document.querySelector('#summary').scrollTop = 0")
             await tab.get("new Promise((done) => setTimeout(done, 500))")
             answer = "document.querySelector('#answer-box').getBoundingClientRect()"
             height = round(await tab.get(f"{answer}.bottom + scrollY")) + MARGIN

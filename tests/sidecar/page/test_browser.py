@@ -387,7 +387,7 @@ class TestTold:
             (
                 {"error": {"message": "Not so fast"}},
                 429,
-                "fewer requests (429). The reason given: Not so fast.",
+                "fewer requests (429). Reason: Not so fast.",
             ),
             (
                 {"detail": [{"loc": ["body"], "msg": "Field required"}]},
@@ -397,7 +397,7 @@ class TestTold:
             (
                 [{"error": {"message": "It is down."}}],
                 503,
-                "server failed (503). The reason given: It is down.",
+                "server failed (503). Reason: It is down.",
             ),
             ({"error": {"message": ["odd"]}}, 400, "The request was refused (400)."),
         ],

@@ -70,6 +70,20 @@ class TestSummary:
             assert await seen(tab, "#exchanges dd")
             assert "Responses" in await tab.words("#exchanges .came")
 
+    async def test_it_shows_its_beginning_once_it_is_over(self, page: Open) -> None:
+        gate, written = asyncio.Event(), Scripted(f"{TITLE}\n\n{'So it is. ' * 60}")
+        async with page(Model(Answer(gated(gate, thought=THOUGHT * 30))), written) as tab:
+            await tab.size(390, 400)
+            await ask_question(tab)
+            await tab.until("document.querySelector('#summary').scrollTop > 0")
+            gate.set()
+            await tab.until(RECORDED)
+            assert await tab.get("document.querySelector('#summary').scrollTop") == 0
+            assert (
+                await tab.get("document.querySelector('#summary').className")
+                == "flow clipped-below"
+            )
+
     async def test_it_comes_before_thinking_where_the_window_is_narrow(self, page: Open) -> None:
         async with page(Model(Answer(gated(asyncio.Event())))) as tab:
             await tab.size(390, 844)
@@ -218,6 +232,8 @@ class TestFigures:
             await ask_question(tab)
             await tab.until("document.querySelector('#now .part').ariaLabel.includes('Adding up')")
             assert await tab.get("document.querySelectorAll('.summary .legend li').length") == 5
+            assert await seen(tab, ".legend li:has(.thinking)")
+            assert not await seen(tab, ".legend li:has(.answer)")
             sizes = await tab.get(
                 "Array.from(document.querySelectorAll('#now .part'), (bar) => "
                 "[bar.offsetWidth, bar.offsetHeight])"
@@ -269,7 +285,7 @@ class TestFailures:
             (
                 Answer.json({"error": {"message": "It is full."}}, 503),
                 "#trouble",
-                "No answer came. The model’s server failed (503). The reason given: It is full.",
+                "No answer came. The model’s server failed (503). Reason: It is full.",
             ),
         ],
     )

@@ -347,4 +347,4 @@ async def test_a_failure_is_logged_in_one_line_without_a_word_of_the_request(
     )
     assert (await call(app, CHAT, BODY)).status == 200
     lines = [entry.getMessage() for entry in caplog.records if entry.levelname == "WARNING"]
-    assert lines == ["upstream first: 503; the request goes on to second"]
+    assert lines == ["upstream first: 503; the request moves on to second"]

@@ -125,8 +125,8 @@ async def test_only_so_many_ids_are_passed_on_and_nothing_else(
 @pytest.mark.parametrize(
     ("base_url", "advice"),
     [
-        ("", "set base_url to {}/v1 if it has its API there"),
-        ("/v1", "check base_url and the names of models"),
+        ("", "set base_url to {}/v1 if its API is there"),
+        ("/v1", "check base_url, the models' names"),
     ],
 )
 async def test_an_upstream_that_answers_404_to_everything_is_logged_once(
@@ -143,7 +143,7 @@ async def test_an_upstream_that_answers_404_to_everything_is_logged_once(
         await app.aclose()
     (line,) = [line for line in caplog.messages if "answered 404" in line]
     assert line.startswith(
-        "upstream default: has answered 404 to each of its first 3 requests, at "
+        "upstream default: answered 404 to each of its first 3 requests, at "
         f"{url}{base_url}: {advice.format(url)}"
     )
 

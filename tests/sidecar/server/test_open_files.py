@@ -52,4 +52,6 @@ def test_where_it_cannot_be_raised_there_are_fewer_connections(
     monkeypatch.setattr(resource, "getrlimit", lambda _: (16, files))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: None)
     assert fit_open_files(LimitSettings(connections=4096), calls).connections == connections
-    assert f"limits.connections is {connections}, since only {files} files" in caplog.text
+    assert (
+        f"limits.connections is lowered to {connections}, because only {files} files" in caplog.text
+    )

@@ -348,9 +348,9 @@ class TestEnd:
                 os.kill(max(before), signal.SIGKILL)
                 await until(partial(has_new_worker, running, before))
                 os.kill(*(set(running.workers) - before), number)
-                await running.until(f"died as it started: signal {number.value}")
+                await running.until(f"died during startup: signal {number.value}")
                 running.output = ""
-                await running.until("is in its place")
+                await running.until("replaces it")
                 scraped = await scrape(session, running.metrics)
                 assert scraped.total("workers") == len(running.workers) == 2
 

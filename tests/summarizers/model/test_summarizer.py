@@ -525,19 +525,21 @@ async def test_a_broken_answer_is_an_error_that_quotes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("raised", "code"),
+    ("raised", "code", "words"),
     [
-        (httpx.ConnectError("secret"), "upstream_error"),
-        (httpx.ConnectTimeout("secret"), "timeout"),
-        (httpx.ReadTimeout("secret"), "timeout"),
+        (httpx.ConnectError("secret"), "upstream_error", "could not be reached"),
+        (httpx.ReadError("secret"), "upstream_error", "broke off"),
+        (httpx.ConnectTimeout("secret"), "timeout", "took too long"),
+        (httpx.ReadTimeout("secret"), "timeout", "took too long"),
     ],
 )
-async def test_a_call_that_cannot_be_made(raised: Exception, code: str) -> None:
+async def test_a_call_that_cannot_be_made(raised: Exception, code: str, words: str) -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise raised
 
     text, error = await failure(httpx.MockTransport(refuse))
     assert (text, error.code, error.model) == ("", code, "small-1")
+    assert words in str(error)
     assert "secret" not in str(error)
 
 

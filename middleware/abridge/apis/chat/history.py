@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.chat.chunks import STATE_FIELD, ChatMessageAccumulator
-from abridge.apis.chat.messages import move_reasoning, split_leading_inline
+from abridge.apis.chat.messages import move_reasoning, split_leading_inline, write_details
 from abridge.apis.chat.reasoning import (
     ANSWER_FIELDS,
     LIST_FIELDS,
@@ -32,16 +32,17 @@ from abridge.apis.chat.reasoning import (
     without_thinking_chunks,
 )
 from abridge.apis.chat.texts import is_plain, split_inline, split_thinking
-from abridge.apis.display import Display, Envelope, ListField, OpenEnvelope, is_envelope
+from abridge.apis.display import Display, ListField
 from abridge.apis.history import History, IsOurSummary, Placement, strip_content
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
-from abridge.core.events import Event
-from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
+from abridge.core.envelope import Envelope, OpenEnvelope, SealEnvelope, is_envelope
+from abridge.core.model_request import ReasoningPart
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.profile import Profile
+from abridge.stages.sealing import Sealing
 
 ABRIDGE_FIELDS = ("summary_error", HOSTED_CALLS)
 """Fields that Abridge adds to a message besides reasoning."""
@@ -431,18 +432,15 @@ def _get_index(entry: Any, position: int) -> int:
     return max(index, position) if isinstance(index, int) else position
 
 
-class ChatEnvelopeBuilder:
-    """Build the envelope of a translated answer, of its reasoning's events and its deltas.
+class ChatSealing(Sealing):
+    """Seal the reasoning of a choice that is translated, bound to the message that it is part of.
 
-    Past `limit` characters of either give up: there is no envelope then.
+    Past `limit` characters of either give up: nothing is sealed then.
     """
 
-    def __init__(self, limit: int) -> None:
-        self._reasoning = ReasoningPieces(limit)
+    def __init__(self, seal: SealEnvelope | None, limit: int) -> None:
+        super().__init__(seal, write_pieces, limit)
         self._answer = ChatMessageAccumulator(limit)
-
-    def add_event(self, event: Event) -> None:
-        self._reasoning.add(event)
 
     def add_content(self, text: str) -> None:
         self._answer.append_text("content", text)
@@ -450,25 +448,19 @@ class ChatEnvelopeBuilder:
     def add_answer(self, delta: Json) -> None:
         self._answer.add({key: delta[key] for key in ANSWER_FIELDS if key in delta})
 
-    def build(self) -> Envelope | None:
-        """Build the envelope; None if the client was shown all that there was, or that was too much
+    def seal_all(self) -> str:
+        """Return the blob; nothing if the client was shown all that there was, or that was too much
         to keep."""
-        pieces, turn = self._reasoning.build(), read_turn(self._answer.as_dict())
-        is_needed = self._reasoning.have_withheld or have_text(pieces)
-        if pieces is None or not (is_needed and self._answer.is_complete):
-            return None
-        entries = (entry for piece in pieces for entry in _write_piece(piece))
+        entries = self.collected()
+        if entries is None or not (self.is_needed and self._answer.is_complete):
+            return ""
         details = [{**entry, "index": index} for index, entry in enumerate(entries)]
-        return Envelope([{"reasoning_details": details}], place=message_place(turn))
+        place = message_place(read_turn(self._answer.as_dict()))
+        return self.seal([{"reasoning_details": details}], place=place)
 
 
-def _write_piece(piece: Piece) -> Iterator[Json]:
-    """Write a piece as entries of `reasoning_details`."""
-    yield from ({"type": "reasoning.summary", "summary": part} for part in piece.summary)
-    if piece.signs:
-        yield {"type": "reasoning.text", "text": piece.text, "signature": piece.state}
-        return
-    if piece.text.strip():
-        yield {"type": "reasoning.text", "text": piece.text}
-    if piece.state:
-        yield {"type": "reasoning.encrypted", "data": piece.state}
+def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
+    """Write pieces as entries of `reasoning_details`."""
+    for piece in pieces:
+        yield from ({"type": "reasoning.summary", "summary": part} for part in piece.summary)
+        yield from write_details(piece)

@@ -448,11 +448,11 @@ def report_lost_reasoning(
     place = profile.returns.place
     for part in reasoning:
         if part.state and place not in LIST_FIELDS:
-            message = "Opaque reasoning is of use only to the API that it came from."
+            message = "Opaque reasoning can be used only by the API that it came from."
             yield Unsupported(part.param, message, essential=False)
         elif part.text.strip() and place in ("nothing", "extra_content"):
             yield Unsupported(
-                part.param, "This model's API takes no reasoning back.", essential=False
+                part.param, "This model's API does not accept earlier reasoning.", essential=False
             )
 
 
@@ -471,7 +471,7 @@ def _write_chunks(text: str, message: Json, _: Profile) -> list[Json]:
     return [thinking, *chunks]
 
 
-def _write_details(part: ReasoningPart) -> Iterator[Json]:
+def write_details(part: ReasoningPart) -> Iterator[Json]:
     signature = {"signature": part.state} if part.is_signature else {}
     if part.text.strip() or signature:
         yield {"type": "reasoning.text", "text": part.text, **signature}
@@ -491,7 +491,7 @@ _INLINE_WRITERS: Mapping[ReasoningPlace, Callable[[str, Json, Profile], str | li
 )
 
 _LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]] = (
-    MappingProxyType({"reasoning_details": _write_details, "thinking_blocks": _write_blocks})
+    MappingProxyType({"reasoning_details": write_details, "thinking_blocks": _write_blocks})
 )
 
 # Moved to where upstream reads it

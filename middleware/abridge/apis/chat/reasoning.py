@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from abridge.apis.display import Display, is_envelope
+from abridge.apis.display import Display
 from abridge.apis.json import objects, string
 from abridge.core.answer import AttributionKind
 from abridge.core.conversation import Json
+from abridge.core.envelope import is_envelope
 from abridge.providers.catalog import TEXT_FIELDS
 from abridge.providers.learned import Observation
 from abridge.providers.profile import Profile, ReasoningPlace

@@ -19,6 +19,7 @@ from abridge.apis.params import (
     read_string,
     require_string,
     set_nested,
+    unchanged,
     write_extra,
     write_params,
 )
@@ -26,50 +27,21 @@ from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields
 from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import write_tools
 from abridge.core.conversation import Json
-from abridge.core.model_request import (
-    ModelRequest,
-    TranslatedRequest,
-    unknown_parts,
-)
+from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
 
 PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "max_tokens": "max_completion_tokens",
-        **{
-            name: name
-            for name in (
-                "temperature",
-                "top_p",
-                "top_k",
-                "presence_penalty",
-                "frequency_penalty",
-                "seed",
-                "stop",
-                "n",
-                "logit_bias",
-                "logprobs",
-                "top_logprobs",
-                "verbosity",
-                "parallel_tool_calls",
-                "service_tier",
-                "user",
-                "safety_identifier",
-                "metadata",
-                "prompt_cache_key",
-                "prompt_cache_retention",
-                "prompt_cache_options",
-                "store",
-                "cache_control",
-                "prediction",
-                "moderation",
-                "modalities",
-                "audio",
-                "web_search_options",
-                "functions",
-                "function_call",
-            )
-        },
+        **unchanged(
+            *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
+            *("seed", "stop", "n", "logit_bias", "logprobs", "top_logprobs"),
+            *("verbosity", "parallel_tool_calls", "service_tier", "user"),
+            *("safety_identifier", "metadata", "prompt_cache_key"),
+            *("prompt_cache_retention", "prompt_cache_options", "store"),
+            *("cache_control", "prediction", "moderation", "modalities", "audio"),
+            *("web_search_options", "functions", "function_call"),
+        ),
     }
 )
 """The plain parameters: their neutral names, and the fields of a request.

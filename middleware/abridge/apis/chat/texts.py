@@ -35,13 +35,7 @@ from abridge.stages.hidden_thinking import (
     ThinkingFilter,
     visible_text,
 )
-from abridge.stages.tags import (
-    MAX_LEADING_BLANKS,
-    TagPiece,
-    TagSplitter,
-    join_alike,
-    may_have_tags,
-)
+from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike, may_have_tags
 
 MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
 """Deltas held back with text that may yet become a block. A tag and the blank before it have no

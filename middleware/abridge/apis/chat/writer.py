@@ -30,7 +30,7 @@ from abridge.apis.chat.chunks import (
 )
 from abridge.apis.chat.errors import encode_error
 from abridge.apis.chat.history import (
-    ChatEnvelopeBuilder,
+    ChatSealing,
     list_visible_entries,
     make_entry,
     make_envelope,
@@ -51,7 +51,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.texts import split_inline
 from abridge.apis.chat.tools import attribute_message
-from abridge.apis.display import Display, Envelope, ListField
+from abridge.apis.display import Display, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
@@ -446,9 +446,7 @@ class ChoiceWriter:
         self._display = display
         self._tools: Mapping[str, Tool] = {} if echo is None else echo.tools
         self._mint_id = mint_id
-        self._envelope_builder: ChatEnvelopeBuilder | None = None
-        if echo is not None and display.seal is not None:
-            self._envelope_builder = ChatEnvelopeBuilder(limit)
+        self._sealing = ChatSealing(None if echo is None else display.seal, limit)
         self.remaining = limit  # characters of arguments and sources that may still be held
         self.reasoning = ReasoningFields(display)
         self._blocks = ThinkingBlocks(with_text=is_whole)
@@ -464,8 +462,8 @@ class ChoiceWriter:
         if added is not None:
             place, text = added
             return [self._wrap(self.build_delta(place, text))] if text else []
-        if self._envelope_builder is not None:
-            self._envelope_builder.add_event(event)
+        if self._sealing.is_on:
+            self._sealing.add(event)
         write = self._WRITERS.get(type(event))
         return [] if write is None else write(self, event)
 
@@ -489,17 +487,16 @@ class ChoiceWriter:
         if event.logprobs or not event.text:
             return None
         text = self._separate(event)
-        if self._envelope_builder is not None:
-            self._envelope_builder.add_content(text)
+        if self._sealing.is_on:
+            self._sealing.add_content(text)
         return "content", text
 
     def _add_arguments(self, event: ToolCallDelta) -> AddedText | None:
         call = self._calls.get(event.call_index)
         if call is None or call.custom_tool is not None:
             return None
-        if self._envelope_builder is not None and event.arguments:
-            delta = self.build_delta(event.call_index, event.arguments)
-            self._envelope_builder.add_answer(delta)
+        if self._sealing.is_on:
+            self._sealing.add_answer(self.build_delta(event.call_index, event.arguments))
         return event.call_index, event.arguments
 
     def _add_summary(self, event: SummaryTextDelta) -> AddedText | None:
@@ -511,8 +508,8 @@ class ChoiceWriter:
         is_shown = self._display.show_raw and event.text
         if is_shown and self._display.add_details:
             return None
-        if self._envelope_builder is not None:
-            self._envelope_builder.add_event(event)
+        if self._sealing.is_on:
+            self._sealing.add(event)
         if not is_shown:
             return NOTHING
         self._blocks.add_raw(event.text)
@@ -561,15 +558,15 @@ class ChoiceWriter:
 
     def _finish(self, event: Finished) -> list[Json]:
         choices = [*self._write_held_calls(), *self._write_lists(event)]
-        if self._envelope_builder is not None:
-            choices += self._write_envelope(self._envelope_builder.build())
+        if self._sealing.is_on:
+            choices += self._write_blob(self._sealing.seal_all())
         return [*choices, {"index": self.lane, "delta": {}, "finish_reason": event.reason}]
 
     # The answer
 
     def _wrap_answer(self, delta: Json) -> Json:
-        if self._envelope_builder is not None:
-            self._envelope_builder.add_answer(delta)
+        if self._sealing.is_on:
+            self._sealing.add_answer(delta)
         return self._wrap(delta)
 
     def _write_content(self, event: ContentDelta) -> list[Json]:
@@ -652,18 +649,16 @@ class ChoiceWriter:
     # The envelope
 
     def _write_recorded(self, event: TurnRecorded) -> list[Json]:
-        turn = event.turn
+        turn, seal = event.turn, self._display.seal
         next_free = next_index(list_visible_entries(turn, self._display))
-        return self._write_envelope(make_envelope(turn), next_free)
+        return [] if seal is None else self._write_blob(seal(make_envelope(turn)), next_free)
 
-    def _write_envelope(self, envelope: Envelope | None, next_free: int = 0) -> list[Json]:
-        """Write the envelope in which the reasoning comes back unchanged, if there is to be one.
+    def _write_blob(self, blob: str, next_free: int = 0) -> list[Json]:
+        """Write the blob with which the reasoning comes back unchanged, if there is one.
 
         `next_free` is the index free after upstream's entries in its list.
         """
-        if self._display.seal is None or envelope is None:
-            return []
-        blob, name = self._display.seal(envelope), self._display.envelope_field
+        name = self._display.envelope_field
         written = self.reasoning.count_entries(name)
         index = max(next_free, self._blocks.next_index if name == "thinking_blocks" else written)
         return [self._wrap({name: [make_entry(blob, name, index)]})] if blob else []

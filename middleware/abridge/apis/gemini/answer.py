@@ -11,13 +11,7 @@ from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import dumps, string
 from abridge.apis.shapes import DropCount, Shape, name, proper_name, rebuild
 from abridge.core.conversation import Json
-from abridge.core.events import (
-    FRAME_OVERHEAD,
-    ErrorDetail,
-    ErrorReported,
-    Event,
-    ResponseStarted,
-)
+from abridge.core.events import FRAME_OVERHEAD, ErrorDetail, ErrorReported, Event, ResponseStarted
 
 LANE = 0
 """The only lane: the whole answer waits together."""
@@ -108,7 +102,7 @@ class GoogleAnswer:
             return False
         self.has_images = kind == "image" and self._carries_images
         if not self.has_images:
-            words = f"The answer holds {MEDIA[kind]}, which this API cannot carry."
+            words = f"The answer contains {MEDIA[kind]}, which this API cannot represent."
             self.failure = ErrorDetail("upstream_error", words)
         return self.has_images
 

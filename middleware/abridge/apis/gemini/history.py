@@ -48,6 +48,17 @@ class GeminiHistory(PieceHistory):
         removed, turn.items[:] = len(turn.items) - len(remaining), remaining
         return removed, any(map(str.strip, self.raw_texts(remaining)))
 
+    @staticmethod
+    def read_joined_turn(pieces: Sequence[Json]) -> Turn:
+        return _model_turn(list(pieces))
+
+    @classmethod
+    def original_of(cls, answer: Sequence[Json]) -> list[Json]:
+        """See `PieceHistory`. Signatures belong to single parts: Google asks for the parts as they
+        were (ai.google.dev: gemini-api/docs/thinking)."""
+        is_signed = any(map(signature_of, answer))
+        return list(answer) if is_signed else super().original_of(answer)
+
     def reasoning_states(self, turn: Turn) -> set[str]:
         return set(filter(None, map(signature_of, turn.items)))
 
@@ -85,20 +96,12 @@ class GeminiHistory(PieceHistory):
 def record_turn(
     parts: list[Json], keys: tuple[ItemKey, ...], call_ids: Sequence[str] = ()
 ) -> list[RecordedTurn]:
-    """Return the turn that an answer's parts make, with the ids of its calls as clients have them.
-
-    Where there are thoughts or signatures, the original is the whole answer, since signatures
-    belong to single parts of it: Google asks for the parts as they were (ai.google.dev:
-    gemini-api/docs/thinking).
-    """
-    if not parts:
-        return []
-    reasons = any(is_thought(part) or signature_of(part) for part in parts)
-    turn = _model_turn(parts)
-    if call_ids:
+    """Return the turn that an answer's parts make, with the ids of its calls as clients have
+    them."""
+    recorded = GeminiHistory.record_joined_turn(parts, keys)
+    for turn in [one.turn for one in recorded if call_ids]:
         turn.calls = tuple(map(_with_id, turn.calls, call_ids))
-    original = parts if reasons else []
-    return [RecordedTurn(turn, "".join(map(thought_text, parts)), original, keys)]
+    return recorded
 
 
 def _read_turns(content: Json) -> Iterator[Turn]:

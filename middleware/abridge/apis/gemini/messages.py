@@ -41,9 +41,9 @@ MADE_ID = "gemini_call_"
 """Begins the id of a call to which the model gave none. It stays in the contents until its turn has
 been found by it (`history.py`); it is not sent back."""
 
-NO_MESSAGES = "There is nothing in it that this upstream could answer."
+NO_MESSAGES = "It contains nothing that this upstream could answer."
 
-FOREIGN_REASONING = "Reasoning is of use only to the API that it came from."
+FOREIGN_REASONING = "Reasoning can be used only by the API that it came from."
 
 FILES_HOST = "generativelanguage.googleapis.com"
 """The host of uploaded files, which belong to the account whose key is sent."""
@@ -69,6 +69,8 @@ class GoogleConversation(ABC):
             self._instructions = []
         if not self.contents and not translated.unsupported:
             translated.leave_out(self._param, NO_MESSAGES, essential=True)
+        if capabilities.needs_signatures:
+            self._sign_current_turn()
 
     @property
     def instructions(self) -> str:
@@ -81,6 +83,10 @@ class GoogleConversation(ABC):
     @abstractmethod
     def _ask(self, parts: Sequence[MessagePart]) -> None:
         """Write what the user said, or results of calls."""
+
+    @abstractmethod
+    def _sign_current_turn(self) -> None:
+        """See to it that no call in the current turn is without a signature."""
 
     def _prepare(self, message: Message) -> Message:
         return message
@@ -95,6 +101,14 @@ class GoogleConversation(ABC):
             self._answer(message.parts)
         else:
             self._ask(message.parts)
+
+    def _read_call(self, call: ToolCallPart) -> Json:
+        """Return a call's arguments, and note its name for its result."""
+        self._names[call.id] = call.name
+        return parse_arguments(call, "arguments")
+
+    def _name_of(self, output: ToolOutputPart) -> str:
+        return self._names.get(output.call_id, output.call_id)
 
     def _leave_out_foreign(self, part: ReasoningPart) -> None:
         """Report reasoning of another API, if there is any."""
@@ -112,13 +126,9 @@ class GoogleConversation(ABC):
 class GeminiConversationBuilder(GoogleConversation):
     """See `GoogleConversation`. Each message is a content."""
 
-    def __init__(
-        self, request: ModelRequest, capabilities: GeminiCapabilities, translated: TranslatedRequest
-    ) -> None:
-        super().__init__(request, capabilities, translated)
-        if capabilities.needs_signatures:
-            for step in current_steps(self.contents):
-                mark_unsigned(step)
+    def _sign_current_turn(self) -> None:
+        for step in current_steps(self.contents):
+            mark_unsigned(step)
 
     @property
     def system_instruction(self) -> Json | None:
@@ -162,8 +172,7 @@ class GeminiConversationBuilder(GoogleConversation):
                 self._leave_out_foreign(part)
 
     def _write_call(self, call: ToolCallPart) -> Json:
-        self._names[call.id] = call.name
-        return {**_write_id(call.id), "name": call.name, "args": parse_arguments(call, "arguments")}
+        return {**_write_id(call.id), "name": call.name, "args": self._read_call(call)}
 
     def _write(self, part: MessagePart) -> Iterator[Json]:
         """Write a part, unless it is blank."""
@@ -185,7 +194,7 @@ class GeminiConversationBuilder(GoogleConversation):
         media = [each for part in others for each in self._write(part)]
         result: Json = {
             **_write_id(output.call_id),
-            "name": self._names.get(output.call_id, output.call_id),
+            "name": self._name_of(output),
             "response": {"error" if output.failed else "output": text},
         }
         if media and self._capabilities.media_in_results:

@@ -8,19 +8,21 @@ first candidate is read, whatever place it has: only one is asked for.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
-from abridge.apis.gemini.answer import LANE
+from abridge.apis.gemini.answer import LANE, GoogleAnswer
 from abridge.apis.gemini.citations import AnswerCitations
 from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.gemini.history import record_turn
 from abridge.apis.gemini.parts import AnswerParts, SentPart
-from abridge.apis.gemini.usage import GEMINI_USAGE
+from abridge.apis.gemini.usage import GEMINI_USAGE, GoogleUsage
 from abridge.apis.json import (
     as_object,
     begins_object,
@@ -32,14 +34,7 @@ from abridge.apis.json import (
 )
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
-from abridge.core.events import (
-    ErrorDetail,
-    Event,
-    Finished,
-    FinishReason,
-    ResponseEnded,
-)
-from abridge.providers.learned import NO_OBSERVATION, Observation
+from abridge.core.events import ErrorDetail, Event, Finished, FinishReason, ResponseEnded
 
 _FILTERED: tuple[str, ...] = (
     *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"),
@@ -65,18 +60,85 @@ FAILURES = frozenset(
 """Finish reasons that say that there is no answer, or not all of it."""
 
 
-class GeminiReader:
-    """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
+class GoogleReader(ABC):
+    """Read one response of either of Google's APIs. See the protocol `ReaderOfParts`."""
+
+    usage_fields: ClassVar[GoogleUsage]
+
+    def __init__(self, answer: GoogleAnswer) -> None:
+        self._answer = answer
+        self._usage: Json = {}
+        self._reason = ""  # why the answer stops, in upstream's word
+        self._ended = False
+        self.faults = 0
+
+    @property
+    def dropped(self) -> int:
+        return self._answer.dropped
+
+    def end(self, error: ErrorDetail | None = None) -> list[Event]:
+        if self._ended:
+            return []
+        self._ended = True
+        error = self._answer.reported or error or self._find_failure()
+        usage = self.usage_fields.read(self._usage)
+        if error is not None:
+            final = usage if self._is_over else None
+            return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
+        return [*self._finish(), ResponseEnded(None, None, ok=True, usage=usage)]
+
+    @property
+    @abstractmethod
+    def _is_over(self) -> bool:
+        """Return whether upstream has said all, so that its usage is final."""
+
+    @abstractmethod
+    def _find_failure(self) -> ErrorDetail | None:
+        """Return why the answer is none; None if it is one."""
+
+    @abstractmethod
+    def _finish(self) -> list[Event]:
+        """Return the last events of an answer."""
+
+    def _finished(self, reason: FinishReason | None, *, says_text: bool) -> Finished:
+        """Return the event that ends the answer. A client continues with the calls that it got."""
+        default = reason_of_parts(has_calls=self._answer.call_count > 0)
+        hosted_calls = self._answer.only_hosted_calls(says_text=says_text)
+        return Finished(LANE, None, reason or default, hosted_calls=hosted_calls)
+
+    def _explain_end(self, *, is_open: bool) -> bool:
+        """Return whether the parts tell why the answer stops, where upstream does not."""
+        reason = infer_reason(has_open_part=is_open, has_calls=self._answer.call_count > 0)
+        self.faults += reason is not None
+        return reason is not None
+
+    def _name_failure(self) -> ErrorDetail:
+        return ErrorDetail("upstream_error", f"The model's answer failed: {self._reason}.")
+
+    def _report_error(self, chunk: Json) -> list[Event]:
+        events = self._answer.report(read_error_chunk(chunk))
+        self.faults += not events
+        return events
+
+    def _read_no_answer(self, body: Json) -> list[Event]:
+        """Read a whole body that is no answer."""
+        error = self._read_error(body) if body.get("error") is not None else None
+        return [ResponseEnded(None, None, ok=False, error=error)]
+
+    def _read_error(self, chunk: Json) -> ErrorDetail:
+        return self._answer.hide(read_error_chunk(chunk))
+
+
+class GeminiReader(GoogleReader):
+    """See `GoogleReader`."""
+
+    usage_fields = GEMINI_USAGE
 
     def __init__(self, display: Display, limit: int) -> None:
         self._parts = AnswerParts(display, limit)
         self._citations = AnswerCitations(display)
-        self._usage: Json = {}
-        self._reason = ""  # upstream's finish reason
-        self._ended = False
         self._is_streamed = True
-        self.faults = 0
-        self.mismatches = 0
+        super().__init__(self._parts)
 
     @property
     def dropped(self) -> int:
@@ -93,42 +155,6 @@ class GeminiReader:
             return self.end(UNREADABLE) if is_lost else []
         return self._read_chunk(chunk)
 
-    def end(self, error: ErrorDetail | None = None) -> list[Event]:
-        if self._ended:
-            return []
-        self._ended = True
-        error = self._parts.reported or error or self._find_failure()
-        usage = GEMINI_USAGE.read(self._usage)
-        if error is not None:
-            final = usage if self._reason else None  # not final before
-            return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
-        return [
-            *self._parts.end(is_cut=self._reason in FINISH_REASONS),
-            *self._citations.read(self._parts.said_text),
-            Finished(
-                LANE,
-                None,
-                self._finish_reason(),
-                hosted_calls=self._parts.only_hosted_calls(says_text=self._parts.said_text != ""),
-            ),
-            ResponseEnded(None, None, ok=True, usage=usage),
-        ]
-
-    def read_whole(self, body: bytes) -> list[Event]:
-        answer = parse_answer(body) or {}
-        if not ("candidates" in answer or "promptFeedback" in answer):
-            error = self._read_error(answer) if answer.get("error") is not None else None
-            return [ResponseEnded(None, None, ok=False, error=error)]
-        self._is_streamed = False
-        return [*self._read_chunk(answer), *self.end()]
-
-    def observed(self) -> Observation:
-        """Return nothing: this API leaves nobody a choice of format."""
-        return NO_OBSERVATION
-
-    def recorded_turns(self) -> list[RecordedTurn]:
-        return self.record(self._parts.all)
-
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         """See `ReaderOfParts`. Thinking that a text began with was the first of the answer's."""
         if not self._parts.is_complete:
@@ -140,11 +166,18 @@ class GeminiReader:
         keys = tuple((LANE, part.number) for part in items)
         return record_turn(sent, keys, self._parts.call_ids)
 
+    def read_whole(self, body: bytes) -> list[Event]:
+        answer = parse_answer(body) or {}
+        if not ("candidates" in answer or "promptFeedback" in answer):
+            return self._read_no_answer(answer)
+        self._is_streamed = False
+        return [*self._read_chunk(answer), *self.end()]
+
     def _read_chunk(self, chunk: Json) -> list[Event]:
         if chunk.get("error") is not None:
             return self._report_error(chunk)
         self._usage = {**self._usage, **as_object(chunk.get("usageMetadata"))}
-        events = self._start(chunk)
+        events = self._parts.start(chunk.get("responseId"), chunk.get("modelVersion"))
         if as_object(chunk.get("promptFeedback")).get("blockReason"):
             self._reason = self._reason or "SAFETY"
         candidates = objects(chunk.get("candidates"))
@@ -156,36 +189,23 @@ class GeminiReader:
         failure = self._parts.failure
         return events if failure is None else [*events, *self.end(failure)]
 
-    def _start(self, chunk: Json) -> list[Event]:
-        return self._parts.start(chunk.get("responseId"), chunk.get("modelVersion"))
-
-    def _report_error(self, chunk: Json) -> list[Event]:
-        events = self._parts.report(read_error_chunk(chunk))
-        self.faults += not events
-        return events
-
-    def _read_error(self, chunk: Json) -> ErrorDetail:
-        return self._parts.hide(read_error_chunk(chunk))
+    @property
+    def _is_over(self) -> bool:
+        return bool(self._reason)
 
     def _find_failure(self) -> ErrorDetail | None:
-        """Return why the answer is none; None if it is one."""
         if not self._reason:
-            return None if self._explain_end() else CONNECTION_LOST
-        if self._reason not in FAILURES:
-            return None
-        return ErrorDetail("upstream_error", f"The model's answer failed: {self._reason}.")
+            is_open = self._parts.has_open_part(streamed=self._is_streamed)
+            return None if self._explain_end(is_open=is_open) else CONNECTION_LOST
+        return self._name_failure() if self._reason in FAILURES else None
 
-    def _explain_end(self) -> bool:
-        """Return whether the parts tell why the answer stops, where upstream does not."""
-        is_open = self._parts.has_open_part(streamed=self._is_streamed)
-        reason = infer_reason(has_open_part=is_open, has_calls=self._parts.call_count > 0)
-        self.faults += reason is not None
-        return reason is not None
-
-    def _finish_reason(self) -> FinishReason:
-        """Return the finish reason. A client continues with the calls that it got."""
-        default = reason_of_parts(has_calls=self._parts.call_count > 0)
-        return FINISH_REASONS.get(self._reason, default)
+    def _finish(self) -> list[Event]:
+        reason = FINISH_REASONS.get(self._reason)
+        return [
+            *self._parts.end(is_cut=reason is not None),
+            *self._citations.read(self._parts.said_text),
+            self._finished(reason, says_text=self._parts.said_text != ""),
+        ]
 
 
 def parse_answer(data: bytes) -> Json | None:

@@ -29,11 +29,11 @@ or `text` for that of the answer's text, a dot and the signature."""
 
 OF_TEXT = "text"
 
-THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for the least effort."
+THINKING_ALWAYS_ON = "This model's thinking cannot be turned off; the lowest effort was requested."
 
 NO_THINKING = "This model does not think."
 
-UNKNOWN_THINKING = "Whether this model can be kept from thinking is not known."
+UNKNOWN_THINKING = "It is not known whether this model's thinking can be turned off."
 
 _STATE = re.compile(rf"{re.escape(STATE_PREFIX)}(\d{{1,6}}|{OF_TEXT})\.(.+)", re.DOTALL)
 

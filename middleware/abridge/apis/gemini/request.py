@@ -9,14 +9,9 @@ from abridge.apis.gemini.tools import write_tools
 from abridge.apis.json import as_object
 from abridge.apis.params import write_params
 from abridge.core.conversation import Json
-from abridge.core.model_request import (
-    ModelRequest,
-    OutputFormat,
-    TranslatedRequest,
-    unknown_parts,
-)
+from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, unknown_parts
 from abridge.errors import RequestError
-from abridge.providers.gemini import find_capabilities
+from abridge.providers.gemini import GeminiCapabilities, find_capabilities
 
 PARAM_FIELDS = {
     "max_tokens": "maxOutputTokens",
@@ -47,13 +42,25 @@ UNKNOWN_FIELD = "Not supported by this upstream."
 MODEL_REQUIRED = "Missing required parameter: 'model'."
 
 
-def write_request(request: ModelRequest, _options: UpstreamOptions) -> TranslatedRequest:
-    """Write a request, which no option concerns. Raises RequestError without a model, which is part
-    of the path."""
+def begin_request(request: ModelRequest) -> tuple[TranslatedRequest, GeminiCapabilities]:
+    """Begin a request for either of Google's APIs. Raises RequestError without a model, whose
+    capabilities it returns."""
     if not request.model:
         raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
     translated = TranslatedRequest({}, unknown_parts(request.messages))
-    capabilities = find_capabilities(request.model)
+    return translated, find_capabilities(request.model)
+
+
+def leave_out_extra(extra: Json, translated: TranslatedRequest, *known: str) -> None:
+    """Leave out the fields of a client's own that Google does not know."""
+    for key in extra:
+        if key not in known:
+            translated.leave_out(key, UNKNOWN_FIELD)
+
+
+def write_request(request: ModelRequest, _options: UpstreamOptions) -> TranslatedRequest:
+    """Write a request, which no option concerns."""
+    translated, capabilities = begin_request(request)
     builder = GeminiConversationBuilder(request, capabilities, translated)
     tools, choice = write_tools(request, translated)
     own = {} if request.effort else _own_thinking(request.extra)
@@ -72,9 +79,7 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
         **{key: request.extra.get(key) for key in EXTRA_FIELDS},
     }
     translated.body = {key: value for key, value in body.items() if value or key == "contents"}
-    for key in request.extra:
-        if key not in EXTRA_FIELDS and not (own and key in COMPATIBLE_FIELDS):
-            translated.leave_out(key, UNKNOWN_FIELD)
+    leave_out_extra(request.extra, translated, *EXTRA_FIELDS, *(COMPATIBLE_FIELDS if own else ()))
     return translated
 
 

@@ -9,7 +9,7 @@ from abridge.core.model_request import ModelRequest, Tool, ToolChoice, Translate
 MODES = {"none": "NONE", "auto": "AUTO", "required": "ANY"}
 """Gemini's mode of calling for a tool choice (`FunctionCallingConfig`)."""
 
-NO_SINGLE_CALL = "This model's API cannot keep it from calling several tools at once."
+NO_SINGLE_CALL = "This model's API cannot prevent several tool calls at once."
 
 NO_STRICT_TOOLS = "This model's API has no strict tools."
 

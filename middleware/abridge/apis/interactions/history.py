@@ -6,7 +6,7 @@ user's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, takewhile
 
@@ -20,7 +20,7 @@ from abridge.apis.interactions.reasoning import (
     with_signature,
 )
 from abridge.apis.json import dumps, objects, string
-from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn
+from abridge.core.conversation import Json, ToolCall, Turn
 
 
 class InteractionsHistory(PieceHistory):
@@ -46,6 +46,10 @@ class InteractionsHistory(PieceHistory):
                 remaining.append({key: step[key] for key in step if key != "summary"})
         turn.items[:] = remaining
         return removed, any(map(str.strip, self.raw_texts(remaining)))
+
+    @staticmethod
+    def read_joined_turn(pieces: Sequence[Json]) -> Turn:
+        return _model_turn(list(pieces))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
         return set(filter(None, map(signature_of, turn.items)))
@@ -77,16 +81,6 @@ class InteractionsHistory(PieceHistory):
         """Return the turns since the user's last input, by `id()`."""
         later = takewhile(lambda turn: turn.role != "user", reversed(self._input_turns))
         return set(map(id, later))
-
-
-def record_turn(steps: list[Json], keys: tuple[ItemKey, ...]) -> list[RecordedTurn]:
-    """Return the turn that an answer's steps make. Where there are thoughts, the original is the
-    whole answer: Google asks for the steps as they were."""
-    if not steps:
-        return []
-    original = steps if any(map(is_thought, steps)) else []
-    raw = "".join(map(thought_text, steps))
-    return [RecordedTurn(_model_turn(steps), raw, original, keys)]
 
 
 def _read_turns(steps: list[Json]) -> Iterator[Turn]:

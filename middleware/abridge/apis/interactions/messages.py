@@ -6,28 +6,19 @@ from collections import deque
 from collections.abc import Sequence
 
 from abridge.apis.gemini.messages import GoogleConversation, Medium
-from abridge.apis.interactions.reasoning import (
-    MODEL_STEPS,
-    place_of,
-    read_state,
-    with_signature,
-)
-from abridge.apis.tools import parse_arguments
+from abridge.apis.interactions.reasoning import MODEL_STEPS, place_of, read_state, with_signature
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     AudioPart,
     FilePart,
     ImagePart,
     MessagePart,
-    ModelRequest,
     ReasoningPart,
     RefusalPart,
     TextPart,
     ToolCallPart,
     ToolOutputPart,
-    TranslatedRequest,
 )
-from abridge.providers.gemini import GeminiCapabilities
 
 MEDIA_TYPES = ("image", "audio", "video")
 """The types of contents that are the first half of their media types; any other is a document."""
@@ -36,15 +27,7 @@ MEDIA_TYPES = ("image", "audio", "video")
 class InteractionsConversationBuilder(GoogleConversation):
     """See `GoogleConversation`. A message is as many steps as it needs."""
 
-    def __init__(
-        self, request: ModelRequest, capabilities: GeminiCapabilities, translated: TranslatedRequest
-    ) -> None:
-        super().__init__(request, capabilities, translated)
-        if capabilities.needs_signatures:
-            self._sign_current_turn()
-
     def _sign_current_turn(self) -> None:
-        """See to it that no call in the current turn is without a thought."""
         kinds = [step["type"] for step in self.contents]
         start = len(kinds) - kinds[::-1].index("user_input") if "user_input" in kinds else 0
         run, current = list[Json](), list[Json]()
@@ -108,8 +91,7 @@ class InteractionsConversationBuilder(GoogleConversation):
         return []
 
     def _write_call(self, call: ToolCallPart) -> Json:
-        self._names[call.id] = call.name
-        arguments = parse_arguments(call, "arguments")
+        arguments = self._read_call(call)
         return {"type": "function_call", "id": call.id, "name": call.name, "arguments": arguments}
 
     def _write_result(self, output: ToolOutputPart) -> list[Json]:
@@ -124,7 +106,7 @@ class InteractionsConversationBuilder(GoogleConversation):
             {
                 "type": "function_result",
                 "call_id": output.call_id,
-                "name": self._names.get(output.call_id, output.call_id),
+                "name": self._name_of(output),
                 "result": [*texts, *inside] if inside else text,
                 **({"is_error": True} if output.failed else {}),
             }

@@ -12,25 +12,17 @@ from types import MappingProxyType
 
 from abridge.apis import sse
 from abridge.apis.display import Display
-from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
+from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
 from abridge.apis.gemini.answer import LANE
-from abridge.apis.gemini.errors import read_error_chunk
-from abridge.apis.gemini.reader import parse_answer
+from abridge.apis.gemini.reader import GoogleReader, parse_answer
 from abridge.apis.gemini.usage import INTERACTIONS_USAGE
-from abridge.apis.interactions.history import record_turn
+from abridge.apis.interactions.history import InteractionsHistory
 from abridge.apis.interactions.steps import AnswerState, AnswerSteps, as_step
 from abridge.apis.json import as_object, begins_object, objects, string
 from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
-from abridge.core.events import (
-    ErrorDetail,
-    Event,
-    Finished,
-    FinishReason,
-    ResponseEnded,
-)
-from abridge.providers.learned import NO_OBSERVATION, Observation
+from abridge.core.events import ErrorDetail, Event, FinishReason
 
 FINISH_REASONS: Mapping[str, FinishReason | None] = MappingProxyType(
     {
@@ -48,22 +40,16 @@ EVENT_KEYS = frozenset({"event_type", "event_id", "index", "delta", "metadata"})
 thinking."""
 
 
-class InteractionsReader:
-    """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
+class InteractionsReader(GoogleReader):
+    """See `GoogleReader`."""
+
+    usage_fields = INTERACTIONS_USAGE
 
     def __init__(self, display: Display, limit: int) -> None:
         self._state = AnswerState(display, limit)
         self._steps = AnswerSteps(self._state)
-        self._usage: Json = {}
-        self._status = ""
-        self._is_over = False  # upstream said so
-        self._ended = False
-        self.faults = 0
-        self.mismatches = 0
-
-    @property
-    def dropped(self) -> int:
-        return self._state.dropped
+        self._has_ended = False  # upstream said so
+        super().__init__(self._state)
 
     def read(self, frame: bytes) -> list[Event]:
         data = sse.frame_data(frame)
@@ -72,7 +58,7 @@ class InteractionsReader:
         if data is None or self._ended:
             return []
         if data.startswith(sse.DONE):
-            self._is_over = True
+            self._has_ended = True
             return self.end()
         event = parse_answer(data)
         if event is None:
@@ -82,46 +68,22 @@ class InteractionsReader:
         failure = self._state.failure
         return events if failure is None else [*events, *self.end(failure)]
 
-    def end(self, error: ErrorDetail | None = None) -> list[Event]:
-        if self._ended:
-            return []
-        self._ended = True
-        error = self._state.reported or error or self._find_failure()
-        usage = INTERACTIONS_USAGE.read(self._usage)
-        if error is not None:
-            final = usage if self._is_over else None
-            return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
-        reason = FINISH_REASONS.get(self._status)
-        events = self._steps.close_all(is_cut=reason is not None)
-        default = reason_of_parts(has_calls=self._state.call_count > 0)
-        hosted_calls = self._state.only_hosted_calls(says_text=self._state.text_length > 0)
-        finished = Finished(LANE, None, reason or default, hosted_calls=hosted_calls)
-        return [*events, finished, ResponseEnded(None, None, ok=True, usage=usage)]
-
-    def read_whole(self, body: bytes) -> list[Event]:
-        answer = parse_answer(body) or {}
-        if not isinstance(answer.get("steps"), list):
-            error = self._read_error(answer) if answer.get("error") is not None else None
-            return [ResponseEnded(None, None, ok=False, error=error)]
-        events = [*self._start(answer), *self._read_steps(answer)]
-        errors = objects(answer.get("errors"))
-        if string(answer.get("status")) in FAILURES and errors:
-            self._state.reported = self._read_error({"error": errors[0]})
-        return [*events, *self._complete(answer, self._state.failure)]
-
-    def observed(self) -> Observation:
-        """Return nothing: this API leaves nobody a choice of format."""
-        return NO_OBSERVATION
-
-    def recorded_turns(self) -> list[RecordedTurn]:
-        return self.record(self._steps.all)
-
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         """See `ReaderOfParts`."""
         if not self._state.is_complete:
             return []
         keys = tuple((LANE, part.number) for part in parts if part.kind == "reasoning")
-        return record_turn(list(filter(None, map(as_step, parts))), keys)
+        return InteractionsHistory.record_joined_turn(list(filter(None, map(as_step, parts))), keys)
+
+    def read_whole(self, body: bytes) -> list[Event]:
+        answer = parse_answer(body) or {}
+        if not isinstance(answer.get("steps"), list):
+            return self._read_no_answer(answer)
+        events = [*self._start(answer), *self._read_steps(answer)]
+        errors = objects(answer.get("errors"))
+        if string(answer.get("status")) in FAILURES and errors:
+            self._state.reported = self._read_error({"error": errors[0]})
+        return [*events, *self._complete(answer, self._state.failure)]
 
     def _read_event(self, event: Json) -> list[Event]:
         if event.get("error") is not None:
@@ -140,7 +102,7 @@ class InteractionsReader:
                 self.faults += ended is None
                 return ended or []
             case "interaction.status_update":
-                self._status = string(event.get("status"))
+                self._reason = string(event.get("status"))
             case "interaction.completed":
                 unstreamed = [] if self._steps.all else self._read_steps(interaction)
                 return [*self._start(interaction), *unstreamed, *self._complete(interaction)]
@@ -165,28 +127,25 @@ class InteractionsReader:
         return self._state.start(interaction.get("id"), interaction.get("model"))
 
     def _complete(self, interaction: Json, error: ErrorDetail | None = None) -> list[Event]:
-        self._is_over = True
+        self._has_ended = True
         self._usage = {**self._usage, **as_object(interaction.get("usage"))}
-        self._status = string(interaction.get("status")) or self._status
+        self._reason = string(interaction.get("status")) or self._reason
         return self.end(error)
 
-    def _report_error(self, event: Json) -> list[Event]:
-        events = self._state.report(read_error_chunk(event))
-        self.faults += not events
-        return events
-
-    def _read_error(self, event: Json) -> ErrorDetail:
-        return self._state.hide(read_error_chunk(event))
+    @property
+    def _is_over(self) -> bool:
+        return self._has_ended
 
     def _find_failure(self) -> ErrorDetail | None:
-        """Return why the answer is none; None if it is one."""
-        if not self._is_over:
+        if not self._has_ended:
             return CONNECTION_LOST
-        if self._status in FAILURES:
-            return ErrorDetail("upstream_error", f"The model's answer failed: {self._status}.")
-        if self._status in FINISH_REASONS:
+        if self._reason in FAILURES:
+            return self._name_failure()
+        if self._reason in FINISH_REASONS:
             return None
-        is_open = self._steps.has_open_part
-        reason = infer_reason(has_open_part=is_open, has_calls=self._state.call_count > 0)
-        self.faults += reason is not None
-        return UNFINISHED if reason is None else None
+        return None if self._explain_end(is_open=self._steps.has_open_part) else UNFINISHED
+
+    def _finish(self) -> list[Event]:
+        reason = FINISH_REASONS.get(self._reason)
+        events = self._steps.close_all(is_cut=reason is not None)
+        return [*events, self._finished(reason, says_text=self._state.text_length > 0)]

@@ -6,9 +6,9 @@ from abridge.apis.api import UpstreamOptions
 from abridge.apis.gemini.api import MODELS_PREFIX
 from abridge.apis.gemini.request import (
     COMPATIBLE_FIELDS,
-    MODEL_REQUIRED,
-    UNKNOWN_FIELD,
+    begin_request,
     given_thinking,
+    leave_out_extra,
 )
 from abridge.apis.interactions.messages import InteractionsConversationBuilder
 from abridge.apis.interactions.reasoning import write_thinking
@@ -16,14 +16,7 @@ from abridge.apis.interactions.tools import write_tools
 from abridge.apis.json import objects, string
 from abridge.apis.params import write_params
 from abridge.core.conversation import Json
-from abridge.core.model_request import (
-    ModelRequest,
-    OutputFormat,
-    TranslatedRequest,
-    unknown_parts,
-)
-from abridge.errors import RequestError
-from abridge.providers.gemini import find_capabilities
+from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest
 
 PARAM_FIELDS = {
     "max_tokens": "max_output_tokens",
@@ -45,11 +38,8 @@ SAFETY_SETTINGS = "safetySettings"
 
 
 def write_request(request: ModelRequest, _options: UpstreamOptions) -> TranslatedRequest:
-    """Write a request, which no option concerns. Raises RequestError without a model."""
-    if not request.model:
-        raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
-    translated = TranslatedRequest({}, unknown_parts(request.messages))
-    capabilities = find_capabilities(request.model)
+    """Write a request, which no option concerns."""
+    translated, capabilities = begin_request(request)
     builder = InteractionsConversationBuilder(request, capabilities, translated)
     tools, choice = write_tools(request, translated)
     own = {} if request.effort else _own_thinking(request.extra)
@@ -71,9 +61,8 @@ def write_request(request: ModelRequest, _options: UpstreamOptions) -> Translate
     }
     translated.body = {key: value for key, value in body.items() if value or key == "input"}
     translated.body |= {"store": False, **({"stream": True} if request.stream else {})}
-    for key in request.extra:
-        if key not in (*EXTRA_FIELDS, SAFETY_SETTINGS) and not (own and key in COMPATIBLE_FIELDS):
-            translated.leave_out(key, UNKNOWN_FIELD)
+    known = (*EXTRA_FIELDS, SAFETY_SETTINGS, *(COMPATIBLE_FIELDS if own else ()))
+    leave_out_extra(request.extra, translated, *known)
     return translated
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
+from abridge.apis.compaction.messages import MESSAGES_COMPACTION
 from abridge.apis.display import Display
-from abridge.apis.messages.compaction import MESSAGES_COMPACTION
 from abridge.apis.messages.errors import encode_error_body, error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader

@@ -16,7 +16,6 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.display import UNSEALED, UNSEALED_RAW, OpenEnvelope, is_envelope
 from abridge.apis.history import (
     ClientPieceHistory,
     IsOurSummary,
@@ -26,8 +25,9 @@ from abridge.apis.history import (
 )
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.tools import upstream_call_id
-from abridge.apis.places import PlaceTracker
 from abridge.core.conversation import Json, ToolCall, Turn, encode_sorted
+from abridge.core.envelope import UNSEALED, UNSEALED_RAW, OpenEnvelope, is_envelope
+from abridge.core.places import PlaceTracker
 from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags
 
@@ -289,11 +289,6 @@ def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     if len(results) < len(blocks) or not blocks:
         others = [block for block in blocks if not _is_result(block)]
         yield Turn(beside_results if results else role, read_text(others), items=[message])
-
-
-record_turns, record_joined_turn = MessagesHistory.record_turns, MessagesHistory.record_joined_turn
-"""Of an answer, for clients of this API and of others: its blocks, each with the key of the
-reasoning item that it is, or None. The reasoning in them may be shown or not."""
 
 
 # Blocks

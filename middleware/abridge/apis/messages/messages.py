@@ -55,7 +55,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
 )
 """The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
 
-NO_MESSAGES = "There is nothing in it that this upstream could answer."
+NO_MESSAGES = "It contains nothing that this upstream could answer."
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -382,10 +382,10 @@ def write_block(
             named = {"id": write_call_id(part.id), "name": part.name}
             return {"type": "tool_use", **named, "input": call_input}
         case ImagePart():
-            message = "An image in a form nobody here knows."
+            message = "The image has an unknown format."
             return _write_image(part) or Unsupported(part.param or param, message, essential=True)
         case FilePart():
-            message = "A file that is neither PDF nor text."
+            message = "The file is neither PDF nor text."
             return _write_document(part) or Unsupported(
                 part.param or param, message, essential=True
             )
@@ -395,7 +395,7 @@ def write_block(
             message = "Audio is not supported by this upstream."
             return Unsupported(part.param or param, message, essential=True)
         case UnknownPart():
-            message = part.message or "This upstream knows nothing like it."
+            message = part.message or "This upstream has nothing like it."
             return Unsupported(part.param, message, part.essential)
 
 

@@ -47,7 +47,7 @@ from abridge.apis.messages.blocks import (
     is_of_other_type,
 )
 from abridge.apis.messages.errors import read_error_event
-from abridge.apis.messages.history import record_joined_turn, record_turns
+from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.shapes import MessagesRebuilder
 from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
@@ -67,7 +67,6 @@ from abridge.core.events import (
     UsageReported,
 )
 from abridge.core.usage import Tokens
-from abridge.providers.learned import NO_OBSERVATION, Observation
 
 REQUIRED_FIELDS: Json = {
     "type": "message",
@@ -208,7 +207,7 @@ _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
 class MessagesReader:
-    """Read one response. See the protocols `Reader` and `ReaderOfParts`."""
+    """Read one response. See the protocol `ReaderOfParts`."""
 
     def __init__(self, display: Display, limit: int, *, carries_frames: bool) -> None:
         self._carries_frames = carries_frames
@@ -227,7 +226,6 @@ class MessagesReader:
         self._ended = False
         self._is_given_up = False  # it ended here before upstream ended it
         self.faults = 0
-        self.mismatches = 0
 
     @property
     def dropped(self) -> int:
@@ -310,19 +308,12 @@ class MessagesReader:
         self._ended = True
         return [*events, ResponseEnded(None, frame, ok=error is None, usage=usage, error=error)]
 
-    def observed(self) -> Observation:
-        """Return nothing: Messages leaves providers no choice of format."""
-        return NO_OBSERVATION
-
-    def recorded_turns(self) -> list[RecordedTurn]:
-        return self.record(self._blocks.all)
-
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         if not self._state.is_complete:
             return []
         content = [(part, _as_block(part)) for part in parts]
         items = [(_item_key(part), block) for part, block in content if block is not None]
-        return (record_turns if self._carries_frames else record_joined_turn)(items)
+        return MessagesHistory.record(items, joined=not self._carries_frames)
 
     def _make_frame(self, event_type: str, fields: Json) -> bytes | None:
         return encode_event(event_type, fields) if self._carries_frames else None

@@ -34,9 +34,9 @@ MIN_TOKENS_TO_ASK = 4096
 """The lowest `max_tokens` of a request whose model is asked to think without the client's word:
 thinking counts towards it."""
 
-NO_BUDGET_ROOM = "There is no room to think below the bound on tokens."
+NO_BUDGET_ROOM = "The token limit leaves no room for thinking."
 
-THINKING_ALWAYS_ON = "This model cannot be kept from thinking; it was asked for the least effort."
+THINKING_ALWAYS_ON = "This model's thinking cannot be turned off; the lowest effort was requested."
 
 FOREIGN_THINKING = "This thinking comes from another model or another conversation."
 

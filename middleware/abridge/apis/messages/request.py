@@ -34,6 +34,7 @@ from abridge.apis.params import (
     require_object,
     require_string,
     set_nested,
+    unchanged,
 )
 from abridge.apis.shapes import (
     EXTENSION_FIELDS,
@@ -54,25 +55,12 @@ OWN_PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "context_edits": "context_management",
         "task_budget": "output_config.task_budget",
-        **{
-            name: name
-            for name in (
-                "container",
-                "mcp_servers",
-                "inference_geo",
-                "thread",
-                "cache_control",
-                "speed",
-                "compaction",
-                "diagnostics",
-                "fallbacks",
-                "fallback_credit_token",
-                "billing_policy",
-                "user_profile_id",
-                "workspace_id",
-                "betas",
-            )
-        },
+        **unchanged(
+            *("container", "mcp_servers", "inference_geo", "thread", "cache_control"),
+            *("speed", "compaction", "diagnostics", "fallbacks"),
+            *("fallback_credit_token", "billing_policy", "user_profile_id"),
+            *("workspace_id", "betas"),
+        ),
     }
 )
 """The plain parameters that no other API has: their neutral names, and the fields of a request.
@@ -104,15 +92,8 @@ REQUEST_FIELDS = frozenset(
 """Fields of a request that are read; all others go on unchanged."""
 
 SUPPORTED_PARAMS = (
-    "max_tokens",
-    "parallel_tool_calls",
-    "safety_identifier",
-    "service_tier",
-    "stop",
-    "temperature",
-    "top_k",
-    "top_p",
-    "user",
+    *("max_tokens", "parallel_tool_calls", "safety_identifier", "service_tier", "stop"),
+    *("temperature", "top_k", "top_p", "user"),
 )
 """The plain parameters, by neutral name, that this API supports in some form."""
 
@@ -125,23 +106,23 @@ MAX_USER_CHARS = 64
 MIN_TOP_P = 0.95
 """Lowest top_p that thinking allows (Anthropic's guide to extended thinking)."""
 
-TEMPERATURE_TOO_HIGH = "This upstream takes a temperature of at most 1."
+TEMPERATURE_TOO_HIGH = "This upstream accepts a temperature of at most 1."
 
-TEMPERATURE_OR_TOP_P = "This upstream takes a temperature or top_p, not both."
+TEMPERATURE_OR_TOP_P = "This upstream accepts a temperature or top_p, not both."
 
-SAMPLING_FIXED = "This model samples in its own way."
+SAMPLING_FIXED = "This model does not accept sampling parameters."
 
-SAMPLING_FIXED_BY_THINKING = "A model that thinks samples in its own way."
+SAMPLING_FIXED_BY_THINKING = "A model that thinks does not accept sampling parameters."
 
 UNSUPPORTED_PARAM = "Not supported by this upstream."
 
-SCHEMA_REQUIRED = "This upstream gives JSON by a schema only."
+SCHEMA_REQUIRED = "This upstream supports JSON only with a schema."
 
 NO_STRUCTURED_OUTPUTS = "This model has no structured outputs."
 
 THREAD_UNAVAILABLE = "Threads are not available here; send the whole conversation."
 
-BLANK_STOP = "This upstream takes no stop sequence that is blank."
+BLANK_STOP = "This upstream does not accept a blank stop sequence."
 
 
 def refuse_thread(thread: Any, _: DropCount | None = None) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.display import UNSEALED, UNSEALED_RAW, Display, Envelope, SealEnvelope
+from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
@@ -38,12 +38,12 @@ from abridge.apis.messages.tools import (
 )
 from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
-from abridge.apis.places import place_after_call
 from abridge.apis.shapes import DropCount
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
 from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
+from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
     NO_SUMMARY,
     Beside,
@@ -70,9 +70,9 @@ from abridge.core.events import (
     ToolCallDelta,
     UsageReported,
 )
-from abridge.core.model_request import Tool
-from abridge.core.reasoning_pieces import Piece, ReasoningPieces
+from abridge.core.model_request import ReasoningPart, Tool
 from abridge.stages.order import CallOrder
+from abridge.stages.sealing import Sealing
 
 PART_SEPARATOR = "\n\n"
 """Stands between the parts of a summary, and wherever else one text follows another."""
@@ -221,10 +221,9 @@ class MessageContent:
         self._is_given = given
         self.has_refusal = False
         self.has_calls = False
-        self.sealer = EnvelopeSealer(display.seal)
+        self.sealing = MessagesSealing(display.seal, MAX_SEALED_CHARS if given else limit)
         self._display = display
         self._tools = tools
-        self._limit = limit
         self._mint_id = mint_id
         self._blocks = BlockEvents()
         self._order = CallOrder()
@@ -321,7 +320,7 @@ class MessageContent:
         """Start a stretch of reasoning."""
         self._stop_block()
         self._thinking = ThinkingContent(
-            self._display, self._blocks, self.sealer, self._limit, is_given=self._is_given
+            self._display, self._blocks, self.sealing, is_given=self._is_given
         )
         if event.frame is None:
             self._blocks.start(THINKING)
@@ -365,7 +364,7 @@ class MessageContent:
         shown, key = self.show_known(block), STATE_KEYS.get(string(block.get("type")))
         if key is None or key in shown or key not in block:
             return shown
-        state = self.sealer.seal([block])
+        state = self.sealing.sign([block])
         is_raw = state == UNSEALED and self._display.show_raw and bool(block.get("thinking"))
         return {**shown, key: UNSEALED_RAW if is_raw else state}
 
@@ -413,7 +412,7 @@ class MessageContent:
             self._stop_block()
             self.has_calls = True
             self._call = CallContent(event, self._tools.get(event.name), self._mint_id)
-            self.sealer.note_call(self._call.id)
+            self.sealing.note_call(self._call.id)
             self._blocks.start(attribute_block(self._call.build_start(), event.extra))
         if event.arguments:
             self._blocks.add_arguments(self._call.write(event.arguments))
@@ -423,7 +422,7 @@ class MessageContent:
             self._blocks.pass_on(frame, event)
             return
         if event.id:
-            self.sealer.note_call(event.id)
+            self.sealing.note_call(event.id)
         self._stop_block()
         self._blocks.start_in(attribute_frame(frame, event), event)
 
@@ -529,19 +528,17 @@ class ThinkingContent:
         self,
         display: Display,
         blocks: BlockEvents,
-        sealer: EnvelopeSealer,
-        limit: int,
+        sealing: MessagesSealing,
         *,
         is_given: bool,
     ) -> None:
         self._display = display
         self._blocks = blocks
-        self._sealer = sealer
+        self._sealing = sealing
+        self._sealing.begin()
         self._is_given = is_given
-        self._pieces: ReasoningPieces | None = None
         passes = is_given and display.show_raw and not display.withholds_state
-        if sealer.is_sealing and not passes:
-            self._pieces = ReasoningPieces(MAX_SEALED_CHARS if is_given else limit)
+        self._collects = sealing.is_on and not passes
         self._kind: Literal["raw", "summary"] | None = None  # of the text in the last block
         self._last_part: int | None = None
         self._held_summary = StringIO()
@@ -552,8 +549,8 @@ class ThinkingContent:
         self._progress = ThinkingProgress() if display.tells_progress else None
 
     def write(self, event: Event) -> None:
-        if self._pieces is not None and not self._is_given:
-            self._pieces.add(event)
+        if self._collects and not self._is_given:
+            self._sealing.add(event)
         match event:
             case ReasoningDelta():
                 self._write_raw(event)
@@ -589,10 +586,10 @@ class ThinkingContent:
             return None
         if self._progress is not None:  # is told by itself
             return None
-        if self._pieces is not None and not self._is_given:
-            self._pieces.add(event)
-        elif self._is_given:
+        if self._is_given:
             self._note_raw(event)
+        elif self._collects:
+            self._sealing.add(event)
         return self._blocks.add_text("thinking_delta", event.text) if is_shown else NOTHING
 
     def end(self, error: ErrorDetail | None, frame: bytes | None = None) -> None:
@@ -607,13 +604,13 @@ class ThinkingContent:
         if needs_block:
             self._blocks.start(THINKING)
             self._blocks.add("thinking_delta", summary)
-            self._blocks.add("signature_delta", self._sealer.seal([]))
+            self._blocks.add("signature_delta", self._sealing.sign([]))
         self._blocks.stop(error if needs_block else None)
 
     def _note_raw(self, event: ReasoningDelta) -> None:
         self._has_text = self._has_text or bool(event.text)
-        if self._pieces is not None:
-            self._pieces.add(event)
+        if self._collects:
+            self._sealing.add(event)
         if self._display.show_raw:
             self._kind = "raw"
 
@@ -693,13 +690,12 @@ class ThinkingContent:
 
     def _seal(self) -> str:
         """Return the envelope of the stretch; "" if there is nothing in it."""
-        if self._pieces is not None and self._given is not None:
-            self._pieces.add(self._given)
-        pieces = None if self._pieces is None else self._pieces.build()
-        blocks = None if pieces is None else list(write_pieces(pieces))
+        if self._given is not None:
+            self._sealing.add(self._given)
+        blocks = self._sealing.collected() if self._collects else None
         if not (blocks or self._is_given) and self._kind is None:
             return ""
-        signature = self._sealer.seal(blocks)
+        signature = self._sealing.sign(blocks)
         return UNSEALED_RAW if (signature, self._kind) == (UNSEALED, "raw") else signature
 
 
@@ -716,45 +712,33 @@ def write_citation(citation: CitationDelta, sources: list[str]) -> Json:
     return {"type": "search_result_location", "source": citation.file_id, **whole, **said}
 
 
-class EnvelopeSealer:
-    """Seal the blocks of one message; `seal` is None if nothing can be sealed.
+class MessagesSealing(Sealing):
+    """Seal the reasoning of one message in the signatures of its blocks."""
 
-    An envelope is bound to what its reasoning answers: the call before it in the message or, before
-    the first one, what the request ends with.
-    """
-
-    def __init__(self, seal: SealEnvelope | None) -> None:
-        self._seal = seal
-        self._place: bytes | None = None
-
-    @property
-    def is_sealing(self) -> bool:
-        return self._seal is not None
+    def __init__(self, seal: SealEnvelope | None, limit: int) -> None:
+        super().__init__(seal, write_pieces, limit)
 
     def note_call(self, call_id: str) -> None:
-        """Take a call of the message, by the id that the client gets."""
-        if self._seal is not None:
-            self._place = place_after_call(upstream_call_id(call_id)) or self._place
+        if self.is_on:
+            super().note_call(upstream_call_id(call_id))
 
-    def seal(self, blocks: list[Json] | None) -> str:
+    def sign(self, blocks: list[Json] | None) -> str:
         """Return the signature of a block that stands for these of upstream's.
 
         With no blocks the client's block is dropped when it comes back, as one that holds a summary
         beside the reasoning is. Return `UNSEALED` for None, and where nothing can be sealed.
         """
-        if self._seal is None or blocks is None:
-            return UNSEALED
-        return self._seal(Envelope(blocks, place=self._place))
+        return self.seal(blocks) if self.is_on and blocks is not None else UNSEALED
 
 
-def write_pieces(pieces: Iterable[Piece]) -> Iterator[Json]:
+def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
     """Write reasoning as the blocks that Anthropic would send: opaque state is a block of its own,
     and text that nothing signs has an empty signature."""
     for piece in pieces:
-        if piece.text.strip() or piece.signs:
-            signature = piece.state if piece.signs else ""
+        if piece.text.strip() or piece.is_signature:
+            signature = piece.state if piece.is_signature else ""
             yield {"type": "thinking", "thinking": piece.text, "signature": signature}
-        if piece.state and not piece.signs:
+        if piece.state and not piece.is_signature:
             yield {"type": "redacted_thinking", "data": piece.state}
 
 
@@ -880,7 +864,7 @@ class MessagesWriter:
         """Show a block as a stream would add up."""
         if isinstance(part, Block):
             if part.type == "tool_use":
-                self._content.sealer.note_call(string(part.content_block.get("id")))
+                self._content.sealing.note_call(string(part.content_block.get("id")))
             block = attribute_block(_shown_block(part), self._attributions.get(part))
         else:
             field = "text" if part.kind == "text" else "thinking"
@@ -894,15 +878,15 @@ class MessagesWriter:
 
     def _show_thinking(self, block: Json, summary: ItemSummary) -> Iterator[Json]:
         text, content = PART_SEPARATOR.join(summary.parts), self._content
-        marks, sealer = error_field(summary.error), content.sealer
+        marks, sealing = error_field(summary.error), content.sealing
         if self._display.show_raw:
             shown = content.show(block)
             yield shown if text else {**shown, **marks}
             if text:
-                yield {**THINKING, "thinking": text, "signature": sealer.seal([]), **marks}
+                yield {**THINKING, "thinking": text, "signature": sealing.sign([]), **marks}
         elif text or block.get("thinking"):
             shown = content.show_known(block)
-            yield {**shown, "thinking": text, "signature": sealer.seal([block]), **marks}
+            yield {**shown, "thinking": text, "signature": sealing.sign([block]), **marks}
         else:
             yield {**content.show(block), **marks}
 

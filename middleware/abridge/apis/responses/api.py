@@ -9,19 +9,14 @@ from __future__ import annotations
 from functools import partial
 
 from abridge.apis.api import Api, RequestEcho, UpstreamApi
+from abridge.apis.compaction.responses import RESPONSES_COMPACTION
 from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
-from abridge.apis.responses.compaction import RESPONSES_COMPACTION
 from abridge.apis.responses.errors import encode_error_body
 from abridge.apis.responses.hiding import ECHOED
 from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
-from abridge.apis.responses.request import (
-    REQUEST_SHAPE,
-    read_request,
-    wants_state,
-    write_request,
-)
+from abridge.apis.responses.request import REQUEST_SHAPE, read_request, wants_state, write_request
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.providers.profile import Profile
 

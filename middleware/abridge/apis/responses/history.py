@@ -11,7 +11,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from abridge.apis.display import Envelope, OpenEnvelope, is_envelope
 from abridge.apis.history import (
     ClientPieceHistory,
     IsOurSummary,
@@ -22,7 +21,6 @@ from abridge.apis.history import (
 )
 from abridge.apis.json import objects, string
 from abridge.apis.openai import is_minted
-from abridge.apis.places import PlaceTracker, place_after_call
 from abridge.apis.responses.reasoning import (
     LANE,
     as_sent,
@@ -32,7 +30,9 @@ from abridge.apis.responses.reasoning import (
     summary_text,
 )
 from abridge.apis.responses.texts import begins_with_thinking
-from abridge.core.conversation import ItemKey, Json, RecordedTurn, ToolCall, Turn, encode_sorted
+from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
+from abridge.core.envelope import Envelope, OpenEnvelope, is_envelope
+from abridge.core.places import PlaceTracker, place_after_call
 from abridge.providers.profile import TAGS, Profile
 from abridge.stages.tags import may_have_tags
 
@@ -240,26 +240,17 @@ def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
         yield _assistant_turn(pending, texts)
 
 
-def record_turns(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
-    """Return the turns of a response, for a client of this API.
+def record_output(output: Sequence[tuple[int | None, Any]], *, joined: bool) -> list[RecordedTurn]:
+    """Return the turns of a response, `joined` for a client of another API.
 
     `output` has each item with its output index, or with None if it was not in the stream.
     """
-    return ResponsesHistory.record_turns(_with_keys(output))
-
-
-def record_joined_turn(output: Sequence[tuple[int | None, Any]]) -> list[RecordedTurn]:
-    """Return the turn of a response, for a client of another API."""
-    return ResponsesHistory.record_joined_turn(_with_keys(output))
-
-
-def _with_keys(output: Sequence[tuple[int | None, Any]]) -> list[tuple[ItemKey | None, Json]]:
-    """Return each item with its key."""
-    return [
+    pieces = [
         (None if number is None else (LANE, number), item)
         for number, item in output
         if isinstance(item, dict)
     ]
+    return ResponsesHistory.record(pieces, joined=joined)
 
 
 def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:

@@ -18,9 +18,14 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS, output_text
 from abridge.apis.responses.reasoning import part_texts, raw_parts, raw_text, summary_parts
-from abridge.apis.responses.tools import ADDITIONAL_TOOLS, FOUND_TOOLS, read_found_tools
+from abridge.apis.responses.tools import (
+    ADDITIONAL_TOOLS,
+    BUILT_IN_TOOLS,
+    FOUND_TOOLS,
+    output_text,
+    read_found_tools,
+)
 from abridge.apis.tools import ToolNames, split_output, stated_output
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -109,8 +114,8 @@ REFERENCE_FIELDS = ("prompt", "conversation", "previous_response_id")
 """Fields that refer to input which the request does not hold."""
 
 UNRESOLVED_REFERENCE = (
-    "This model's API stores nothing that an item could refer to: send the item itself, as clients "
-    "do with store: false."
+    "This model's API stores no items to refer to: send the item itself, as clients do with "
+    "store: false."
 )
 """Error for a client that assumes `store`, the default: the AI SDK then sends only ids."""
 
@@ -369,7 +374,7 @@ class ResponsesConversationBuilder:
             summary, raw = (*summary, raw), ""
         item: Json = {"type": "reasoning", "summary": summary_parts(summary)}
         if raw.strip() and self._profile.rejects_clear_reasoning:
-            message = "This model's API takes no reasoning back but its own."
+            message = "This model's API accepts only its own reasoning back."
             self._translated.leave_out(part.param, message)
         elif raw.strip() and self._profile.summary_is_raw:
             item |= {"summary": summary_parts([raw]), "encrypted_content": raw}

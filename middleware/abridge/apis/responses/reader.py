@@ -58,7 +58,7 @@ from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import error_in, mint_id
 from abridge.apis.responses.errors import NO_ANSWERS, as_failed, read_failure
 from abridge.apis.responses.hiding import ResponsesRebuilder
-from abridge.apis.responses.history import record_joined_turn, record_turns
+from abridge.apis.responses.history import record_output
 from abridge.apis.responses.items import (
     ADDRESS_FIELDS,
     ANNOTATION_ADDED,
@@ -280,8 +280,7 @@ class ResponsesReader:
         return self._select([*events, *self._make_end(response, frame, ok=True)])
 
     def recorded_turns(self) -> list[RecordedTurn]:
-        record = record_turns if self._carries_frames else record_joined_turn
-        return record(self._final_output)
+        return record_output(self._final_output, joined=not self._carries_frames)
 
     def observed(self) -> Observation:
         return self._observation
@@ -904,14 +903,8 @@ FINISH_REASONS: Mapping[str, FinishReason] = {
 
 HOSTED_TYPES = frozenset(
     {
-        "web_search_call",
-        "file_search_call",
-        "code_interpreter_call",
-        "code_interpreter_call_output",
-        "image_generation_call",
-        "computer_call",
-        "mcp_call",
-        "mcp_list_tools",
+        *("web_search_call", "file_search_call", "code_interpreter_call", "computer_call"),
+        *("code_interpreter_call_output", "image_generation_call", "mcp_call", "mcp_list_tools"),
         "compaction",
     }
 )

@@ -22,6 +22,7 @@ from abridge.apis.params import (
     require_object,
     require_string,
     set_nested,
+    unchanged,
     write_extra,
     write_params,
 )
@@ -31,11 +32,7 @@ from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, o
 from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import ToolNames, write_tools
 from abridge.core.conversation import Json
-from abridge.core.model_request import (
-    ModelRequest,
-    TranslatedRequest,
-    unknown_parts,
-)
+from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
 
 PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
@@ -45,35 +42,15 @@ PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
         "reasoning_context": "reasoning.context",
         "reasoning_mode": "reasoning.mode",
         "prewarm": "prompt_cache_options.prewarm",
-        **{
-            name: name
-            for name in (
-                "temperature",
-                "top_p",
-                "top_k",
-                "presence_penalty",
-                "frequency_penalty",
-                "top_logprobs",
-                "parallel_tool_calls",
-                "max_tool_calls",
-                "service_tier",
-                "user",
-                "safety_identifier",
-                "metadata",
-                "prompt_cache_key",
-                "prompt_cache_retention",
-                "prompt_cache_options",
-                "truncation",
-                "context_management",
-                "moderation",
-                "previous_response_id",
-                "conversation",
-                "prompt",
-                "background",
-                "client_metadata",
-                "access_programs",
-            )
-        },
+        **unchanged(
+            *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
+            *("top_logprobs", "parallel_tool_calls", "max_tool_calls", "service_tier"),
+            *("user", "safety_identifier", "metadata", "prompt_cache_key"),
+            *("prompt_cache_retention", "prompt_cache_options", "truncation"),
+            *("context_management", "moderation", "previous_response_id"),
+            *("conversation", "prompt", "background", "client_metadata"),
+            *("access_programs",),
+        ),
     }
 )
 """The fields of plain parameters, by neutral name.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from io import StringIO
 from itertools import starmap
@@ -23,14 +23,12 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.display import Display, Envelope
+from abridge.apis.display import Display
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
-from abridge.apis.places import place_after_call
-from abridge.apis.responses.built_in_tools import BUILT_IN_TOOLS
 from abridge.apis.responses.errors import as_failed
 from abridge.apis.responses.history import places_in_output
 from abridge.apis.responses.items import (
@@ -58,7 +56,12 @@ from abridge.apis.responses.reasoning import (
     without_raw_content,
     without_reasoning,
 )
-from abridge.apis.responses.tools import ItemAttributor, attribute_response, write_call
+from abridge.apis.responses.tools import (
+    BUILT_IN_TOOLS,
+    ItemAttributor,
+    attribute_response,
+    write_call,
+)
 from abridge.apis.shapes import is_withheld
 from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.apis.usage import RESPONSES_USAGE
@@ -88,9 +91,9 @@ from abridge.core.events import (
     SummaryTextDelta,
     ToolCallDelta,
 )
-from abridge.core.model_request import SIGNATURE_PREFIX, Tool
-from abridge.core.reasoning_pieces import Piece, ReasoningPieces, have_text
+from abridge.core.model_request import SIGNATURE_PREFIX, ReasoningPart, Tool
 from abridge.stages.order import CallOrder
+from abridge.stages.sealing import Sealing
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
 """Fields of an event that the writer sets."""
@@ -409,8 +412,8 @@ class ResponsesWriter(TranslatedAnswer):
         if self._display.seal is None or output_index < 0:
             return ""
         if output_index not in self._blobs and self._blob_room > 0 and self._needs_seal(item):
-            item_id, place = string(item.get("id")), place or self._output.place
-            blob = self._display.seal(Envelope([as_sent(item)], item_id, place))
+            item_id = string(item.get("id"))
+            blob = self._output.sealing.seal([as_sent(item)], item_id, place)
             self._blob_room -= len(blob)
             self._blobs[output_index] = blob
         return self._blobs.get(output_index, "")
@@ -554,7 +557,7 @@ class WrittenOutput:
 
     def __init__(self, display: Display, tools: Mapping[str, Tool], mint_id: MintId) -> None:
         self.items: list[Json] = []  # those that are done
-        self.place: bytes | None = None  # of reasoning, once there was a call
+        self.sealing = Sealing(display.seal, write_pieces, MAX_BLOB_CHARS)
         self._display = display
         self._tools = tools
         self._mint_id = mint_id
@@ -591,11 +594,13 @@ class WrittenOutput:
     def note_call(self, item: Any) -> None:
         """Take a call of the response, to which the reasoning after it is bound."""
         if isinstance(item, dict) and "call_id" in item:
-            self.place = place_after_call(string(item["call_id"])) or self.place
+            self.sealing.note_call(string(item["call_id"]))
 
     def open_reasoning(self, item_id: str, index: int) -> None:
         """Open an item of upstream's, which has frames of its own but for its summary."""
-        self._open_item = WrittenReasoning(item_id, index, self._display, has_frames=True)
+        self._open_item = WrittenReasoning(
+            item_id, index, self._display, self.sealing, has_frames=True
+        )
 
     def _write_piece(self, event: Event) -> _Written:
         match event:
@@ -624,7 +629,7 @@ class WrittenOutput:
 
     def _new_reasoning(self, state: str | None = None) -> WrittenReasoning:
         id_, index = self._mint_id("rs_"), len(self.items)
-        return WrittenReasoning(id_, index, self._display, state=state, place=self.place)
+        return WrittenReasoning(id_, index, self._display, self.sealing, state=state)
 
     # The answer
 
@@ -913,34 +918,31 @@ class WrittenImage(WrittenItem):
 
 
 class WrittenReasoning(WrittenItem):
-    """Write one reasoning item, or of one that has frames the summary alone.
-
-    An envelope of it is bound to its `place` (`apis/places.py`).
-    """
+    """Write one reasoning item, or of one that has frames the summary alone."""
 
     def __init__(
         self,
         item_id: str,
         index: int,
         display: Display,
+        sealing: Sealing,
         *,
         state: str | None = None,
-        place: bytes | None = None,
         has_frames: bool = False,
     ) -> None:
         super().__init__(item_id, index)
         self.error: ErrorDetail | None = None  # why the summary is missing or incomplete
         self.extra_states: list[str] = []  # opaque state beyond what one item can hold
         self._display = display
+        self._sealing = sealing
         self._state = state
-        self._place = place
         self._has_frames = has_frames
         self._raw = WrittenContent(REASONING, {**self.address, "content_index": 0})
         self._raw_stage: Literal["to come", "open", "done"] = "to come"
         self._summary: list[str] = []  # the parts that are done
         self._part: WrittenContent | None = None  # the part that is open
         self._native_part: int | None = None  # upstream's count of it, if it is upstream's
-        self._pieces = None if display.seal is None else ReasoningPieces(MAX_BLOB_CHARS)
+        sealing.begin()
 
     def build_added(self) -> Json:
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
@@ -951,8 +953,8 @@ class WrittenReasoning(WrittenItem):
             is_shown = self._display.show_raw and event.text
             if is_shown and self._raw_stage == "to come":
                 return None
-            if self._pieces is not None:
-                self._pieces.add(event)
+            if self._sealing.is_on:
+                self._sealing.add(event)
             return self._raw.add_text(event.text) if is_shown else NOTHING
         if not isinstance(event, SummaryTextDelta) or self._part is None:
             return None
@@ -960,8 +962,8 @@ class WrittenReasoning(WrittenItem):
 
     def write(self, event: Event) -> _Written:
         """Write any event between the beginning and the end of the item."""
-        if self._pieces is not None and isinstance(event, ReasoningDelta | ProviderState):
-            self._pieces.add(event)
+        if isinstance(event, ReasoningDelta | ProviderState):
+            self._sealing.add(event)
         match event:
             case ReasoningDelta():
                 return self._write_raw(event.text)
@@ -1033,8 +1035,11 @@ class WrittenReasoning(WrittenItem):
 
     def build_done(self, status: ItemStatus) -> Json:
         """Return the item at its end. Opaque state in the blob is not repeated beside it."""
-        if blob := self._seal_envelope():
-            self._state, self.extra_states = blob, []
+        items = self._sealing.collected() or []
+        if items and self._sealing.is_needed:
+            items[0] = {"id": self.id, **items[0]}
+            if blob := self._sealing.seal(items, self.id):
+                self._state, self.extra_states = blob, []
         item: Json = {
             "id": self.id,
             "type": "reasoning",
@@ -1048,29 +1053,19 @@ class WrittenReasoning(WrittenItem):
             item["summary_error"] = self.error.as_dict()
         return item
 
-    def _seal_envelope(self) -> str:
-        collected, seal = self._pieces, self._display.seal
-        pieces = None if collected is None else collected.build()
-        if not pieces or collected is None or seal is None:
-            return ""
-        if not (have_text(pieces) or collected.have_withheld):
-            return ""
-        first, *others = map(_write_piece, pieces)
-        items = [{"id": self.id, **first}, *others]
-        return seal(Envelope(items, self.id, self._place))
-
 
 def _write_state(state: str, *, signs: bool) -> str:
     """Write opaque state; mark a signature as one."""
     return SIGNATURE_PREFIX + state if signs else state
 
 
-def _write_piece(piece: Piece) -> Json:
-    """Write a piece as an item, since each signature is for its own text."""
-    content = raw_parts([piece.text] if piece.text else [])
-    state = _write_state(piece.state, signs=piece.signs)
-    item: Json = {"type": "reasoning", "summary": [], "content": content}
-    return {**item, "encrypted_content": state} if state else item
+def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
+    """Write each piece as an item, since each signature is for its own text."""
+    for piece in pieces:
+        content = raw_parts([piece.text] if piece.text else [])
+        state = _write_state(piece.state, signs=piece.is_signature)
+        item: Json = {"type": "reasoning", "summary": [], "content": content}
+        yield {**item, "encrypted_content": state} if state else item
 
 
 def write_annotation(citation: CitationDelta, before: int, length: int) -> Json:

@@ -76,7 +76,7 @@ FIXED_OPTIONS: dict[str, Any] = {
 }
 """Options that are the same for every address."""
 
-INVALID_ADDRESS = "takes an address such as redis://user:password@host:6379/0"
+INVALID_ADDRESS = "must be an address such as redis://user:password@host:6379/0"
 
 
 class RedisConnection:
@@ -127,16 +127,16 @@ class RedisConnection:
             self._handle_failure(outcome)
             raise BackendError
         if trial:
-            _log.info("store at %s: within reach again", self.server)
+            _log.info("store at %s: reachable again", self.server)
             self._breaker.note_success()
         if isinstance(outcome, Exception):
-            self._problems.warn(f"it refuses what it is asked ({_error_name(outcome)})")
+            self._problems.warn(f"it refuses operations ({_error_name(outcome)})")
             raise BackendError
         return outcome
 
     def _handle_failure(self, error: Exception) -> None:
         if not self._breaker.is_open:
-            _log.warning("store at %s: out of reach (%s)", self.server, _error_name(error))
+            _log.warning("store at %s: unreachable (%s)", self.server, _error_name(error))
         self._breaker.note_failure()
 
 

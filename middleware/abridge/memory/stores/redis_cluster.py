@@ -22,7 +22,7 @@ DEFAULT_PORT = 6379
 Hosts: TypeAlias = Sequence[tuple[str, int]]
 """Hosts, each with its port."""
 
-INVALID_ADDRESS = f"takes an address such as {SCHEME}://user:password@host:6379,host:6379"
+INVALID_ADDRESS = f"must be an address such as {SCHEME}://user:password@host:6379,host:6379"
 
 
 class ClusterClient(RedisCluster):

@@ -33,7 +33,7 @@ _SERVICE = re.compile(r"[A-Za-z0-9._-]+")
 LOGIN_OPTIONS = {"sentinel_username": "username", "sentinel_password": "password"}
 
 INVALID_ADDRESS = (
-    f"takes an address such as {SCHEME}://user:password@host:26379,host:26379/service/0"
+    f"must be an address such as {SCHEME}://user:password@host:26379,host:26379/service/0"
 )
 
 

@@ -212,7 +212,9 @@ class Store:
         """Open values that had left the process. Raises _DamagedError if one does not open."""
         opened = await sealer.open([name(sealer.names, key) for key in keys], values)
         if opened.count(None) > values.count(None):
-            self._problems.warn("a value does not open: it was changed, moved, or sealed by others")
+            self._problems.warn(
+                "a value cannot be opened: it was changed, moved, or sealed with other keys"
+            )
             raise _DamagedError(opened)
         return opened
 
@@ -226,7 +228,7 @@ class Store:
         """Seal values that leave the process. Leave out those that are too large."""
         fitting = {key: value for key, value in values.items() if len(value) <= sealer.limit}
         if len(fitting) < len(values):
-            self._problems.warn("a value is too large to be kept")
+            self._problems.warn("a value is too large to keep")
             self._observe(operation, "error", 0.0)
         names = [name(sealer.names, key) for key in fitting]
         return dict(zip(fitting, await sealer.seal(names, list(fitting.values())), strict=True))

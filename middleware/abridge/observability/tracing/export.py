@@ -57,7 +57,9 @@ def _shut_down(provider: TracerProvider) -> None:
     thread.start()
     thread.join(FLUSH_SECONDS)
     if thread.is_alive():
-        _log.warning("the last spans are lost: no collector took them in %g s", FLUSH_SECONDS)
+        _log.warning(
+            "the last spans are lost: no collector accepted them within %g s", FLUSH_SECONDS
+        )
 
 
 def _limit_sdk_logs() -> None:

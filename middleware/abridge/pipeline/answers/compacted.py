@@ -7,8 +7,8 @@ stored, where it has the same meaning.
 
 from __future__ import annotations
 
+from abridge.apis.compaction.responses import encode_events, item_events, write_usage
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
-from abridge.apis.responses.compaction import encode_events, item_events, write_usage
 from abridge.apis.sse import encode_frame, frame_data
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json

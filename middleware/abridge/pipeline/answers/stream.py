@@ -12,10 +12,10 @@ from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import parse_object
 from abridge.apis.model_names import answered_model, says_something
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
+from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import Answer, AnswerContext
-from abridge.stages.status import SummaryStatus
 from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
@@ -65,9 +65,9 @@ class StreamAnswer(Answer):
             if self._plan.plan_for is not None:
                 frames = self._await_model(frames)
         except (ValueError, EventTooLarge) as error:
-            _log.warning("what upstream sent could not be read: %s", str(error))
+            _log.warning("upstream's answer could not be read: %s", str(error))
             self._end(
-                ErrorDetail("upstream_error", f"What upstream sent could not be read: {error}")
+                ErrorDetail("upstream_error", f"Upstream's answer could not be read: {error}")
             )
             return
         if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):

@@ -59,9 +59,12 @@ REQUEST_BODIES: Mapping[str, Callable[[Profile], Json]] = {
     },
 }
 
-OWN_ITEMS = "reasoning in items of its own"
+OWN_ITEMS = "reasoning in separate items"
 
-UNTOLD = "no reasoning seen: where it would be cannot be told, so choose a profile"
+TEXT_FIELDS = frozenset({"role", "content", "refusal"})
+"""Fields of a Chat Completions message that have text and are no reasoning."""
+
+UNTOLD = "no reasoning seen, so its field is unknown: choose a profile"
 
 
 @dataclass(slots=True)
@@ -78,6 +81,16 @@ class _ProbeResult:
     is_missing: bool = False  # upstream does not have the API
     has_usage: bool = False
     reasoning_fields: set[str] = field(default_factory=set)
+    unknown_fields: set[str] = field(default_factory=set)  # which have text
+
+    def note_fields(self, data: bytes) -> None:
+        """Note which fields of a Chat Completions frame or body have reasoning, or unknown text."""
+        choices = objects((parse_object(data) or {}).get("choices"))
+        messages = [choice.get("delta") or choice.get("message") for choice in choices]
+        for message in objects(messages):
+            self.reasoning_fields.update(find_reasoning_fields(message))
+            texts = {name for name, value in message.items() if value and isinstance(value, str)}
+            self.unknown_fields |= set(filter(str.isidentifier, texts - TEXT_FIELDS))
 
     def observe(self, event: Event) -> None:
         has_text = isinstance(event, ReasoningDelta | NativeSummary | ContentDelta) and bool(
@@ -151,7 +164,7 @@ class Probe:
         if response.status_code != 200:
             return Finding(subject, f"answers with status {response.status_code}", "fault")
         if result.is_broken:
-            return Finding(subject, "sends what cannot be read, or broke off", "fault")
+            return Finding(subject, "sent an unreadable answer, or broke off", "fault")
         told = _describe(result, streams=streams, vouched=self.profile.parses_text)
         return Finding(subject, told, "ok" if streams else "note")
 
@@ -165,7 +178,7 @@ def compare_apis(reports: Iterable[ProbeReport], subject: str) -> Finding | None
         return None
     if responses.finding.grade == "ok" and responses.shows_reasoning:
         return None
-    reason = "stands inside its messages" if responses.is_inline else "does not show"
+    reason = "is inside its messages" if responses.is_inline else "does not show"
     text = f'api = "chat" would serve clients better: on Responses the reasoning {reason}'
     return Finding(subject, text, "note")
 
@@ -186,8 +199,8 @@ def describe_discovery(
         return None
     clients = f"clients of {' and '.join(missing)}"
     if finds_out:
-        return Finding(subject, f"{clients} are served over an API that it has")
-    return Finding(subject, f'api = "auto" would serve {clients}, too', "note")
+        return Finding(subject, f"{clients} are served through an API that it has")
+    return Finding(subject, f'api = "auto" would also serve {clients}', "note")
 
 
 def _has_thinking(text: str, profile: Profile) -> bool:
@@ -203,7 +216,7 @@ async def _read_stream(response: httpx.Response, reader: Reader, result: _ProbeR
     decoder = sse.FrameDecoder(1 << 20)
     async for chunk in read_chunks(response):
         for frame in decoder.feed(chunk):
-            result.reasoning_fields |= _reasoning_fields(sse.frame_data(frame) or b"")
+            result.note_fields(sse.frame_data(frame) or b"")
             for event in reader.read(frame):
                 result.observe(event)
     for event in reader.end():
@@ -212,21 +225,9 @@ async def _read_stream(response: httpx.Response, reader: Reader, result: _ProbeR
 
 async def _read_whole(response: httpx.Response, reader: Reader, result: _ProbeResult) -> None:
     body = b"".join([chunk async for chunk in read_chunks(response)])
-    result.reasoning_fields |= _reasoning_fields(body)
+    result.note_fields(body)
     for event in reader.read_whole(body):
         result.observe(event)
-
-
-def _reasoning_fields(data: bytes) -> set[str]:
-    """Return the names of the Chat Completions fields that carry reasoning."""
-    choices = objects((parse_object(data) or {}).get("choices"))
-    messages = [choice.get("delta") or choice.get("message") or {} for choice in choices]
-    return {
-        name
-        for message in messages
-        if isinstance(message, dict)
-        for name in find_reasoning_fields(message)
-    }
 
 
 def _describe(result: _ProbeResult, *, streams: bool, vouched: bool) -> str:
@@ -236,11 +237,15 @@ def _describe(result: _ProbeResult, *, streams: bool, vouched: bool) -> str:
     if result.is_inline:
         parts.append("reasoning in tags inside its messages")
     elif result.has_raw:
-        parts.append(f"reasoning in a field of its own, {fields}" if fields else OWN_ITEMS)
+        parts.append(f"reasoning in a separate field, {fields}" if fields else OWN_ITEMS)
     if result.has_native:
         parts.append("summaries of its own")
     if not (result.has_raw or result.has_native or result.is_inline):
-        parts.append("no reasoning seen" if vouched else UNTOLD)
+        unknown = ", ".join(sorted(result.unknown_fields))
+        if unknown:
+            parts.append(f"no reasoning seen, but fields that Abridge does not know: {unknown}")
+        else:
+            parts.append("no reasoning seen" if vouched else UNTOLD)
     if result.first_text_after is not None:
         parts.append(f"first word after {result.first_text_after:.2f} s")
     if not result.has_usage:

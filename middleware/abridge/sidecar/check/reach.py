@@ -98,7 +98,9 @@ async def read_chunks(response: httpx.Response) -> AsyncIterator[bytes]:
         try:
             chunk = decode(encoded)
         except ValueError as error:
-            raise httpx.RemoteProtocolError(f"its answer is not what it says: {error}") from None
+            raise httpx.RemoteProtocolError(
+                f"its answer does not match its headers: {error}"
+            ) from None
         yield chunk[:remaining]
         remaining -= len(chunk)
         if remaining <= 0:
@@ -110,14 +112,16 @@ def _decoder(response: httpx.Response) -> Callable[[bytes], bytes]:
     if encoding == b"identity":
         return bytes
     if not can_inflate(encoding):
-        raise httpx.RemoteProtocolError(f"its answer is encoded unasked: {encoding.decode()}")
+        raise httpx.RemoteProtocolError(
+            f"its answer is encoded, although that was not requested: {encoding.decode()}"
+        )
     return Inflater(encoding, MAX_RESPONSE_BYTES).feed
 
 
 def describe_error(error: httpx.TransportError) -> str:
     """Describe an error, with the operating system's message if there is one."""
     if isinstance(error, httpx.TimeoutException):
-        return "does not answer in time"
+        return "did not answer in time"
     reason = _os_error_text(error) or _bracketed_end(str(error))
     failure = "cannot be reached" if isinstance(error, httpx.ConnectError) else "breaks off"
     return f"{failure}: {reason}"
@@ -171,7 +175,7 @@ async def reach(target: CheckTarget, subject: str) -> ReachResult:
 
 
 def wrong_address(subject: str, url: str, other: str) -> Finding:
-    text = f"{url} answers, but has no API there; {other} has one: set base_url to that"
+    text = f"{url} answers, but has no API there; set base_url to {other}, which has one"
     return Finding(subject, text, "fault")
 
 

@@ -40,9 +40,7 @@ from abridge.sidecar.check.summarizer import (
 from abridge.sidecar.client_keys.door import open_keys
 from abridge.sidecar.client_keys.file import keys_notes
 
-IS_ABRIDGE = (
-    "is an Abridge, too; requests that lead back to the one that sent them are answered 508"
-)
+IS_ABRIDGE = "is Abridge, too; a request that comes back to its sender gets a 508"
 
 RESPONSE_TIMEOUT = 30.0
 """Seconds without a response before giving up; the settings may lower it."""
@@ -116,7 +114,7 @@ class Check:
         self, route: Route, target: CheckTarget, model: str | None, subject: str
     ) -> AsyncIterator[Finding]:
         if model is None:
-            yield Finding(subject, "no model is known; name one with --model", "fault")
+            yield Finding(subject, "no model is known; set one with --model", "fault")
             return
         upstream, apis = route.upstream, _apis_to_probe(route)
         probe = Probe(target, model, PROFILES[upstream.profile], upstream.request_defaults, subject)
@@ -180,12 +178,12 @@ def _describe_names(route: Route, reached: ReachResult, subject: str) -> Iterato
     rules = route.renames.rules
     if rules:
         named = ", ".join(f"{glob} = {name}" for glob, name in rules)
-        yield Finding(subject, f"has other names for the models that clients name: {named}")
+        yield Finding(subject, f"uses other names for the models that clients request: {named}")
     known = reached.models or []
     missing = [name for _, name in rules if MATCHED not in name and name not in known]
     if missing and known:
         listed = ", ".join(dict.fromkeys(missing))
-        yield Finding(subject, f"rename: it does not list {listed} among its models", "note")
+        yield Finding(subject, f"rename: its list of models does not have {listed}", "note")
     if "*" in route.upstream.models:  # else a warning of the settings has said it
         for warning in warn_claude_names(route, known):
             yield Finding(subject, warning, "note")

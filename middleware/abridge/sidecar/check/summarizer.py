@@ -31,7 +31,7 @@ from abridge.waiting import silence_timeout
 SUBJECT, REVIEW = "summarizer", "review"
 
 NOT_CHECKED = {
-    "extractive": "extractive: in process, no model to reach",
+    "extractive": "extractive: in process, without a model",
     "upstream": "upstream: the request's own model, on its own server",
     "object": "object: passed in code, unknown here",
 }
@@ -173,5 +173,5 @@ async def probe_review(settings: Settings, transport: httpx.AsyncBaseTransport) 
     except SummarizerError as error:
         return Finding(REVIEW, str(error), "fault")
     if approved is None:
-        return Finding(REVIEW, "flags a harmless part, and would withhold most others", "fault")
+        return Finding(REVIEW, "flags a harmless part, so it would withhold most others", "fault")
     return Finding(REVIEW, f"passes a harmless part after {monotonic() - started:.2f} s")

@@ -71,7 +71,7 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
 @click.option(
     "--key-env",
     metavar="VARIABLE",
-    help="The variable with a client's API key, for upstreams that have none in the settings.",
+    help="The variable that holds a client's API key, for upstreams without one in the settings.",
 )
 def check(
     upstream: str | None,
@@ -135,7 +135,7 @@ def profiles(name: str | None, *, as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--fast", is_flag=True, help="Run faster, as without a terminal.")
+@click.option("--fast", is_flag=True, help="Run faster, as it does without a terminal.")
 @click.option("--serve", is_flag=True, help="Keep it running afterwards, so that you can try it.")
 @click.option(
     "--port",
@@ -147,7 +147,7 @@ def profiles(name: str | None, *, as_json: bool) -> None:
     "--picture",
     type=click.File("w", encoding="utf-8", lazy=False, atomic=True),
     metavar="FILE",
-    help="Record it as a moving picture, an SVG, instead of showing it.",
+    help="Write an animated SVG to this file instead of showing the demo.",
 )
 def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -> None:
     """Show live summaries of a scripted model's reasoning, without any AI.
@@ -182,8 +182,8 @@ def _load_settings(sources: SettingSources) -> Settings:
     settings = sources.load()
     if not settings.upstreams:
         raise SettingsError(
-            "upstreams: none is set; set at least one, with --upstream http://127.0.0.1:8000/v1 "
-            "or in the file, as [[upstreams]] with base_url"
+            "upstreams: none is set; set at least one, with --upstream http://127.0.0.1:8000/v1, "
+            "or in the file as [[upstreams]] with a base_url"
         )
     if own := list(find_own_addresses(settings)):
         raise SettingsError(sources.locate("\n".join(own)))

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 from pydantic import ValidationError
 
-from abridge.config.client_key import ClientKey, digest, explain_key, new_key, parse_expiry
+from abridge.config.client_key import (
+    ClientKey,
+    Limits,
+    digest,
+    explain_key,
+    new_key,
+    parse_expiry,
+)
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
 from abridge.sidecar.cli.options import InvalidInput, Overview
@@ -23,16 +31,40 @@ def with_file_options(command: Callable[..., None]) -> Callable[..., None]:
             "--config",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The settings file, of which server.keys_file counts where there is no --file.",
+            help="The settings file; without --file, its server.keys_file is used.",
         ),
         click.option(
             "--file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The file of keys.  [server.keys_file]",
+            help="The keys file.  [server.keys_file]",
         ),
     ):
         command = option(command)
+    return command
+
+
+LIMIT_TEXTS = {
+    "requests_per_minute": "Requests a minute.",
+    "tokens_per_minute": "Tokens a minute.",
+    "tokens_per_day": "Tokens a day, which begins at midnight UTC.",
+    "tokens_per_month": "Tokens a month.",
+    "money_per_day": "Money a day, in the currency of the prices.",
+    "money_per_month": "Money a month.",
+    "streams": "Requests at once.",
+}
+
+
+def with_limit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each limit."""
+    for name, text in reversed(LIMIT_TEXTS.items()):
+        kind = click.FloatRange if name.startswith("money") else click.IntRange
+        flags = [name, f"--{name.replace('_', '-')}"]
+        if name == "requests_per_minute":
+            flags.append("--rate")
+        least = kind(min=0, min_open=True)
+        add_option = click.option(*flags, type=least, metavar="N", help=f"{text}  [no limit]")
+        command = add_option(command)
     return command
 
 
@@ -51,17 +83,14 @@ def keys() -> None:
     "--models",
     multiple=True,
     metavar="GLOBS",
-    help="The models it may be used for, such as 'gpt-oss-*,qwen3-*'.  [all]",
+    help="The models that it may use, such as 'gpt-oss-*,qwen3-*'.  [all]",
 )
 @click.option(
-    "--rate", type=click.IntRange(min=1), metavar="N", help="Requests a minute.  [no limit]"
+    "--team",
+    metavar="TEAM",
+    help="The team whose limits it shares, which are a line of the file.  [none]",
 )
-@click.option(
-    "--tokens-per-day",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Tokens a day, which begins at midnight UTC.  [no limit]",
-)
+@with_limit_options
 @click.option(
     "--expires", metavar="WHEN", help="A day or time, or a number of days such as 90d.  [never]"
 )
@@ -70,11 +99,11 @@ def add(
     name: str,
     *,
     models: tuple[str, ...],
-    rate: int | None,
-    tokens_per_day: int | None,
+    team: str | None,
     expires: str | None,
     file: Path | None,
     config: Path | None,
+    **limits: Any,
 ) -> None:
     """Make a key, and print it once: only its digest is stored.
 
@@ -88,9 +117,9 @@ def add(
             name=name,
             sha256=digest(key),
             models=globs or ("*",),
-            rate=rate,
-            tokens_per_day=tokens_per_day,
+            team=team,
             expires=_parse_expiry(expires),
+            **limits,
         )
         path = _keys_file(file, config)
         add_key(path, made)
@@ -130,19 +159,35 @@ def revoke(name: str, file: Path | None, config: Path | None) -> None:
 
 
 def key_table(keys: Iterable[ClientKey], now: float) -> Iterator[str]:
-    """Yield the lines of a table of keys."""
-    rows = [("name", "requests a minute", "tokens a day", "expires", "models")]
-    for key in keys:
+    """Yield the lines of a table of keys, and of one of their teams."""
+    known = list(keys)
+    rows = [("name", "team", "limits", "expires", "models")]
+    for key in known:
         expires = "never" if key.expires is None else key.expires.isoformat()
         rows.append(
             (
                 key.name,
-                "no limit" if key.rate is None else str(key.rate),
-                "no limit" if key.tokens_per_day is None else str(key.tokens_per_day),
+                key.team or "none",
+                _limits(key),
                 f"{expires} (has expired)" if key.has_expired(now) else expires,
                 ", ".join(key.models),
             )
         )
+    yield from _columns(rows)
+    teams = {key.team: key.team_limits for key in known if key.team is not None}
+    if teams:
+        yield ""
+        limits = [(name, _limits(each) if each else "none") for name, each in teams.items()]
+        yield from _columns([("team", "limits"), *limits])
+
+
+def _limits(limits: Limits) -> str:
+    values = {name: getattr(limits, name) for name in LIMIT_TEXTS}
+    said = [f"{value} {name.replace('_per_', '/')}" for name, value in values.items() if value]
+    return ", ".join(said) or "none"
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(map(str.ljust, row, widths)).rstrip()
@@ -155,7 +200,7 @@ def _keys_file(file: Path | None, config: Path | None) -> Path:
     named = load_settings(config).server.keys_file
     if named is None:
         raise SettingsError(
-            "--file: must name the file of keys, or --config the settings with server.keys_file"
+            "--file: must name the keys file, or --config the settings with server.keys_file"
         )
     return Path(named)
 

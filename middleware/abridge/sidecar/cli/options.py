@@ -135,7 +135,7 @@ SETTING_OPTIONS = (
         "--summarizer-model",
         "summarizer__model",
         metavar="NAME",
-        help="The name of that model.  [none: sentences are extracted]",
+        help="The name of that model.  [none: sentences are copied]",
     ),
     click.option(
         "--expose",
@@ -180,7 +180,7 @@ def nest_options(upstream: str | None, options: dict[str, str | None]) -> dict[s
         tables["upstreams"] = [{"base_url": upstream, **upstream_table}]
     elif upstream_table:
         name = next(iter(upstream_table))
-        raise SettingsError(f"--{name}: needs --upstream; in a file, it is set for each upstream")
+        raise SettingsError(f"--{name}: needs --upstream; in a file, set it for each upstream")
     return tables
 
 

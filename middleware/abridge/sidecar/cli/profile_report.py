@@ -71,7 +71,7 @@ def _describe_quirks(profile: Profile) -> Iterator[str]:
     if profile.prefilled:
         yield f"the prompt template opens {profile.tags[0].opening}"
     if profile.summary_is_raw:
-        yield "its summaries on Responses are the raw reasoning"
+        yield "its summaries on Responses are raw reasoning"
     if profile.summarized_models:
         yield f"already a summary: {', '.join(profile.summarized_models)}"
     if profile.makes_summaries:

@@ -70,7 +70,7 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
     server = settings.server
     yield f"abridge {__version__} listens on {url}"
     if server.workers > 1:
-        yield f"  workers     {server.workers} processes; limits hold for each"
+        yield f"  workers     {server.workers} processes; limits apply to each"
     for upstream in settings.upstreams:
         models = ", ".join(upstream.models)
         profile = f"profile {upstream.profile}"
@@ -129,6 +129,10 @@ def open_listener(host: str, port: int, flag: str = "--port") -> socket.socket:
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]
         is_port = error.errno in (EADDRINUSE, EACCES)
-        advice = f"{flag} sets another port" if is_port else "--host takes an address of this host"
+        advice = (
+            (f"set another port with {flag}")
+            if is_port
+            else ("--host must be an address of this host")
+        )
         text = f"cannot listen on {host}:{port}: {reason}; {advice}"
         raise click.ClickException(text) from None

@@ -1,9 +1,9 @@
-"""Admit requests by the keys that their clients send, and count what each key uses.
+"""Admit requests by the keys that their clients send, and count what each key and team uses.
 
-The files of the keys and of what they have used are looked at once a second at most, by the first
-request after that: in a thread, since a disk may be slow. Requests wait for that a moment, so that
-no key is good for one more request after it was revoked, or its budget was used up elsewhere. A
-file of keys that cannot be read leaves the last keys that could be in force.
+The file of the keys is looked at once a second at most, by the first request after that: in a
+thread, since a disk may be slow. Requests wait for that a moment, so that no key is good for one
+more request after it was revoked. A file that cannot be read leaves the last keys that could be in
+force.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ import logging
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 from math import inf
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter
 from starlette.types import Scope
 
 from abridge.apis.credentials import Header
-from abridge.config.client_key import CLIENT_KEY, KEY_PREFIX, MAX_KEYS, ClientKey, digest
+from abridge.config.client_key import CLIENT_KEY, KEY_PREFIX, MAX_KEYS, ClientKey, Limits, digest
 from abridge.config.settings import Settings
 from abridge.errors import RequestError, SettingsError
 from abridge.observability.metrics import Metrics, metrics_for
 from abridge.observability.record import Record
+from abridge.observability.spending import Prices, tokens_of
+from abridge.sidecar.client_keys.accounts import Accounts, LimitReached
+from abridge.sidecar.client_keys.books import open_book
 from abridge.sidecar.client_keys.file import (
     KEYS_FILE_SETTING,
     Loaded,
@@ -32,7 +36,7 @@ from abridge.sidecar.client_keys.file import (
     current_stamp,
     load_keys,
 )
-from abridge.sidecar.client_keys.limits import DAY, SUFFIX, Allowance, add_spent, tokens_of
+from abridge.sidecar.client_keys.limits import NANO
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""
@@ -66,8 +70,13 @@ def open_keys(settings: Settings, registry: CollectorRegistry | None = None) -> 
                 f"history.tenant: must be left out with {KEYS_FILE_SETTING}, where each key is a "
                 "tenant"
             )
+    if not Path(path).exists():
+        raise SettingsError(
+            f"{KEYS_FILE_SETTING}: {path} does not exist; `abridge keys add NAME --file {path}` "
+            "makes it"
+        )
     try:
-        return ClientKeys(Path(path), metrics_for(registry))
+        return ClientKeys(Path(path), settings, metrics_for(registry))
     except SettingsError as error:
         raise SettingsError(f"{KEYS_FILE_SETTING}: {error}") from None
 
@@ -81,6 +90,7 @@ class ClientKeys:
     def __init__(
         self,
         path: Path,
+        settings: Settings,
         metrics: Metrics,
         *,
         now: Callable[[], float] = time.time,
@@ -90,27 +100,34 @@ class ClientKeys:
         self._metrics = metrics
         self._now, self._monotonic = now, monotonic
         self._keys, self._stamp = load_keys(path)
-        self._allowances: dict[str, Allowance] = {}
+        self._accounts = Accounts(
+            open_book(settings, path, now),
+            metrics,
+            processes=settings.server.workers,
+            now=now,
+            monotonic=monotonic,
+        )
+        self._prices = Prices(settings)
         self._labels: set[str] = set()
-        self._looked_at = -inf  # what was used today is yet to be read
+        self._looked_at = -inf
         self._look: asyncio.Task[None] | None = None
         self._problems: dict[str, str | None] = {}
 
     async def aclose(self) -> None:
-        """Save what was used."""
-        await self._save()
+        """Write what was used."""
+        await self._accounts.aclose()
 
     async def admit(self, scope: Scope, record: Record) -> None:
         """Put a request's key into its scope and record. Raises RequestError for a request that
         comes without one, or exceeds its limits."""
         key = await self.authenticate(scope)
         scope[CLIENT_KEY] = key
-        record.key = key.name
-        allowance = self._allowance_of(key.name)
-        if seconds := allowance.wait_for_budget(key, self._now()):
-            raise _budget_used_up(key, seconds)
-        if seconds := allowance.wait_for_rate(key, self._monotonic()):
-            raise _too_many_requests(key, seconds)
+        record.key, record.team = key.name, key.team
+        try:
+            record.admission = await self._accounts.admit(_limits_of(key))
+        except LimitReached as limit:
+            self._metrics.limit_refusals.labels(limit.holder, limit.kind.name).inc()
+            raise _refused(limit, key, self._prices.currency) from None
 
     async def authenticate(self, scope: Scope, *, from_browser: bool = False) -> ClientKey:
         """Return the key that a request comes with. Raises RequestError for one without.
@@ -131,27 +148,36 @@ class ClientKeys:
         raise _unauthorized(UNKNOWN_KEY if sent else NO_KEY, schemes)
 
     def count(self, record: Record) -> None:
-        """Count what a request used. This is a sink."""
+        """Count what a request used, and end its admission. This is a sink."""
         if record.key is None:
             return
-        tokens, label = tokens_of(record), self._label(record.key)
-        self._metrics.key_requests.labels(label, record.outcome).inc()
-        if tokens:
-            self._metrics.key_tokens.labels(label).inc(tokens)
-            allowance = self._allowances.get(record.key)
-            if allowance is not None:
-                allowance.spend(tokens, self._now())
+        tokens, price = tokens_of(record), self._prices.price_of(record) or Decimal()
+        for name, (requests, used, cost) in self._counters(record):
+            requests.labels(name, record.outcome).inc()
+            if tokens:
+                used.labels(name).inc(tokens)
+            if price:
+                cost.labels(name, self._prices.currency).inc(float(price))
+        money = round(price * NANO)
+        if record.admission is not None:
+            record.admission.end(tokens, money)
+        elif tokens:  # a background response, which was admitted when it began
+            for key in self._keys.values():
+                if key.name == record.key:
+                    self._accounts.charge(_limits_of(key), tokens, money)
+
+    def _counters(self, record: Record) -> Iterator[tuple[str, tuple[Counter, Counter, Counter]]]:
+        """Yield the labels of a request's key and team, each with its counters."""
+        of = self._metrics
+        if record.key is not None:
+            yield self._label(record.key), (of.key_requests, of.key_tokens, of.key_cost)
+        if record.team is not None:
+            yield self._label(record.team), (of.team_requests, of.team_tokens, of.team_cost)
 
     def _find(self, text: str) -> ClientKey | None:
         if not text.startswith(KEY_PREFIX) or len(text) > MAX_KEY_CHARS:
             return None
         return self._keys.get(digest(text))
-
-    def _allowance_of(self, name: str) -> Allowance:
-        allowance = self._allowances.get(name)
-        if allowance is None:
-            allowance = self._allowances[name] = Allowance()
-        return allowance
 
     def _label(self, name: str) -> str:
         """Return the name as a label. Beyond `MAX_KEYS` names, in the time of this process, it is
@@ -175,7 +201,6 @@ class ClientKeys:
     async def _bring_up_to_date(self) -> None:
         try:
             await self._reload()
-            await self._save()
         finally:
             self._look = None
 
@@ -190,28 +215,6 @@ class ClientKeys:
         if loaded is not None:
             self._keys, self._stamp = loaded
             _log.info("read %d keys from %s", len(self._keys), self._path)
-
-    async def _save(self) -> None:
-        """Save what was used today, and learn what other processes have used."""
-        day = int(self._now() // DAY)
-        budgeted = [key.name for key in self._keys.values() if key.tokens_per_day is not None]
-        taken = [(name, each, each.take_unsaved(day)) for name, each in self._allowances.items()]
-        unsaved = {name: tokens for name, _, tokens in taken if tokens}
-        for name in self._allowances.keys() - {key.name for key in self._keys.values()}:
-            del self._allowances[name]
-        if not (budgeted or unsaved):
-            return
-        try:
-            totals = await asyncio.to_thread(add_spent, self._path, day, unsaved)
-        except OSError as error:
-            for _, allowance, tokens in taken:
-                allowance.give_back(day, tokens)
-            reason = f"{self._path}{SUFFIX}: cannot be used: {error.strerror}"
-            self._report("spent", f"{reason}; each process counts budgets for itself")
-            return
-        self._report("spent", None)
-        for name in budgeted:
-            self._allowance_of(name).learn(day, totals.get(name, 0))
 
     def _report(self, subject: str, problem: str | None) -> None:
         """Log a problem, once for as long as it lasts."""
@@ -262,27 +265,32 @@ def _unauthorized(message: str, schemes: tuple[bytes, ...]) -> RequestError:
     )
 
 
-def _too_many_requests(key: ClientKey, seconds: int) -> RequestError:
-    return RequestError(
-        f"The API key {key.name!r} allows {key.rate} requests a minute. Try again in {seconds} s.",
-        status=429,
-        kind="rate_limit_error",
-        code="rate_limit_exceeded",
-        headers=_retry_after(seconds),
-    )
+def _limits_of(key: ClientKey) -> dict[str, Limits]:
+    """Return the limits that count for a key, by the names of their accounts."""
+    limits: dict[str, Limits] = {f"key:{key.name}": key}
+    if key.team_limits is not None:
+        limits[f"team:{key.team}"] = key.team_limits
+    return limits
 
 
-def _budget_used_up(key: ClientKey, seconds: int) -> RequestError:
-    """Clients that know the header `x-should-retry` do not try again before the next day."""
-    return RequestError(
-        f"The {key.tokens_per_day} tokens a day of the API key {key.name!r} are used up. "
-        "The next day begins at midnight UTC.",
-        status=429,
-        kind="insufficient_quota",
-        code="insufficient_quota",
-        headers=[*_retry_after(seconds), (b"x-should-retry", b"false")],
-    )
-
-
-def _retry_after(seconds: int) -> list[Header]:
-    return [(b"retry-after", b"%d" % seconds)]
+def _refused(reached: LimitReached, key: ClientKey, currency: str | None) -> RequestError:
+    """Return the error for a limit. For a budget, clients that know the header `x-should-retry` do
+    not try again before the next day or month."""
+    kind, seconds = reached.kind, reached.seconds
+    is_teams = reached.holder == "team"
+    holder = f"team {key.team!r}" if is_teams else f"API key {key.name!r}"
+    value = getattr(key.team_limits if is_teams else key, kind.name)
+    amount = f"{value:g} {currency}" if kind.unit == "money" else f"{value} {kind.unit}"
+    headers = [(b"retry-after", b"%d" % seconds)]
+    if kind.window in ("day", "month"):
+        code = error = "insufficient_quota"
+        headers.append((b"x-should-retry", b"false"))
+        message = (
+            f"The {amount} a {kind.window} of the {holder} are used up. "
+            f"The next {kind.window} begins at midnight UTC."
+        )
+    else:
+        code, error = "rate_limit_exceeded", "rate_limit_error"
+        what = f"{value} requests at once" if kind.window == "open" else f"{amount} a minute"
+        message = f"The {holder} allows {what}. Try again in {seconds} s."
+    return RequestError(message, status=429, kind=error, code=code, headers=headers)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple, TypeAlias
 
-from abridge.config.client_key import ClientKey, KeyTable, key_lines, parse_keys
+from abridge.config.client_key import ClientKey, KeyTable, Limits, key_lines, parse_keys
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 
@@ -73,11 +73,7 @@ def keys_notes(settings: Settings) -> Iterator[str]:
         return
     path = Path(settings.server.keys_file)
     keys = load_keys(path).keys.values()
-    if any(key.tokens_per_day for key in keys) and not os.access(path.resolve().parent, os.W_OK):
-        yield (
-            f"{KEYS_FILE_SETTING}: the folder of {path} cannot be written, so each process counts "
-            "budgets for itself, and anew when it starts"
-        )
+    yield from _limit_notes(settings, path, keys)
     if not keys:
         yield (
             f"{KEYS_FILE_SETTING}: {path} has no keys yet, so every request is refused; "
@@ -88,6 +84,27 @@ def keys_notes(settings: Settings) -> Iterator[str]:
         yield (
             f"{KEYS_FILE_SETTING}: {path} has mode {mode:04o}: who can write it can give out keys, "
             "and who can read it knows their names and limits; `chmod 600` it"
+        )
+
+
+def _limit_notes(settings: Settings, path: Path, keys: Collection[ClientKey]) -> Iterator[str]:
+    holders: list[Limits] = [*keys, *(key.team_limits for key in keys if key.team_limits)]
+    is_shared = any(route.history.is_shared for route in settings.routes)
+    is_limited = any(holder.is_limited for holder in holders)
+    if is_limited and not is_shared and not os.access(path.resolve().parent, os.W_OK):
+        yield (
+            f"{KEYS_FILE_SETTING}: the folder of {path} cannot be written, so each process counts "
+            "limits for itself, and anew when it starts"
+        )
+    for team in sorted({key.team for key in keys if key.team and key.team_limits is None}):
+        yield (
+            f"{KEYS_FILE_SETTING}: {path} has a team without limits, {team!r}; a line such as "
+            f'{{"team": "{team}", "tokens_per_day": 1000000}} sets some'
+        )
+    if not settings.prices.models and any(holder.counts_money for holder in holders):
+        yield (
+            f"{KEYS_FILE_SETTING}: {path} has budgets of money, and there are no prices to count "
+            "by: set prices.models"
         )
 
 
@@ -137,11 +154,11 @@ def _changing(path: Path) -> Iterator[None]:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder. Raises OSError."""
-    if os.name != "posix":
+    try:
+        import fcntl  # noqa: PLC0415 -- POSIX's
+    except ImportError:
         yield
         return
-    import fcntl  # noqa: PLC0415 -- POSIX's
-
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -156,19 +173,20 @@ def replace_file(path: Path, text: str, *, flush: bool = True) -> None:
     With `flush`, the new one outlives a crash of the system.
     """
     before = path.stat() if path.exists() else None
-    with NamedTemporaryFile(dir=path.parent, prefix=".keys-", delete=False) as file:
-        temporary = Path(file.name)
-        try:
+    file = NamedTemporaryFile(dir=path.parent, prefix=".keys-", delete=False)  # noqa: SIM115
+    temporary = Path(file.name)
+    try:
+        with file:
             file.write(text.encode())
             file.flush()
             if flush:
                 os.fsync(file.fileno())
             if before is not None:
                 _keep_owner(file.fileno(), before)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        temporary.replace(path)  # Windows moves no file that is open
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _keep_owner(descriptor: int, before: os.stat_result) -> None:

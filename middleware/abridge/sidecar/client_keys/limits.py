@@ -1,175 +1,186 @@
-"""How much of its rate and its budget each key has used.
+"""The limits of keys and teams, and the page on which all processes count what is used of them.
 
-The time is passed in. A rate is this process's own. The tokens that count against a budget are
-added up in a file beside that of the keys: so they outlive the process, and all processes of a
-machine count together. What a process has used since it last wrote the file is its own: it is added
-to what others wrote meanwhile.
+Theory of operation. A process may use what it has *reserved*. It reserves a block, in which a
+request mostly finds what it needs, and gives back what it leaves. So a page is written when a block
+is used up, and about once a second: not twice for each request. A block is a 64th of the limit at
+most, and less as the limit comes near, down to 1: beyond a limit on requests there is nothing to
+reserve. What an answer uses is known at its end, so a request takes what the last ones used on
+average, which is put right then; and no request is admitted while what is reserved is used up.
+
+A page may be shared over a network that loses replies. So claims are numbered: one that is sent
+again is answered again, and counts once. The time is the page's, not the process's own.
+
+Requests and tokens of a minute leak out of the page evenly; those of a day or a month are gone
+when the next begins. What is open, such as streams, belongs to its process for as long as that
+renews its lease.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from math import ceil
-from pathlib import Path
-from typing import Any
+from math import ceil, floor
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from abridge.apis.json import as_object
-from abridge.apis.usage import as_count
-from abridge.config.client_key import ClientKey
-from abridge.core.usage import Tokens
-from abridge.observability.record import Record
-from abridge.sidecar.client_keys.file import locked, replace_file
+from abridge.config.client_key import Limits
 
-DAY = 86400
-"""Seconds of a day, which begins at midnight UTC."""
+MINUTE, DAY = 60_000, 86_400_000
+"""In milliseconds, as all times here. Days and months begin at midnight UTC."""
 
-MINUTE = 60.0
+LEASE = 15_000
+"""For how long what is open belongs to a process that is not heard of."""
+
+REMEMBERED = 600_000
+"""For how long a process that was is not heard of any more can send a claim again."""
+
+BLOCKS = 64
+"""The number of blocks that make a limit."""
+
+NANO = 10**9
+"""Money is counted in these parts of the currency."""
 
 ROUNDING = 1e-6
-"""Seconds by which times may be off, so that nobody waits as long as told and is refused again."""
+"""By how much an amount may be off, so that nobody waits as long as told and is refused again."""
 
-CHARS_PER_TOKEN = 4
-"""For an estimate where nobody reports tokens."""
+Window: TypeAlias = Literal["minute", "day", "month", "open"]
 
-
-@dataclass(slots=True)
-class Allowance:
-    """What one key may still use.
-
-    The rate is a bucket of as many requests as it allows in a minute; it fills again evenly.
-    """
-
-    full_at: float = 0.0  # when the bucket is full again
-    day: int = 0
-    tokens: int = 0  # used on `day`, as far as this process knows
-    unsaved: int = 0  # those of them that no other process knows
-    has_budget: bool = False
-
-    def wait_for_rate(self, key: ClientKey, now: float) -> int:
-        """Take a request from the bucket. Return 0, or the seconds until there is one to take.
-
-        `now` is on a clock that never goes back.
-        """
-        if key.rate is None:
-            return 0
-        interval, full_at = MINUTE / key.rate, max(self.full_at, now)
-        seconds = full_at + interval - MINUTE - now
-        if seconds > ROUNDING:
-            return ceil(seconds - ROUNDING)
-        self.full_at = full_at + interval
-        return 0
-
-    def wait_for_budget(self, key: ClientKey, now: float) -> int:
-        """Return 0, or the seconds until the budget of the next day, where this day's is used up.
-
-        `now` is in seconds since the epoch.
-        """
-        if key.tokens_per_day is None:
-            return 0
-        self.has_budget = True
-        if self.used_on(int(now // DAY)) < key.tokens_per_day:
-            return 0
-        return max(1, ceil(DAY - now % DAY))
-
-    def spend(self, tokens: int, now: float) -> None:
-        """Add tokens to what was used on this day."""
-        self._begin(int(now // DAY))
-        self.tokens += tokens
-        self.unsaved += tokens
-
-    def take_unsaved(self, day: int) -> int:
-        """Return the tokens of a day that are yet to be saved, as saved: those of a budget."""
-        self._begin(day)
-        if not self.has_budget:
-            return 0
-        unsaved, self.unsaved = self.unsaved, 0
-        return unsaved
-
-    def give_back(self, day: int, tokens: int) -> None:
-        """Note that tokens of a day could not be saved."""
-        if day == self.day:
-            self.unsaved += tokens
-
-    def learn(self, day: int, tokens: int) -> None:
-        """Note how many tokens are saved of a day."""
-        self._begin(day)
-        self.tokens = tokens + self.unsaved
-
-    def _begin(self, day: int) -> None:
-        """Forget what was used on an earlier day."""
-        if day > self.day:
-            self.day, self.tokens, self.unsaved = day, 0, 0
-
-    def used_on(self, day: int) -> int:
-        return self.tokens if day == self.day else 0
+Page: TypeAlias = dict[str, Any]
+"""What is used by one key or team: `used`, by limit, as an amount and when it was that; and
+`processes`, by id: until when its lease is, how much it has open, its last claim, the reply."""
 
 
-def tokens_of(record: Record) -> int:
-    """Return the tokens that a request used: those that upstream and the summarizer reported.
+class LimitKind(NamedTuple):
+    """A kind of limit; `name` is its field in the file of keys."""
 
-    Where upstream did not report all of what it was asked for, they are estimated: a piece of the
-    answer is a token or more, and all text has some four characters to a token.
-    """
-    used = _reported(record.upstream_tokens)
-    if record.outcome != "ok" or used == 0:
-        used = max(used, _estimated(record))
-    if record.compaction is not None:
-        used += _reported(record.compaction.tokens)
-    return used + _reported(record.summarizer_tokens)
+    name: str
+    window: Window
+    unit: Literal["requests", "tokens", "money", "streams"]
+
+    def value(self, limits: Limits) -> int | None:
+        value: float | None = getattr(limits, self.name)
+        return value if value is None else round(value * (NANO if self.unit == "money" else 1))
 
 
-def _reported(tokens: Tokens) -> int:
-    return max(tokens.total or 0, (tokens.input or 0) + (tokens.output or 0))
+LIMIT_KINDS = (
+    LimitKind("requests_per_minute", "minute", "requests"),
+    LimitKind("tokens_per_minute", "minute", "tokens"),
+    LimitKind("tokens_per_day", "day", "tokens"),
+    LimitKind("tokens_per_month", "month", "tokens"),
+    LimitKind("money_per_day", "day", "money"),
+    LimitKind("money_per_month", "month", "money"),
+    LimitKind("streams", "open", "streams"),
+)
 
 
-def _estimated(record: Record) -> int:
-    if not (record.chunks or record.characters or _left_while_upstream_worked(record)):
-        return 0
-    answer = max(record.chunks, record.answer_characters // CHARS_PER_TOKEN)
-    return answer + (record.characters + record.request_bytes) // CHARS_PER_TOKEN
+class Wish(NamedTuple):
+    """What a process says of one limit: what it has used beyond what it had reserved, or, below 0,
+    gives back (of what is open: all that it holds), and how much more it would like to reserve.
+    The amount that it last knew counts where a page was lost."""
+
+    name: str
+    window: Window
+    limit: int
+    used: int
+    wanted: int
+    known: float
+    known_at: int
 
 
-def _left_while_upstream_worked(record: Record) -> bool:
-    """Return whether upstream was sent a request, and its client left, before anything came."""
-    was_refused = record.status is not None and record.status >= 400
-    return record.outcome == "left" and record.engaged and not was_refused
+class By(NamedTuple):
+    """The process that asks, the number of its claim, when that is by its own clock, and how many
+    processes there are."""
+
+    process: str
+    number: int
+    asked_at: int
+    replicas: int
 
 
-SUFFIX = ".spent"
-"""Is added to the name of the file of keys."""
+class Claim(NamedTuple):
+    """What a process says of one key or team."""
+
+    account: str
+    process: str
+    number: int
+    asked_at: int
+    replicas: int
+    wishes: tuple[Wish, ...]
 
 
-def add_spent(keys_file: Path, day: int, unsaved: Mapping[str, int]) -> dict[str, int]:
-    """Add what was used on a day to the file, and return what was used in all, by name of the key.
+class Granted(NamedTuple):
+    """What was reserved of one limit, and what is used of it in all."""
 
-    Days are counted from the epoch; the file has the latest. Raises OSError.
-    """
-    path = keys_file.with_name(keys_file.name + SUFFIX)
-    if not unsaved:
-        return _read(path, day)
-    with locked(path.parent):
-        totals = _read(path, day)
-        for name, tokens in unsaved.items():
-            totals[name] = totals.get(name, 0) + tokens
-        content = {"day": _date(day), "tokens": totals}
-        replace_file(path, json.dumps(content, indent=1) + "\n", flush=False)
-    return totals
+    amount: int
+    used: float
 
 
-def _read(path: Path, day: int) -> dict[str, int]:
-    """Return what was used on a day. A file that has another day, or is broken, has nothing."""
-    try:
-        content: Any = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
-        return {}
-    if as_object(content).get("day") != _date(day):
-        return {}
-    counts = as_object(content.get("tokens"))
-    return {name: count for name, count in counts.items() if as_count(count) is not None}
+class Reply(NamedTuple):
+    """The answer to a claim: when it was given, and what was reserved of each limit."""
+
+    at: int
+    granted: tuple[Granted, ...]
 
 
-def _date(day: int) -> str:
-    return datetime.fromtimestamp(day * DAY, UTC).date().isoformat()
+def settle(page: Page, claim: Claim, now: int) -> Reply:
+    """Write a claim on a page. The same in Lua is `SETTLE` of `books.py`."""
+    used, processes = page.setdefault("used", {}), page.setdefault("processes", {})
+    mine = processes.get(claim.process)
+    if mine is not None and mine[2] >= claim.number:
+        at, granted = mine[3]
+        return Reply(at, tuple(Granted(*each) for each in granted))
+    for name, (expires, *_) in list(processes.items()):
+        if expires + REMEMBERED <= now:
+            del processes[name]
+    others = [each for name, each in processes.items() if name != claim.process]
+    elsewhere, held = sum(each[1] for each in others if each[0] > now), 0
+    granted = []
+    for wish in claim.wishes:
+        if wish.window == "open":
+            amount = float(elsewhere + wish.used)
+        else:
+            before, at = used.get(wish.name, (wish.known, wish.known_at))
+            amount = max(0.0, _left_of(before, at, wish, now) + wish.used)
+        room = floor(wish.limit - amount + ROUNDING)
+        block = min(wish.wanted, max(1, room // (2 * claim.replicas))) if room > 0 else 0
+        granted.append(Granted(block, amount + block))
+        if wish.window == "open":
+            held = wish.used + block
+        else:
+            used[wish.name] = [amount + block, now]
+    processes[claim.process] = [now + LEASE, held, claim.number, [now, granted]]
+    return Reply(now, tuple(granted))
+
+
+def _left_of(amount: float, at: int, wish: Wish, now: int) -> float:
+    """Return what still counts of an amount that was used at a time."""
+    if wish.window == "minute":
+        return max(0.0, amount - max(0, now - at) * wish.limit / MINUTE)
+    return amount if at >= window_start(wish.window, now) else 0.0
+
+
+def window_start(window: Window, now: int) -> int:
+    """Return when the day or month began; 0 for what knows neither."""
+    if window == "day":
+        return now - now % DAY
+    return next(start for start in month_starts(now) if start <= now) if window == "month" else 0
+
+
+def month_starts(now: int) -> Iterator[int]:
+    """Yield when the next month, this one and the last begin: clocks differ."""
+    today = datetime.fromtimestamp(now / 1000, UTC)
+    months = today.year * 12 + today.month
+    for month in (months, months - 1, months - 2):
+        yield int(datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp() * 1000)
+
+
+def seconds_until_room(kind: LimitKind, limit: int, used: float, now: int) -> int:
+    """Return the seconds after which more of a limit can be reserved."""
+    if kind.window == "open":
+        return 1
+    if kind.window == "minute":
+        wait = (used + 1 - limit) * MINUTE / limit
+    elif kind.window == "day":
+        wait = DAY - now % DAY
+    else:
+        wait = next(month_starts(now)) - now
+    return max(1, ceil(wait / 1000 - ROUNDING))

@@ -220,7 +220,7 @@ def scripted_model(pause: float) -> Router:
 async def _respond(request: Request, api: ScriptedApi, pause: float) -> Response:
     body = parse_object(await request.body())
     if body is None:
-        error = error_body("The body is no JSON object.", kind="invalid_request_error")
+        error = error_body("The body is not a JSON object.", kind="invalid_request_error")
         return JSONResponse(error, status_code=400)
     turn = scripted_turn(body)
     if not body.get("stream"):

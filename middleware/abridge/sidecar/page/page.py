@@ -53,7 +53,7 @@ SECURITY_HEADERS = {
 }
 
 WRONG_HOST = (
-    "This page is opened by an IP address such as http://127.0.0.1, or as http://localhost. The "
+    "Open this page with an IP address such as http://127.0.0.1, or as http://localhost. The "
     "setting server.allowed_hosts adds names.\n"
 )
 

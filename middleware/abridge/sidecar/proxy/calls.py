@@ -43,7 +43,7 @@ TIMEOUT = Failure(
 )
 
 BROKEN = Failure(
-    httpx.TransportError, 502, "upstream_broken", "The upstream broke off before it answered."
+    httpx.TransportError, 502, "upstream_broken", "The upstream broke off before answering."
 )
 
 UNREACHABLE = Failure(
@@ -59,7 +59,7 @@ FAILURE_TABLE = (
     Failure(httpx.LocalProtocolError, 400, "malformed", MALFORMED_MESSAGE),
     Failure(httpx.InvalidURL, 400, "malformed", MALFORMED_MESSAGE),
     Failure(
-        UnwritableHead, 502, "upstream_broken", "The head of the upstream's answer is malformed."
+        UnwritableHead, 502, "upstream_broken", "The upstream's response headers are malformed."
     ),
     BROKEN,
 )
@@ -166,13 +166,13 @@ def log_not_found(target: UpstreamTarget) -> None:
     base_url = target.origin + target.base_path.decode()
     with_version = suggest_version(base_url)
     advice = (
-        "check base_url and the names of models, and whether it has the API that clients speak; "
-        "`abridge check --probe` tells"
+        "check base_url, the models' names, and whether it has the API that clients use; `abridge "
+        "check --probe` helps"
     )
     if with_version is not None:
-        advice = f"set base_url to {with_version} if it has its API there"
+        advice = f"set base_url to {with_version} if its API is there"
     _log.warning(
-        "upstream %s: has answered 404 to each of its first %d requests, at %s: %s",
+        "upstream %s: answered 404 to each of its first %d requests, at %s: %s",
         *(target.name, FIRST_ANSWERS, base_url, advice),
     )
 
@@ -184,7 +184,7 @@ def log_failure(error: Exception, target: UpstreamTarget) -> None:
 def upstream_broken_error(failure: Failure, target: UpstreamTarget) -> UpstreamBroken:
     """Return the exception to raise if the response has already begun."""
     timed_out = failure is TIMEOUT
-    message = "fell silent within its response" if timed_out else "broke off its response"
+    message = "fell silent in the middle of its response" if timed_out else "broke off its response"
     return UpstreamBroken(f"The upstream {message}.", code=failure.code, upstream=target.name)
 
 

@@ -126,7 +126,8 @@ class Proxy:
             self._metrics.refusals.labels("overloaded").inc()
             _update_record(scope, status=503, code="overloaded")
             await _send_response(
-                retry_later_response(scope, "overloaded", "Too many requests are under way."), send
+                retry_later_response(scope, "overloaded", "Too many requests are in progress."),
+                send,
             )
             return
         target = self._targets[scope.get(ROUTE, self._default).upstream.name]

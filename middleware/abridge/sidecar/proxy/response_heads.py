@@ -73,7 +73,7 @@ class ResponseHeads:
             passed = [each for each in passed if not each[0].startswith(CROSS_ORIGIN_PREFIX)]
         lengths = {value for name, value in passed if name == b"content-length"}
         if status not in STATUSES or not can_be_written(passed) or not _is_length(lengths):
-            raise UnwritableHead("The head of its response cannot be passed on.")
+            raise UnwritableHead("Its response headers cannot be passed on.")
         return passed
 
 

@@ -144,7 +144,7 @@ class UpstreamTarget:
         """Raises SettingsError."""
         upstream = route.upstream
         if upstream.base_url is None:
-            raise SettingsError(f"upstreams: {upstream.name!r} has no base_url to forward to")
+            raise SettingsError(f"upstreams: {upstream.name!r} has no base_url")
         try:
             url = httpx.URL(upstream.base_url)
         except httpx.InvalidURL as error:

@@ -28,7 +28,7 @@ from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.sidecar.server.http_protocol import CountRefusal
 
 WRONG_HOST = RequestError(
-    "This server is not known by the name in the Host header. The setting server.allowed_hosts "
+    "This server does not have the name in the Host header. The setting server.allowed_hosts "
     "lists its names.",
     status=421,
     param="host",
@@ -36,15 +36,15 @@ WRONG_HOST = RequestError(
 )
 
 OTHER_SITE = RequestError(
-    "Requests from other web sites are not served here. The setting server.allowed_origins lists "
-    "those that are.",
+    "Requests from other web sites are refused. The setting server.allowed_origins lists the "
+    "sites that are allowed.",
     status=403,
     param="origin",
     code="cross_site_request",
 )
 
 NO_JSON = RequestError(
-    "The request body must be JSON, and the header Content-Type say application/json.",
+    "The request body must be JSON, with the header Content-Type: application/json.",
     status=415,
     param="content-type",
     code="unsupported_content_type",

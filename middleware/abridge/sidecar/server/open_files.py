@@ -27,7 +27,9 @@ def fit_open_files(limits: LimitSettings, calls: int) -> LimitSettings:
     if connections >= limits.connections:
         return limits
     connections = max(1, connections)
-    _log.warning("limits.connections is %d, since only %d files may be open", connections, files)
+    _log.warning(
+        "limits.connections is lowered to %d, because only %d files may be open", connections, files
+    )
     return limits.model_copy(update={"connections": connections})
 
 

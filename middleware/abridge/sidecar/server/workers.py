@@ -221,7 +221,7 @@ class WorkerSupervisor(Multiprocess):
             self._remove_worker(worker)
             replacement = self._start_worker(cast(WorkerProcess, worker).number)
             if self._wait_until_ready(replacement):
-                _log.error("worker %s died; %s is in its place", worker.pid, replacement.pid)
+                _log.error("worker %s died; %s replaces it", worker.pid, replacement.pid)
 
     def terminate_all(self) -> None:
         """Do nothing: `stop_workers` has terminated them already."""
@@ -259,7 +259,7 @@ class WorkerSupervisor(Multiprocess):
 
     def _on_not_ready(self, worker: WorkerProcess) -> None:
         if worker.exitcode is not None and worker.exitcode < 0:  # the number of a signal
-            _log.error("worker %s died as it started: signal %s", worker.pid, -worker.exitcode)
+            _log.error("worker %s died during startup: signal %s", worker.pid, -worker.exitcode)
             return
         _log.critical("worker %s did not start", worker.pid)
         self.exit_code = STARTUP_FAILURE

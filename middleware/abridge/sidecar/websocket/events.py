@@ -62,7 +62,7 @@ def read_message(data: bytes) -> Create | Steer | None:
     """Read a message of the client; None for one that wants no answer. Raises RequestError."""
     body = parse_object(data, loads_exact)
     if body is None:
-        raise RequestError("The message is no JSON object.", code="invalid_json")
+        raise RequestError("The message is not a JSON object.", code="invalid_json")
     if body.get("type") in NOTICES:
         return None
     if body.get("type") == STEER:

@@ -265,7 +265,7 @@ class Session:
             if self._conversations.find(steer.response_id) is not None:
                 raise SteeringRefused("response_already_completed", "The response is complete.")
             raise SteeringRefused(
-                "response_not_found", "No such response is under way on this connection."
+                "response_not_found", "No such response is in progress on this connection."
             )
         if any(self._calls[call].create.fields.get(name) for name in UNSTEERABLE_FIELDS):
             raise SteeringRefused(
@@ -274,11 +274,12 @@ class Session:
             )
         if call.is_steered:
             raise SteeringRefused(
-                "too_many_pending_steers", "The response takes no more input than it was sent."
+                "too_many_pending_steers", "The response does not accept more input."
             )
         if self._ending or not call.is_steerable:
             raise SteeringRefused(
-                "response_not_active", "The answer has begun: steer a response before that."
+                "response_not_active",
+                "The answer has begun; a response can be steered only before that.",
             )
         return call
 
@@ -332,7 +333,7 @@ class Session:
                     return Begun(create, body, conversation)
                 await self._warm_up(create, conversation)
             except RecursionError:
-                refusal = RequestError("The message is nested too deep.", code="invalid_json")
+                refusal = RequestError("The message is nested too deeply.", code="invalid_json")
                 await self._send_event(error_event(refusal), create.stream_id)
             except RequestError as error:
                 await self._send_event(error_event(error), create.stream_id)
@@ -451,7 +452,8 @@ def _too_many_streams() -> RequestError:
 
 def _too_many_waiting() -> RequestError:
     return RequestError(
-        f"{MAX_WAITING} requests wait on this connection already. Send more once one is answered.",
+        f"{MAX_WAITING} requests are already waiting on this connection. Send more once one is "
+        "answered.",
         status=429,
         kind="rate_limit_error",
         code="too_many_waiting",

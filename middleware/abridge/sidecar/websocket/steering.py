@@ -62,8 +62,8 @@ class Steer:
         if not (self.input and (is_text or is_list)):
             raise SteeringRefused(
                 "invalid_input",
-                "'input' must be a text or an array of messages of the user, with text, images and "
-                "files, and nothing else may stand beside it but 'previous_response_id'.",
+                "'input' must be a text or an array of user messages with text, images and files. "
+                "The only other field allowed is 'previous_response_id'.",
             )
 
     def accepted_event(self, number: int) -> bytes:

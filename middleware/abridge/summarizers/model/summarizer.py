@@ -24,12 +24,7 @@ from abridge.providers.catalog import PROFILES
 from abridge.summarizers.checks import Checks, TranslationChecks
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import MODEL_APIS, ModelEndpoint
-from abridge.summarizers.model.prompts import (
-    Prompt,
-    build_prompt,
-    said_by_itself,
-    shorten,
-)
+from abridge.summarizers.model.prompts import Prompt, build_prompt, said_by_itself, shorten
 from abridge.summarizers.summarizer import closing_iterator
 
 DRAIN_SECONDS = 0.05
@@ -112,6 +107,9 @@ class ModelSummarizer:
                 await response.aclose()
         except httpx.TimeoutException:
             raise answer.error("timeout", "The summarizer model took too long.") from None
+        except httpx.ConnectError:
+            message = "The summarizer model could not be reached."
+            raise answer.error("upstream_error", message) from None
         except (httpx.HTTPError, EventTooLarge):
             answer.break_off()
             message = "The call to the summarizer model broke off."

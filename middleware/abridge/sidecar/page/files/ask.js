@@ -57,9 +57,9 @@ export async function ask(question, turn, signal) {
     if (signal.aborted) return turn.end("stopped", "You stopped it.");
     if (error instanceof Refused) throw error;
     if (turn.state === "asking") throw unreachable();
-    turn.end("failed", "The answer failed: the connection broke before its end.");
+    turn.end("failed", "The answer failed: the connection broke before it was complete.");
   }
-  turn.end("failed", "The answer failed: it broke off before its end.");
+  turn.end("failed", "The answer failed: it broke off before it was complete.");
 }
 
 /**

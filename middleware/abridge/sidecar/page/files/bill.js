@@ -14,7 +14,7 @@ const TOKEN = 4; // characters, as a guess
 const COUNTS = {
   input: "Question",
   output: "Thinking and answer",
-  reasoning: "of it thinking",
+  reasoning: "of which thinking",
   model: NAMES.model,
   summary: NAMES.summary,
   share: "Summary’s share",
@@ -39,7 +39,7 @@ export function times(turn, record) {
     words: NAMES[/** @type {keyof typeof NAMES} */ (name)],
     value: time === null ? "–" : guess + inSeconds(time),
   }));
-  return [...lines, { name: "parts", words: "Summary came in", value: countOf(turn.parts.length, "part") }];
+  return [...lines, { name: "parts", words: "Summary arrived in", value: countOf(turn.parts.length, "part") }];
 }
 
 /** The tokens. @param {Turn} turn @param {any} record null until Abridge has made it @param {boolean} extract whether the summary costs nothing @returns {Line[]} */
@@ -72,15 +72,15 @@ function reported(usage, used) {
 /** Who wrote the summary, and what its figures leave out. @param {Turn} turn @param {boolean} extracts */
 export function note(turn, extracts) {
   if (turn.usage === null) {
-    if (turn.over) return "No usage was reported: these are guesses, a token for four characters.";
+    if (turn.over) return "No usage was reported: these are estimates, one token per four characters.";
     const extract = extracts ? " The summary is an extract: it costs no tokens." : "";
-    return `≈ is a guess, a token for four characters; the response gives the count at its end.${extract}`;
+    return `≈ is an estimate, one token per four characters; the response reports the count at its end.${extract}`;
   }
   const share = turn.usage.reasoning_summary;
-  if (!share && turn.parts.length > 0) return "The model’s own server wrote the summary: what it took is among the model’s tokens.";
-  if (!share) return "No summary is on this bill.";
+  if (!share && turn.parts.length > 0) return "The model’s own server wrote the summary: its tokens are included in the model’s.";
+  if (!share) return "This bill includes no summary.";
   const extract = share.model === "extractive";
-  const writer = extract ? " An extract: sentences of the reasoning itself, no model." : share.model === null ? "" : ` Written by ${share.model}.`;
+  const writer = extract ? " An extract: sentences of the reasoning, no model." : share.model === null ? "" : ` Written by ${share.model}.`;
   const missing = share.incomplete && !extract ? " Some of its calls did not report what they spent." : "";
   return `${countOf(share.parts, "call")} for the summary.${writer}${missing}`;
 }

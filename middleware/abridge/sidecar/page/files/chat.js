@@ -47,14 +47,14 @@ export class Chunks {
     this.#settle();
     if (turn.onePlace && turn.parts.length > 0 && turn.usage !== null && !turn.usage.reasoning_summary) {
       turn.unsummarize(this.#fields.reasoning_content || this.#fields.reasoning);
-      turn.summaryNotes.push("No summary was made of this answer: what came is the model’s own reasoning.");
+      turn.summaryNotes.push("No summary was made for this answer: this is the model’s own reasoning.");
     }
     for (const call of this.#calls.values()) {
       turn.notes.push(`The model calls a tool: ${called(call.name, call.given)}`);
     }
     if (this.#finish === "length") turn.end("incomplete", incomplete("max_output_tokens"));
     else if (this.#finish === "content_filter") turn.end("incomplete", incomplete("content_filter"));
-    else if (this.#finish === "") turn.end("failed", "The answer failed: it broke off before its end.");
+    else if (this.#finish === "") turn.end("failed", "The answer failed: it broke off before it was complete.");
     else turn.end("done");
   }
 

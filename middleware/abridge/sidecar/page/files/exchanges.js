@@ -11,7 +11,7 @@ const OUTCOMES = {
   ok: "answered",
   failed: "failed",
   left: "client left",
-  passed: "passed as it was",
+  passed: "passed unchanged",
   untouched: "passed untouched",
   error: "error",
   refused: "refused",
@@ -70,7 +70,7 @@ export class Exchanges {
       this.#news(reply);
       setText(this.#wrong, "");
     } catch {
-      setText(this.#wrong, "The list cannot be had: does Abridge still run? Trying again.");
+      setText(this.#wrong, "The list cannot be loaded: is Abridge still running? Trying again.");
     }
   }
 

@@ -36,6 +36,12 @@ export function following(box, change) {
   fade(box);
 }
 
+/** Show the beginning of what is in a box, unless its reader has left the end. @param {HTMLElement} box */
+export function rewind(box) {
+  if (box.scrollHeight - box.scrollTop - box.clientHeight < NEAR) box.scrollTop = 0;
+  fade(box);
+}
+
 /** Mark the edges at which a box clips its text. @param {HTMLElement} box */
 export function fade(box) {
   const below = box.scrollHeight - box.scrollTop - box.clientHeight;

@@ -130,7 +130,7 @@ async function list() {
     if (by("model").value === "" && names.length > 0) by("model").value = names[0];
     complain("model", "");
   } catch (error) {
-    complain("model", `The models cannot be listed. ${error instanceof Error ? error.message : ""} A name may be typed all the same.`);
+    complain("model", `The models cannot be listed. ${error instanceof Error ? error.message : ""} You can still type a name.`);
   }
   explain();
 }

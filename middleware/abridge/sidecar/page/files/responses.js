@@ -59,7 +59,7 @@ export function summaryFailed(error) {
 
 /** @param {string | undefined} reason */
 export function incomplete(reason) {
-  if (reason === "max_output_tokens") return "The answer is cut short: the model’s bound of tokens was reached.";
+  if (reason === "max_output_tokens") return "The answer is cut short: the model’s token limit was reached.";
   if (reason === "content_filter") return "The answer is cut short by a content filter.";
   return `The answer is incomplete: ${reason ?? "no reason was given"}.`;
 }

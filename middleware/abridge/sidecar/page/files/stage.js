@@ -16,7 +16,7 @@ const REDRAWN = 250; // milliseconds, at least, between two pictures of the time
 const CLEARED = ["thinking", "summary", "answer", "answer-notes", "now", "times", "counts", "thinking-figure", "summary-figure", "headline"];
 
 const ONE_PLACE =
-  "Chat Completions has one place for reasoning. A summary comes there instead of what the model thinks, so that is not to be seen on this API. Ask by Responses to see both.";
+  "Chat Completions has one field for reasoning. The summary replaces the model’s thinking there, so this API does not show it. Ask over Responses to see both.";
 
 export class Stage {
   /** @param {Turn} turn */
@@ -49,7 +49,7 @@ export class Stage {
     document.body.dataset.state = turn.state;
     const times = timesSeen(turn, record);
     this.#think();
-    by("summary-name").textContent = isSummary(turn) ? "Summary" : "Reasoning, as clients get it";
+    by("summary-name").textContent = isSummary(turn) ? "Summary" : "Reasoning, as clients see it";
     this.#summary.show(turn, times.wait);
     this.#answer.show(turn);
     this.#headline(times);

@@ -1,7 +1,7 @@
 // @ts-check
 /** The summary: a line that says what the model is at, and its parts, each with its title. */
 import { by, make, setText } from "./dom.js";
-import { following } from "./flow.js";
+import { following, rewind } from "./flow.js";
 import { countOf, inSeconds } from "./words.js";
 
 /**
@@ -46,6 +46,7 @@ export class Summary {
   #box = by("summary");
   /** @type {{element: HTMLElement, title: HTMLElement, body: HTMLElement, text: string, ended: boolean}[]} */
   #shown = [];
+  #over = false;
 
   /** @param {Turn} turn @param {number | null} wait for the answer */
   show(turn, wait) {
@@ -60,6 +61,8 @@ export class Summary {
       const shown = this.#box.querySelectorAll(".note").length;
       this.#box.append(...turn.summaryNotes.slice(shown).map((note) => make("p", { class: "note" }, note)));
     });
+    if (turn.over && !this.#over) rewind(this.#box);
+    this.#over = turn.over;
   }
 
   #clear() {

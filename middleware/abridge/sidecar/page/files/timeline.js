@@ -176,5 +176,5 @@ export function described({ seconds, thinking, answer, held, parts }) {
   if (held != null) said.push(`answer held for ${inSeconds(held)}`);
   if (answer) said.push(`answered from ${inSeconds(answer[0])} to ${inSeconds(answer[1])}`);
   if (seconds != null) said.push(`${inSeconds(seconds)} in all`);
-  return said.join("; ") || "nothing was seen of it";
+  return said.join("; ") || "nothing was recorded";
 }

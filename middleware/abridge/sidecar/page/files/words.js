@@ -12,20 +12,20 @@ export class Refused extends Error {
 }
 
 export function unreachable() {
-  return new Refused(`Abridge cannot be reached at ${location.host}. Does it still run?`);
+  return new Refused(`Abridge cannot be reached at ${location.host}. Is it still running?`);
 }
 
 /** @param {Response} response @param {string} api what was asked for @returns {Promise<Refused>} */
 export async function refusal(response, api) {
   const reason = saidIn(await response.text().catch(() => ""));
-  const because = reason === "" ? "" : ` The reason given: ${sentence(reason)}`;
+  const because = reason === "" ? "" : ` Reason: ${sentence(reason)}`;
   const { status } = response;
-  if (status === 401 || status === 403) return new Refused(`The model’s server wants another API key (${status}).${because}`);
+  if (status === 401 || status === 403) return new Refused(`The model’s server requires another API key (${status}).${because}`);
   if (api === "responses" && (status === 404 || status === 405)) {
-    return new Refused(`The model’s server has no Responses for this (${status}).${because}`, true);
+    return new Refused(`The model’s server does not support Responses (${status}).${because}`, true);
   }
-  if (status === 404) return new Refused(`The model’s server does not know this (404).${because}`);
-  if (status === 429) return new Refused(`The model’s server wants fewer requests (429).${because}`);
+  if (status === 404) return new Refused(`The model’s server does not have this (404).${because}`);
+  if (status === 429) return new Refused(`The model’s server is receiving too many requests (429).${because}`);
   if (status >= 500) return new Refused(`The model’s server failed (${status}).${because}`);
   return new Refused(`The request was refused (${status}).${because}`);
 }

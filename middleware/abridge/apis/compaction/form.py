@@ -142,7 +142,8 @@ class CompactionForm:
 
 UNREADABLE = (
     "The compaction in {param} cannot be opened: it was made for another client or with other "
-    "keys, was changed, or has expired. Send the messages that it stands for, or begin anew."
+    "keys, was changed, or has expired. Send the messages that it replaced, or begin a new "
+    "conversation."
 )
 
 

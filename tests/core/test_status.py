@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abridge.core.events import ContentDelta, Event, SummaryTextDelta
-from abridge.stages.status import MAX_TITLE_CHARS, SummaryStatus
+from abridge.core.status import MAX_TITLE_CHARS, SummaryStatus
 
 PART = "**Comparing the two routes**\n\nI compare **both** of them."
 

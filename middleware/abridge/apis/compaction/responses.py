@@ -13,17 +13,24 @@ from collections.abc import Iterable, Sequence
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction, is_summary
-from abridge.apis.display import DAMAGED_CODE, Display, is_envelope
+from abridge.apis.compaction.form import (
+    CompactedAnswer,
+    CompactionForm,
+    FoundCompaction,
+    is_summary,
+)
+from abridge.apis.display import Display
 from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import as_object, dumps, entries, loads_exact, objects, string
 from abridge.apis.openai import mint_id
+from abridge.apis.params import DAMAGED_CODE
 from abridge.apis.responses.items import ITEM_ADDED, ITEM_DONE
 from abridge.apis.responses.tools import ADDITIONAL_TOOLS
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.apis.token_counters import estimate_tokens
 from abridge.apis.usage import RESPONSES_USAGE
 from abridge.core.conversation import Json
+from abridge.core.envelope import is_envelope
 from abridge.core.events import ResponseEnded
 from abridge.core.model_request import INSTRUCTION_ROLES
 from abridge.core.usage import Tokens

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abridge.apis import sse
 from abridge.apis.api import RequestEcho
-from abridge.apis.compaction import CompactedAnswer, CompactionForm, FoundCompaction
-from abridge.apis.display import is_envelope
+from abridge.apis.compaction.form import CompactedAnswer, CompactionForm, FoundCompaction
 from abridge.apis.json import as_object, dumps, entries, objects, string
 from abridge.apis.openai import mint_id
 from abridge.apis.params import invalid_value_error, read_string, require_object
 from abridge.core.conversation import Json
+from abridge.core.envelope import is_envelope
 from abridge.core.usage import Tokens
 from abridge.errors import RequestError
 

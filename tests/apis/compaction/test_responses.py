@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abridge.apis.compaction import FoundCompaction
-from abridge.apis.responses.compaction import (
+from abridge.apis.compaction.form import FoundCompaction
+from abridge.apis.compaction.responses import (
     RESPONSES_COMPACTION,
     RETAINED_TOKENS,
     kept_items,

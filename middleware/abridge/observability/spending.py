@@ -1,0 +1,116 @@
+"""What a request used: its tokens, and what they cost.
+
+Where upstream did not report all of what it was asked for, tokens are estimated: a piece of the
+answer is a token or more, and all text has some four characters to a token.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fnmatch import translate
+from typing import TypeAlias
+
+from abridge.config.settings import Settings
+from abridge.core.usage import Tokens
+from abridge.observability.record import Record
+
+CHARS_PER_TOKEN = 4
+"""For an estimate where nobody reports tokens."""
+
+PER_TOKENS = Decimal(1_000_000)
+"""The number of tokens that a price is for."""
+
+Names: TypeAlias = tuple[str | None, ...]
+"""Names of a model, of which the first that has a price counts."""
+
+
+class Prices:
+    """The prices of the settings, in `currency`; that is None if there are none."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.currency = settings.prices.currency
+        self._models = [
+            _ModelPrices(row.glob, row.input, row.output, row.cached_input)
+            for row in settings.prices.models
+        ]
+        self._summarizer = settings.summarizer
+
+    def price_of(self, record: Record) -> Decimal | None:
+        """Return what a request cost, its summaries included; None if its models have no price.
+
+        What only some of its models cost is counted, where the others have no price.
+        """
+        own: Names = (record.response_model, record.model)
+        spent = [(own, _of_model(record))]
+        if record.summarizer_tokens.input or record.summarizer_tokens.output:
+            by = self._summarizer.model if self._summarizer.kind == "model" else record.summarizer
+            writers = own if self._summarizer.kind == "upstream" else (by,)
+            spent.append((writers, record.summarizer_tokens))
+        if (made := record.compaction) is not None:
+            writers = (self._summarizer.model,) if made.summarizer == "model" else own
+            spent.append((writers, made.tokens))
+        amounts = [self._price(names, tokens) for names, tokens in spent]
+        known = [amount for amount in amounts if amount is not None]
+        return sum(known, Decimal()) if known else None
+
+    def _price(self, names: Names, tokens: Tokens) -> Decimal | None:
+        for name in filter(None, names):
+            for prices in self._models:
+                if prices.matches(name):
+                    return prices.price(tokens.as_billed())
+        return None
+
+
+class _ModelPrices:
+    """The prices of the models that a glob matches."""
+
+    def __init__(self, glob: str, fresh: float, output: float, cached: float | None) -> None:
+        self._pattern = re.compile(translate(glob))
+        self._fresh, self._output = Decimal(str(fresh)), Decimal(str(output))
+        self._cached = self._fresh if cached is None else Decimal(str(cached))
+
+    def matches(self, name: str) -> bool:
+        return self._pattern.match(name) is not None
+
+    def price(self, tokens: Tokens) -> Decimal:
+        read = tokens.input or 0
+        cached = min(tokens.cached or 0, read)
+        written = (tokens.output or 0) * self._output
+        return ((read - cached) * self._fresh + cached * self._cached + written) / PER_TOKENS
+
+
+def tokens_of(record: Record) -> int:
+    """Return the tokens that a request used: its model's and the summarizer's."""
+    used = _reported(_of_model(record))
+    if record.compaction is not None:
+        used += _reported(record.compaction.tokens)
+    return used + _reported(record.summarizer_tokens)
+
+
+def _of_model(record: Record) -> Tokens:
+    """Return the tokens of a request's model, as far as upstream reported them, else estimated."""
+    reported = record.upstream_tokens
+    if record.outcome == "ok" and _reported(reported):
+        return reported
+    estimated = _estimated(record)
+    return estimated if _reported(estimated) > _reported(reported) else reported
+
+
+def _reported(tokens: Tokens) -> int:
+    return max(tokens.total or 0, (tokens.input or 0) + (tokens.output or 0))
+
+
+def _estimated(record: Record) -> Tokens:
+    if not (record.chunks or record.characters or _left_while_upstream_worked(record)):
+        return Tokens()
+    answer = max(record.chunks, record.answer_characters // CHARS_PER_TOKEN)
+    total = answer + (record.characters + record.request_bytes) // CHARS_PER_TOKEN
+    read = record.request_bytes // CHARS_PER_TOKEN
+    return Tokens(read, total - read, total)
+
+
+def _left_while_upstream_worked(record: Record) -> bool:
+    """Return whether upstream was sent a request, and its client left, before anything came."""
+    was_refused = record.status is not None and record.status >= 400
+    return record.outcome == "left" and record.engaged and not was_refused

@@ -1,0 +1,385 @@
+"""What this process has reserved for each key and team, and has used of it.
+
+What is due of all accounts goes to the book in rounds, one at a time. While the book is out of
+reach, each process goes on with its share of every limit, and what it uses meanwhile is written
+when the book is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from math import inf
+from uuid import uuid4
+
+from abridge.config.client_key import Limits
+from abridge.memory.stores.store import BackendError
+from abridge.observability.metrics import Metrics
+from abridge.sidecar.client_keys.books import Book
+from abridge.sidecar.client_keys.limits import (
+    BLOCKS,
+    LEASE,
+    LIMIT_KINDS,
+    By,
+    Claim,
+    LimitKind,
+    Page,
+    Reply,
+    Wish,
+    seconds_until_room,
+    settle,
+    window_start,
+)
+
+ROUND_SECONDS = 1.0
+"""Seconds between two rounds that write what was used and renew leases."""
+
+HEARD_SECONDS = 5.0
+"""Seconds after which a process says that it is there, if it has nothing to write."""
+
+REFUSAL_SECONDS = 1.0
+"""Seconds for which nothing is asked of an account that had no room."""
+
+IDLE_SECONDS = 600.0
+"""Seconds after which an account that nobody uses is forgotten."""
+
+ROUND_ACCOUNTS = 100
+"""Accounts in one round: a server answers them all before it answers anybody else."""
+
+MAX_ROUNDS = 20
+"""Rounds that a request waits for, should others take what was reserved each time."""
+
+HERE = Wish("streams", "open", 1 << 50, 1, 0, 0, 0)
+"""A process says that it is there by what it has open on a page for that: one of all that are."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Reserve:
+    """What this process has reserved of one limit."""
+
+    kind: LimitKind
+    limit: int
+    left: int = 0  # reserved and not used; below 0: used and not reserved
+    owed: int = 0  # used while the book was away
+    typical: int = 0  # what a request used lately
+    used: float = 0.0  # of the limit in all, as the book last said
+    used_at: int = 0  # when that was, in its time
+
+    def take(self) -> int:
+        """Take what a request is likely to use, and return it."""
+        amount = 1 if self.kind.unit in ("requests", "streams") else self.typical
+        self.left -= amount
+        return amount
+
+    def end(self, taken: int, used: int) -> None:
+        """Put right what a request took, once it is known."""
+        self.left += taken - used
+        if used:
+            self.typical = (3 * self.typical + used) // 4 or 1
+
+    def spare(self, *, is_idle: bool) -> int:
+        """Return how much of what is left is to be given back: all but a block; all, if idle."""
+        return max(0, self.left - (0 if is_idle else self.limit // BLOCKS))
+
+    def wish(self, account: Account, *, is_idle: bool, share: int = 0) -> Wish:
+        """Return what is to be written, and count it as written. With a `share` of 1/n it is for a
+        page of the process's own, and stays owed to the book."""
+        limit = max(1, self.limit // share) if share else self.limit
+        wanted = max(account.waiting * max(1, self.typical), limit // BLOCKS)
+        wanted = wanted if account.waiting and self.left <= 0 else 0
+        spare = 0 if share else self.spare(is_idle=is_idle)
+        used, self.left = max(0, -self.left), max(0, self.left) - spare
+        if self.kind.window == "open":
+            used = account.running + self.left
+        elif share:
+            self.owed += used
+        else:
+            used, self.owed = used + self.owed - spare, 0
+        return Wish(*self.kind[:2], limit, used, wanted, self.used, self.used_at)
+
+
+@dataclass(eq=False, slots=True)
+class Account:
+    """A key or a team; `name` is its page. Of its requests some are `waiting` for a round, some
+    `running`."""
+
+    name: str
+    limits: Limits | None = None
+    reserves: dict[str, Reserve] = field(default_factory=dict)
+    waiting: int = 0
+    running: int = 0
+    pending: Claim | None = None  # a claim without a reply
+    own_page: Page | None = None  # of its share, while the book is away
+    round: asyncio.Future[None] | None = None  # the next one
+    refusal: tuple[LimitKind, int] | None = None  # the limit that is used up, for so many seconds
+    refused_until: float = -inf
+    used_at: float = -inf
+    written_at: float = -inf
+
+    def take_over(self, limits: Limits) -> None:
+        """Take over the limits as they are now."""
+        before, self.limits, self.reserves = self.reserves, limits, {}
+        for kind in LIMIT_KINDS:
+            if (value := kind.value(limits)) is not None:
+                self.reserves[kind.name] = before.get(kind.name) or Reserve(kind, value)
+                self.reserves[kind.name].limit = value
+
+    @property
+    def lacks(self) -> list[Reserve]:
+        """What nothing is left of."""
+        return [each for each in self.reserves.values() if each.left <= 0]
+
+    def is_idle(self, now: float) -> bool:
+        return not self.waiting and now - self.used_at >= ROUND_SECONDS
+
+    def is_due(self, now: float) -> bool:
+        """Return whether there is something to write: what was used or given back, or a lease."""
+        reserves = self.reserves.values()
+        return (
+            self.pending is not None
+            or any(each.owed or each.left < 0 for each in reserves)
+            or any(each.spare(is_idle=self.is_idle(now)) for each in reserves)
+            or ("streams" in self.reserves and self.running > 0 and self._must_renew(now))
+        )
+
+    def _must_renew(self, now: float) -> bool:
+        return now - self.written_at >= LEASE / 3000
+
+    def claim(self, by: By, now: float, share: int = 0) -> Claim:
+        """Return what is due now, for the book or for a page of the process's own."""
+        idle = self.is_idle(now)
+        wishes = [each.wish(self, is_idle=idle, share=share) for each in self.reserves.values()]
+        return Claim(self.name, *by, tuple(wishes))
+
+    def go_alone(self, by: By, now: float) -> None:
+        """Reserve from this process's share of what was left when the book was last seen."""
+        replicas = by.replicas
+        if self.own_page is None:
+            known = self.reserves.values()
+            used = {each.kind.name: [each.used / replicas, each.used_at] for each in known}
+            self.own_page = {"used": used}
+        claim = self.claim(by._replace(replicas=1), now, share=replicas)
+        self._take(claim, settle(self.own_page, claim, by.asked_at), now, is_own=True)
+
+    def take_reply(self, reply: Reply, now: float) -> None:
+        """Take what the book has reserved in reply to what was pending."""
+        claim, self.pending, self.own_page, self.written_at = self.pending, None, None, now
+        if claim is not None:
+            self._take(claim, reply, now, is_own=False)
+
+    def _take(self, claim: Claim, reply: Reply, now: float, *, is_own: bool) -> None:
+        waits: list[tuple[int, LimitKind]] = []
+        for wish, granted in zip(claim.wishes, reply.granted, strict=True):
+            if (reserve := self.reserves.get(wish.name)) is None:
+                continue
+            if reserve.used_at < window_start(wish.window, reply.at):
+                reserve.left = min(0, reserve.left)  # the rest was of the last day or month
+            reserve.left += granted.amount
+            if not is_own:
+                reserve.used, reserve.used_at = granted.used, reply.at
+            elif wish.window != "open":
+                reserve.owed += granted.amount
+            if wish.wanted and not granted.amount:
+                kind = reserve.kind
+                waits.append((seconds_until_room(kind, wish.limit, granted.used, reply.at), kind))
+        if waits:
+            seconds, kind = max(waits)
+            self.refusal, self.refused_until = (kind, seconds), now + REFUSAL_SECONDS
+
+
+class Taken:
+    """What a request that was admitted has taken; it is ended once."""
+
+    def __init__(self, accounts: Sequence[Account], now: float) -> None:
+        self._accounts = accounts
+        for account in accounts:
+            account.used_at, account.running = now, account.running + 1
+        reserves = [each for account in accounts for each in account.reserves.values()]
+        self._taken = [(each, each.take()) for each in reserves]
+
+    def end(self, tokens: int, money: int) -> None:
+        """Put right what was taken: so much was used."""
+        used = {"requests": 1, "streams": 0, "tokens": tokens, "money": money}
+        for account in self._accounts:
+            account.running -= 1
+        for reserve, amount in self._taken:
+            reserve.end(amount, used[reserve.kind.unit])
+
+
+class LimitReached(Exception):
+    """A limit of a key or team (`holder`) is used up for some seconds."""
+
+    def __init__(self, account: Account, kind: LimitKind, seconds: int) -> None:
+        super().__init__(account.name)
+        self.holder, self.kind, self.seconds = account.name.partition(":")[0], kind, seconds
+
+
+class Accounts:
+    """The accounts of one process. `now` is the time in seconds since the epoch, `monotonic` a
+    clock that never goes back."""
+
+    def __init__(
+        self,
+        book: Book,
+        metrics: Metrics,
+        *,
+        processes: int,
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._book, self._metrics, self._processes = book, metrics, processes
+        self._now, self._monotonic = now, monotonic
+        self._process = uuid4().hex
+        self._accounts: dict[str, Account] = {}
+        self._due: dict[Account, None] = {}
+        self._rounds: asyncio.Task[None] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._heard_at, self._numbers = -inf, count(1)
+        self._is_away: bool | None = None
+
+    async def admit(self, limits: Mapping[str, Limits]) -> Taken:
+        """Admit a request that counts against limits, by the names of their accounts. Raises
+        LimitReached."""
+        accounts = list(self._limited(limits))
+        if not _runs(self._keeper) and (accounts or self._book.hears):
+            self._keeper = asyncio.create_task(self._keep())
+        for _ in range(MAX_ROUNDS):
+            lacking = [account for account in accounts if account.lacks]
+            if not lacking:
+                break
+            self._check(lacking)
+            await self._write(lacking, waits=True)
+        else:
+            raise LimitReached(lacking[0], lacking[0].lacks[0].kind, 1)
+        return Taken(accounts, self._monotonic())
+
+    def charge(self, limits: Mapping[str, Limits], tokens: int, money: int) -> None:
+        """Count what was used by a request that was admitted as another one."""
+        for account in self._limited(limits):
+            for each in account.reserves.values():
+                each.left -= {"tokens": tokens, "money": money}.get(each.kind.unit, 0)
+
+    async def aclose(self) -> None:
+        """Write what was used and give back the rest."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            self._keeper = None
+        for account in self._accounts.values():
+            account.used_at = -inf
+        for _ in range(2):  # what had no reply goes first
+            await self._write_due()
+        await self._book.aclose()
+
+    def _limited(self, limits: Mapping[str, Limits]) -> Iterator[Account]:
+        """Yield the accounts that have limits."""
+        for name, each in limits.items():
+            account = self._accounts.get(name)
+            if account is None:
+                account = self._accounts[name] = Account(name)
+            if account.limits is not each:
+                account.take_over(each)
+            if account.reserves:
+                yield account
+
+    def _check(self, lacking: Iterable[Account]) -> None:
+        now = self._monotonic()
+        for account in lacking:
+            if account.refusal is not None and now < account.refused_until:
+                raise LimitReached(account, *account.refusal)
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(ROUND_SECONDS)
+            await self._write_due()
+
+    async def _write_due(self) -> None:
+        now = self._monotonic()
+        for name, account in list(self._accounts.items()):
+            if account.is_due(now):
+                self._due.setdefault(account)
+            elif now - account.used_at >= IDLE_SECONDS and not (account.round or account.running):
+                del self._accounts[name]
+        if self._due or (self._book.hears and now - self._heard_at >= HEARD_SECONDS):
+            await self._write(list(self._due))
+
+    async def _write(self, accounts: Sequence[Account], *, waits: bool = False) -> None:
+        """Wait for the next round of some accounts. It goes on if the client leaves."""
+        loop = asyncio.get_running_loop()
+        for account in accounts:
+            account.waiting += waits
+            account.round = account.round or loop.create_future()
+            self._due.setdefault(account)
+        if self._rounds is None or not _runs(self._rounds):
+            self._rounds = asyncio.create_task(self._run_rounds())
+        rounds = [account.round for account in accounts if account.round]
+        try:
+            await asyncio.wait(rounds or (self._rounds,))
+        finally:
+            for account in accounts:
+                account.waiting -= waits
+
+    async def _run_rounds(self) -> None:
+        while True:
+            accounts = list(self._due)[:ROUND_ACCOUNTS]
+            rounds = [account.round for account in accounts]
+            for account in accounts:
+                del self._due[account]
+                account.round = None
+            try:
+                await self._run_round(accounts)
+            finally:
+                for each in rounds:
+                    if each is not None and not each.done():
+                        each.set_result(None)
+            if not self._due:
+                return
+
+    async def _run_round(self, accounts: Sequence[Account]) -> None:
+        now, at = self._monotonic(), round(self._now() * 1000)
+        claims, self._heard_at = [], now
+        for each in accounts:  # what had no reply is sent once more
+            each.pending = each.pending or each.claim(self._by(at), now)
+            claims.append(each.pending)
+        claims.append(Claim("processes", *self._by(at), (HERE,)))
+        try:
+            *replies, heard = await self._book.settle(claims)
+        except BackendError as error:
+            self._note_state(str(error), is_away=True)
+            for each in accounts:
+                each.go_alone(self._by(at), now)
+        else:
+            self._note_state("", is_away=False)
+            self._processes = max(1, round(heard.granted[0].used))
+            for each, reply in zip(accounts, replies, strict=True):
+                each.take_reply(reply, now)
+
+    def _by(self, at: int) -> By:
+        return By(self._process, next(self._numbers), at, self._processes)
+
+    def _note_state(self, problem: str, *, is_away: bool) -> None:
+        """Say once that the book is out of reach, and once that it is back."""
+        self._metrics.limit_rounds.labels("failed" if is_away else "ok").inc()
+        if is_away == self._is_away:
+            return
+        self._metrics.limits_alone.set(is_away)
+        if is_away:
+            share = f"1/{self._processes} of each limit" if self._processes > 1 else "the limits"
+            _log.error(
+                "limits of keys: %s is out of reach%s; each process goes on with %s, by itself",
+                self._book.name,
+                f" ({problem})" if problem else "",
+                share,
+            )
+        elif self._is_away:
+            _log.info("limits of keys: %s is within reach again", self._book.name)
+        self._is_away = is_away
+
+
+def _runs(task: asyncio.Task[None] | None) -> bool:
+    """Return whether a task runs, on the running loop."""
+    return task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop()

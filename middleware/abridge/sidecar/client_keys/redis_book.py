@@ -1,0 +1,134 @@
+"""The book of limits in the Redis, Valkey or cluster of such that all replicas share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from redis.asyncio.cluster import RedisCluster
+
+from abridge.memory.stores.redis_client import RedisConnection
+from abridge.sidecar.client_keys.books import KEPT
+from abridge.sidecar.client_keys.limits import (
+    LEASE,
+    REMEMBERED,
+    Claim,
+    Granted,
+    Reply,
+    month_starts,
+)
+
+SETTLE = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local process, replicas = 'p:' .. ARGV[1], tonumber(ARGV[2])
+local lease, remembered, kept = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local day, month, at = now - now % 86400000, 0, 7
+for start in string.gmatch(ARGV[6], '%d+') do
+  if tonumber(start) <= now then month = math.max(month, tonumber(start)) end
+end
+
+local function left(amount, since, window, limit)
+  if window == 'minute' then
+    return math.max(0, amount - math.max(0, now - since) * limit / 60000)
+  end
+  return since >= (window == 'day' and day or month) and amount or 0
+end
+
+local function settle(key, number, first, last)
+  local used, elsewhere, held = {}, 0, 0
+  local fields = redis.call('HGETALL', key)
+  for i = 1, #fields, 2 do
+    if string.sub(fields[i], 1, 2) ~= 'p:' then
+      used[fields[i]] = fields[i + 1]
+    else
+      local each = cmsgpack.unpack(fields[i + 1])
+      if fields[i] == process then
+        if each[3] >= number then return each[4] end
+      elseif each[1] + remembered <= now then
+        redis.call('HDEL', key, fields[i])
+      elseif each[1] > now then
+        elsewhere = elsewhere + each[2]
+      end
+    end
+  end
+  local reply = {string.format('%.0f', now)}
+  for i = first, last, 7 do
+    local name, window, limit, more = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), ARGV[i + 3]
+    local amount, since = ARGV[i + 5], ARGV[i + 6]
+    if used[name] then amount, since = string.match(used[name], '(%S+) (%S+)') end
+    if window == 'open' then
+      amount = elsewhere + more
+    else
+      amount = math.max(0, left(tonumber(amount), tonumber(since), window, limit) + more)
+    end
+    local room, block = math.floor(limit - amount + 1e-6), 0
+    if room > 0 then
+      block = math.min(tonumber(ARGV[i + 4]), math.max(1, math.floor(room / (2 * replicas))))
+    end
+    amount = amount + block
+    if window == 'open' then
+      held = more + block
+    else
+      redis.call('HSET', key, name, string.format('%.6f %.0f', amount, now))
+    end
+    table.insert(reply, string.format('%.0f', block))
+    table.insert(reply, string.format('%.6f', amount))
+  end
+  redis.call('HSET', key, process, cmsgpack.pack({now + lease, held, number, reply}))
+  redis.call('PEXPIRE', key, kept)
+  return reply
+end
+
+local replies = {}
+for i, key in ipairs(KEYS) do
+  local number, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  replies[i] = settle(key, number, at + 2, at + 1 + count)
+  at = at + 2 + count
+end
+return replies
+"""
+"""Writes claims on their pages, as `settle` does, by the server's own time."""
+
+
+class RedisBook:
+    """Keeps each page in one hash, which has names and amounts, no key of a client."""
+
+    hears = True
+
+    def __init__(self, connection: RedisConnection, namespace: str = "abridge") -> None:
+        self._connection = connection
+        self._prefix = f"{namespace}:limits:"
+        self.name = connection.server
+
+    async def settle(self, claims: Sequence[Claim]) -> Sequence[Reply]:
+        return await self._connection.run(lambda client: self._evaluate(client, claims))
+
+    async def aclose(self) -> None:
+        await self._connection.aclose()
+
+    async def _evaluate(self, client: Any, claims: Sequence[Claim]) -> list[Reply]:
+        """Run the scripts in one round trip, or in one for each node of a cluster, where a script
+        must have one page alone."""
+        pipe = client.pipeline(transaction=False)
+        size = 1 if isinstance(client, RedisCluster) else len(claims)
+        for start in range(0, len(claims), size):
+            some = claims[start : start + size]
+            names = [f"{self._prefix}{{{each.account}}}" for each in some]
+            pipe.eval(SETTLE, len(names), *names, *_words(some))
+        return [_read_reply(each) for some in await pipe.execute() for each in some]
+
+
+def _words(claims: Sequence[Claim]) -> Iterator[Any]:
+    """Yield the arguments of the script."""
+    first = claims[0]
+    starts = " ".join(map(str, month_starts(first.asked_at)))
+    yield from (first.process, first.replicas, LEASE, REMEMBERED, KEPT, starts)
+    for claim in claims:
+        words = [word for wish in claim.wishes for word in wish]
+        yield from (claim.number, len(words), *words)
+
+
+def _read_reply(words: Sequence[bytes]) -> Reply:
+    at, *rest = map(float, words)
+    return Reply(int(at), tuple(map(Granted, map(int, rest[::2]), rest[1::2])))
