@@ -295,6 +295,26 @@ def test_a_title_is_in_the_language_of_its_sentences(sentence: str, expected: st
 
 
 @pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        ("用户想知道要不要把阳台封起来。", "弄清要不要把阳台封起来"),
+        ("最后的答案是3小时。", "得出答案：3小时"),
+        ("根本原因是连接池太小。", "找到原因：连接池太小"),
+        ("だから、水を減らすべきだ。", "水を減らすべきだという結論"),
+        ("El usuario pregunta si puede recuperar la fianza.",
+         "Averiguar si puede recuperar la fianza"),
+        ("Así que Marta no paga nada.", "Concluir que Marta no paga nada"),
+        ("Donc le bac est trop lourd pour le balcon.",
+         "Conclure que le bac est trop lourd pour le balcon"),
+        ("Die Nutzerin fragt, ob der Vertrag noch gilt.", "Klären, ob der Vertrag noch gilt"),
+        ("Also: Ich empfehle den frühen Zug.", "Empfehlung: den frühen Zug"),
+    ],
+)  # fmt: skip
+def test_questions_and_results_are_found_in_other_languages(sentence: str, expected: str) -> None:
+    assert title(sentence) == expected
+
+
+@pytest.mark.parametrize(
     ("sentences", "word"),
     [
         ("Die Fahrzeit ist länger als gedacht. Der Zug ist besser als das Auto.", "Fahrzeit"),

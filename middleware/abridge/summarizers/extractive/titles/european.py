@@ -175,10 +175,10 @@ _GERMAN = Grammar(
     pronouns=words_of(
         "es ich du er sie wir ihr ihn ihm ihnen mich mir dich dir uns euch sich man dies dieses"
         " dessen seine seinen seiner ihre ihren ihrer dazu damit davon daran darauf nicht kein"
-        " keine keinen ob dass wie warum was"
+        " keine keinen dass"
     ),
     fillers=words_of(
-        "auch also einfach zuerst noch nun jetzt erst einmal jedoch nur dann hier mal zunächst"
+        "auch also einfach zuerst nun jetzt erst einmal jedoch dann hier mal zunächst"
         " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau mindestens vorher"
     ),
     vague=words_of(

@@ -52,7 +52,7 @@ def make_title(
     taken: Sequence[str],
     others: Sequence[str] = (),
 ) -> str:
-    """Make a title of at most 60 characters, without markup.
+    """Make a title of at most `MAX_TITLE_CHARS`, without markup.
 
     `body` are the sentences that the part shows, `headings` the headings and bold labels of the
     passage, `others` more of its sentences, about the same. `taken` are the titles of earlier
