@@ -154,7 +154,12 @@ def test_what_is_in_doubt_is_considered_and_not_settled_on() -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    ["So the answer is clear.", "The answer is still unclear.", "The result is 3 x ="],
+    [
+        "So the answer is clear.",
+        "The job of the day is the pastry.",
+        "The answer is still unclear.",
+        "The result is 3 x =",
+    ],
 )
 def test_what_is_no_result_is_not_settled_on(sentence: str) -> None:
     assert "ettling on" not in title(sentence).replace("Settling on the answer", "")

@@ -182,7 +182,8 @@ _SURELY = (
 """The beginning of a sentence that doubts nothing."""
 
 _RESULT = (
-    r"\b(?:the|my|our|its) (?P<noun>(?:(?:correct|final|right|most likely|best|likely|next|missing"
+    r"\b(?<!of )(?<!in )(?<!for )(?:the|my|our|its) (?P<noun>(?:(?:correct|final|right|most "
+    r"likely|best|likely|next|missing"
     r"|total|minimal|minimum|maximum|only|logical|main|primary|expected|overall|root|real|actual"
     r"|underlying|remaining|optimal|simplest|probable|specific) )*(?:answer|result|solution"
     r"|diagnosis|number|total|value|conclusion|probability|cause|reason|option|choice|term|word"
