@@ -84,6 +84,12 @@ class UpstreamSettings(Table):
     """Keys of the table `history` that differ for this upstream."""
 
     @property
+    def identity(self) -> str:
+        """What tells it from any other, and from one of the same name after a change of settings:
+        what was found out about it holds for no other."""
+        return f"{self.name} {self.profile} {self.base_url}"
+
+    @property
     def request_defaults(self) -> RequestDefaults:
         return RequestDefaults(self.effort, self.verbosity)
 

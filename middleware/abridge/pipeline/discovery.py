@@ -69,7 +69,7 @@ class ApiDiscovery:
         if not self.is_due(route):
             return (UPSTREAM_APIS.get(route.upstream.api, api.upstream),)
         candidates = (api.upstream, *fallbacks(api))
-        found = self._found.get((route.upstream.name, api.name, model))
+        found = self._found.get((route.upstream.identity, api.name, model))
         if found is None:
             return candidates
         return found, *(other for other in candidates if other is not found)
@@ -85,7 +85,7 @@ class ApiDiscovery:
         if found is api.upstream:
             return
         self._translated.add(api.name)
-        self._found[name, api.name, model] = found
+        self._found[route.upstream.identity, api.name, model] = found
         if (name, api.name, found.name) not in self._said:
             self._said.add((name, api.name, found.name))
             _log.info(
@@ -94,7 +94,7 @@ class ApiDiscovery:
 
     def note_missing(self, route: Route, api: Api, model: str, missing: UpstreamApi) -> None:
         """Forget that upstream was found to have this API."""
-        key = route.upstream.name, api.name, model
+        key = route.upstream.identity, api.name, model
         if self._found.get(key) is missing:
             del self._found[key]
             self._said.discard((route.upstream.name, api.name, missing.name))
@@ -103,7 +103,7 @@ class ApiDiscovery:
         """Return the application so that, where no API is looked for, its first answer tells
         whether it has the clients'. If it has not, and Chat Completions could be in its place, the
         log says so. All its answers pass."""
-        key = route.upstream.name, api.name
+        key = route.upstream.identity, api.name
         if route.upstream.api != "same" or CHAT.name not in api.fallbacks or key in self._heard:
             return app
 
