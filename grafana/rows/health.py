@@ -1,7 +1,7 @@
 """Health: shed work, the store, and the processes."""
 
 from grafana.panel import Panel, Query, heatmap, quantile_queries
-from grafana.promql import quantile, rate, ratio, series, sum_of
+from grafana.promql import increase, quantile, rate, ratio, series, sum_of
 
 HEALTH = (
     Panel(
@@ -108,6 +108,18 @@ HEALTH = (
         "ops",
         [Query(rate("store_operations_total", by="operation, result"), "{{operation}} {{result}}")],
         stacked=True,
+    ),
+    Panel(
+        "Ledger: no failure, nothing lost",
+        "Attempts to write the ledger that failed, and entries that are lost: more waited than "
+        "ledger.waiting, or the process ended. What waits is written once the ledger is back.",
+        "short",
+        [
+            Query(sum_of("ledger_waiting"), "entries that wait"),
+            Query(increase("ledger_failures_total"), "failures"),
+            Query(increase("ledger_lost_total"), "entries lost"),
+        ],
+        alerts=["AbridgeLedgerFails"],
     ),
     Panel(
         "Duration of store operations: p99 below 10 ms",

@@ -24,7 +24,7 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.background.responses import BackgroundResponses
 from abridge.client_shares import ClientShares, client_of
-from abridge.config.client_key import CLIENT_KEY, client_key
+from abridge.config.client_key import CLIENT_KEY, LEDGER, client_key
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
@@ -40,6 +40,7 @@ from abridge.http.asgi import (
 )
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
+from abridge.observability.ledger import open_ledger
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
@@ -52,6 +53,7 @@ from abridge.observability.record import (
     Sink,
     new_request_id,
 )
+from abridge.observability.spending import Prices
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.allowed_models import (
     check_body,
@@ -156,9 +158,11 @@ class AbridgeMiddleware:
         self._sessions: Sessions | None = None
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
-        self._metrics_sink = MetricsSink(
-            metrics_for(registry), self.settings, (log_request, *sinks), lasting
-        )
+        metrics = metrics_for(registry)
+        self._ledger = lasting.get("ledger", partial(open_ledger, self.settings, metrics))
+        if self._ledger is not None:
+            sinks = (partial(self._ledger.add, prices=Prices(self.settings)), *sinks)
+        self._metrics_sink = MetricsSink(metrics, self.settings, (log_request, *sinks), lasting)
         observe = self._metrics_sink.observe_store_operation
         self._memory = MemoryRegistry(self.settings, observe, tenant, lasting)
         self._unread_app: ASGIApp = ModelLists(self._upstream_app, self.settings)
@@ -214,6 +218,7 @@ class AbridgeMiddleware:
             or self._translates
             or len(self._routes) > 1
             or self.settings.attribution.enabled
+            or self._ledger is not None
             or any(route.summary.default != "off" for route in self._routes)
             or any(route.upstream.changes_requests for route in self._routes)
         )
@@ -234,7 +239,8 @@ class AbridgeMiddleware:
         if scope["type"] == "http":
             record = Record.start(scope)
             own = {RECORD: record, TRACE: None, FAILS_OVER: False, BACKGROUND: None}
-            scope = {**scope, **own, CLIENT_KEY: None, EARLY_HEAD: None}  # no outer Abridge's
+            own |= {CLIENT_KEY: None, EARLY_HEAD: None, LEDGER: self._ledger is not None}
+            scope = {**scope, **own}  # no outer Abridge's
             if self._hides_raw:  # paths are closed, so a request may have no other one
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
             await self._trace(scope, receive, send)
@@ -293,11 +299,13 @@ class AbridgeMiddleware:
         await self._background.finish(seconds)
 
     async def aclose(self) -> None:
-        """End background responses, and close the connections to summarizer models and stores; a
-        later request opens new ones."""
+        """End background responses, write what waits for the ledger, and close the connections to
+        summarizer models and stores; a later request opens new ones."""
         await self._background.aclose()
         await self._dispatcher.aclose()
         await self._memory.aclose()
+        if self._ledger is not None:
+            await self._ledger.aclose()
 
     async def retire(self) -> None:
         """Wait until the last request has ended, and take what nobody uses any more out of the

@@ -39,6 +39,7 @@ SEE = {
     "background": "[Background responses](background.md)",
     "usage": "[What it costs](cost.md)",
     "prices": "[Keys for a team](keys.md)",
+    "ledger": "[The ledger](ledger.md)",
     "limits": "[The threat model](threat-model.md)",
     "log": "[Logs and traces](logs.md)",
     "tracing": "[Logs and traces](logs.md)",

@@ -54,6 +54,7 @@ SEEN = (
     "reader_faults_total",
     "final_text_mismatches_total",
     'background_responses_total{status="completed"}',
+    *("ledger_failures_total", "ledger_lost_total"),
     *(f'store_operations_total{{result="{each}"}}' for each in ("hit", "miss", "ok")),
     'reloads_total{outcome="applied"}',
     "settings_hash",
@@ -96,7 +97,13 @@ def settings(model: str, writer: str) -> dict[str, str]:
 
 
 def review_settings(guard: str) -> dict[str, str]:
-    return {"ABRIDGE_REVIEW__KIND": "moderations", "ABRIDGE_REVIEW__BASE_URL": f"{guard}/v1"}
+    """Return those of one with a review, and a ledger that cannot be written."""
+    return {
+        "ABRIDGE_REVIEW__KIND": "moderations",
+        "ABRIDGE_REVIEW__BASE_URL": f"{guard}/v1",
+        "ABRIDGE_LEDGER__URL": unused_address().replace("http", "redis"),
+        "ABRIDGE_LEDGER__WAITING": "1",
+    }
 
 
 @dataclass

@@ -9,14 +9,14 @@ from abridge.config.settings import Settings
 
 NEEDS_RESTART = frozenset(
     {
-        *("server", "log", "tracing"),
+        *("server", "log", "tracing", "ledger"),
         *("history.store", "history.bytes", "history.ttl", "history.seal_keys_env"),
         *("limits.client", "limits.connections", "limits.client_share"),
         *("limits.upload", "limits.upload_rate"),
     }
 )
-"""The tables and keys that are read at the start alone: those of the listeners and the processes,
-and of the store and the keys in use, without which what they hold would be lost."""
+"""The tables and keys that are read at the start alone: those of the listeners, the processes
+and the ledger, and of the store and the keys in use, without which what they hold would be lost."""
 
 
 def needs_restart(key: str) -> bool:

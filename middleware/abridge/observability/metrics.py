@@ -224,6 +224,9 @@ class Metrics:
         "Time that an operation on a store took.", "operation", buckets=OVERHEAD_BUCKETS
     )
     store_bytes = _gauge("Bytes of reasoning in the store.")
+    ledger_waiting = _gauge("Entries that wait to be written to the ledger.")
+    ledger_failures = _counter("Attempts to write to the ledger that failed.")
+    ledger_lost = _counter("Entries that were not written to the ledger and are lost.")
     workers = _gauge("Processes that serve requests.")
     reloads = _counter("Changes of the settings, by outcome.", "outcome")
     settings_hash = _gauge("Hash of the settings in force, without secrets.", mode="livemax")

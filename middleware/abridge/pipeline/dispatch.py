@@ -19,7 +19,7 @@ from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
-from abridge.config.client_key import has_budget
+from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.language import REASONING
@@ -309,7 +309,7 @@ class Dispatcher:
             or self._must_note_owner(request)
             or self._must_store(request)
             or is_minted(read_conversation_id(request.body))
-            or has_budget(request.scope)
+            or must_count(request.scope)
             or _must_omit_reasoning(request)
             or (self._attributes_calls and not request.background)
             or self._memory.for_route(request.route).may_need_memory(request.decoded)
@@ -362,5 +362,5 @@ def _is_kept_here(request: ApiRequest, upstream: UpstreamApi) -> bool:
         upstream is not request.api.upstream
         or PROFILES[request.route.upstream.profile].forgets_responses
         or hides_raw(request.route)
-        or has_budget(request.scope)
+        or must_count(request.scope)
     )

@@ -179,6 +179,27 @@ class TestReaching:
         assert "geheim" not in str(findings)
 
     @pytest.mark.parametrize(
+        ("address", "expected"),
+        [
+            (None, "ledger.url_env: the variable LEDGER, which it names, is not set"),
+            ("redis://h:geheim/0", "ledger.url_env: takes an address such as redis://"),
+            ("postgresql://a:ge/heim@h/db", "ledger.url_env: takes an address such as postgresql:"),
+            ("mysql://a:geheim@h/db", "ledger.url_env: takes an address"),
+            ("postgresql://a:geheim@h/db", ""),
+        ],
+    )
+    async def test_a_ledger_without_an_address_is_a_fault(
+        self, address: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if address is not None:
+            monkeypatch.setenv("LEDGER", address)
+        findings = await findings_for(Server(models=MODELS), {"ledger": {"url_env": "LEDGER"}})
+        faults = [finding.text for finding in findings if finding.grade == "fault"]
+        assert len(faults) == bool(expected)
+        assert "".join(faults).startswith(expected)
+        assert "heim" not in str(findings)
+
+    @pytest.mark.parametrize(
         ("content", "grade", "text"),
         [
             ("", "note", "server.keys_file: {path} has no keys yet"),

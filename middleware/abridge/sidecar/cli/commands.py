@@ -1,4 +1,4 @@
-"""The command line: `abridge serve`, `check`, `profiles`, `demo` and `keys`.
+"""The command line: `abridge serve`, `check`, `profiles`, `demo`, `keys` and `usage`.
 
 Each command imports what it runs, so that none waits for the modules of another.
 """
@@ -24,6 +24,7 @@ from abridge.sidecar.cli.options import (
     one_of,
     with_setting_options,
 )
+from abridge.sidecar.cli.usage import usage
 
 if TYPE_CHECKING:
     from abridge.sidecar.check.run import Check
@@ -38,6 +39,7 @@ def main() -> None:
 
 
 main.add_command(keys)
+main.add_command(usage)
 
 
 @main.command()
