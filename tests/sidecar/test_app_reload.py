@@ -206,6 +206,18 @@ class TestMemory:
         assert running.value("breaker_open") == 0
 
 
+class TestLedger:
+    async def test_it_is_the_same_one_and_its_address_needs_a_restart(self) -> None:
+        tables = {"ledger": {"url": "redis://127.0.0.1:9/0"}}
+        running = Running(thinking(), settings(**tables))
+        ledger = running.app._generation.middleware._ledger
+        assert ledger is not None
+        other = settings(at("two"), ledger={"url": "redis://127.0.0.1:9/1"})
+        assert await running.app.reload(other) == ["ledger.url"]
+        assert running.app._generation.middleware._ledger is ledger
+        await running.app.aclose()
+
+
 class TestLimits:
     async def test_they_hold_for_old_and_new_requests_together(self) -> None:
         gate = asyncio.Event()

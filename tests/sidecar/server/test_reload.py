@@ -133,7 +133,7 @@ async def test_a_mistake_leaves_the_settings_in_force_and_is_said_once(file: Mou
             file.path.symlink_to("data/abridge.toml")
             file.write(toml(url, limits={"in_flight": 7}, review={"base_url": "http://m/v1"}))
             await running.until("changed: review.base_url, limits.in_flight")
-            await running.until("review.base_url: is set, and")
+            await running.until("reload: review.base_url: ")
             counted = await scrape(session, running.metrics)
             assert counted.total("settings_refused") == 0
             assert counted.total("requests_in_flight_limit") == 7
