@@ -103,6 +103,7 @@ class Pipeline:
     echoed: dict[str, Any] = field(default_factory=dict)
     trusts_state: bool = True
     spent: Tokens = SPENT
+    limit: int = LIMIT
 
     def __post_init__(self) -> None:
         raw, summary = EXPOSURES.get(self.expose, self.api.default_exposure)
@@ -124,7 +125,7 @@ class Pipeline:
         self.passages: list[Passage] = []
         upstream = self.upstream
         reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
-        self.reader = reader(self.profile, self.display, LIMIT)
+        self.reader = reader(self.profile, self.display, self.limit)
         self.frames = FrameReader(self.reader, rewrites=self.display.hides_raw)
         self.writer = self._writer()
         self.attribution = self.api.follow_calls(self.display)
