@@ -202,6 +202,31 @@ async def test_every_worker_takes_over_a_changed_file_and_sighup_and_so_does_a_n
             assert await running.end() == 0
 
 
+async def test_a_worker_that_dies_is_replaced_though_the_first_settings_hold_no_longer(
+    file: Mounted, tmp_path: Path
+) -> None:
+    secret = tmp_path / "key"
+    secret.write_text("key-one")
+    two = ("--workers", "2", "--admin-port", "0")
+    async with serve(saying("Hello."), log_level="critical") as url:
+        file.write(toml(url).replace("name", 'api_key_env = "UP_KEY"\nname'))
+        environ = {"UP_KEY_FILE": str(secret), "ABRIDGE_HISTORY__STORE": "none"}
+        async with configured(file, *two, **environ) as (running, session):
+            file.write(toml(url))
+            await scrape_until(
+                session,
+                running.metrics,
+                lambda seen: seen.total("reloads_total", outcome="applied") == 2,
+            )
+            secret.unlink()
+            killed = running.workers[0]
+            os.kill(killed, signal.SIGKILL)
+            await running.until(f"worker {killed} died")
+            assert await text_of(session, running.url) == "Hello."
+            running.signal()
+            assert await running.end() == 0
+
+
 async def test_a_file_is_read_once_it_is_found_the_same_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,12 +33,13 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
 
 from abridge.config.loading import SettingsOrigin
+from abridge.config.reloading import keep_until_restart
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.observability.logs import set_up_logging
 from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, exposed_registry
 from abridge.sidecar.admin import AdminEndpoints, Health
-from abridge.sidecar.app import create_app
+from abridge.sidecar.app import Abridge, create_app
 from abridge.sidecar.server.browser_guard import BrowserGuard
 from abridge.sidecar.server.metrics_files import write_files_before_mapping
 from abridge.sidecar.server.serve import HttpServer, run, serve, wait_for_last_scrape
@@ -116,11 +117,19 @@ class WorkerServer(uvicorn.Server):
         set_up_logging(self._settings.log, self._number)
         write_files_before_mapping()
         try:
-            app = create_app(self._settings)
+            app = self._create_app()
         except SettingsError as error:
             _log.critical("%s", error)
             sys.exit(STARTUP_FAILURE)
         run(serve(app, self._origin, listener, None, self._mark_started))
+
+    def _create_app(self) -> Abridge:
+        """Create the app as the settings are by now, or else as they were at the start: one that
+        replaces another may find that those hold no longer. Raises SettingsError."""
+        with suppress(SettingsError):
+            now = self._origin.read().load_served()
+            return create_app(keep_until_restart(self._settings, now)[0])
+        return create_app(self._settings)
 
     def _mark_started(self) -> None:
         self.started = True
