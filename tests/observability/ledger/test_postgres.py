@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("asyncpg", reason="asyncpg is not installed")
 
 import abridge
+from abridge.observability.ledger import postgres
 from abridge.observability.ledger.postgres import LOCK, MIGRATIONS, PostgresTable
 from tests.observability.ledger.cases import entry, requests, usage_query
 from tests.support.postgres_server import PostgresServer
@@ -98,6 +99,19 @@ async def test_old_entries_are_removed_by_the_servers_clock(url: str, table: Pos
     ages = timedelta(days=400), timedelta(days=300)
     await table.write([entry(n, time=now - age) for n, age in enumerate(ages)])
     assert requests(await table.read(usage_query())) == {"research": 1}
+
+
+async def test_old_entries_are_removed_as_fast_as_others_come(
+    table: PostgresTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "TRIM_SIZE", 2)
+    now = datetime.now(UTC)
+    old = [entry(n, time=now - timedelta(days=400)) for n in range(5)]
+    await table.write(old)
+    assert requests(await table.read(usage_query())) == {"research": 3}
+    for number in (5, 6):
+        await table.write([entry(number, time=now - timedelta(days=300))])
+    assert requests(await table.read(usage_query())) == {"research": 2}
 
 
 async def test_who_only_writes_and_trims_needs_no_right_to_make_tables(url: str) -> None:

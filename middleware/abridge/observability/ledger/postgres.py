@@ -29,7 +29,8 @@ LONG_PATIENCE = 600.0
 """Seconds to read or change the whole table."""
 
 TRIM_SECONDS = 60.0
-"""Seconds between two removals of entries that are older than is to be kept."""
+"""Seconds between two removals of entries that are older than is to be kept, unless there are more
+than can be removed at once."""
 
 TRIM_SIZE = 10_000
 """Entries removed at once."""
@@ -122,7 +123,10 @@ class PostgresTable:
         """Now and then, remove entries that are older than is to be kept."""
         if monotonic() - self._trimmed_at > TRIM_SECONDS:
             self._trimmed_at = monotonic()
-            await self._connection.execute(TRIM, self._retention, TRIM_SIZE, timeout=PATIENCE)
+            span = self._retention, TRIM_SIZE
+            done = await self._connection.execute(TRIM, *span, timeout=PATIENCE)
+            if done == f"DELETE {TRIM_SIZE}":  # there may be more
+                self._trimmed_at = -inf
 
 
 async def _migrate(connection: Any) -> None:
