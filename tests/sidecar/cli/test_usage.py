@@ -84,12 +84,21 @@ def test_csv_for_finance_is_exact(url: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", "=cmd|'/c calc'!A1"])
+@pytest.mark.parametrize(
+    "name", ["=1+1", "+1", "-1", "@x", " =1", "\uff1d1+1", "=cmd|'/c calc'!A1"]
+)
 def test_a_name_is_no_formula(url: str, name: str) -> None:
     asyncio.run(_write(url, [entry(1, model=name)]))
     result = usage(url, "--by", "model", "--csv", *NOVEMBER)
     (row,) = csv.DictReader(io.StringIO(result.stdout))
     assert row["model"] == f"'{name}"
+
+
+def test_a_name_stays_in_its_cell_where_semicolons_part_them(url: str) -> None:
+    asyncio.run(_write(url, [entry(1, model="x;=1+1;")]))
+    result = usage(url, "--by", "model", "--csv", *NOVEMBER)
+    _, row = csv.reader(io.StringIO(result.stdout), delimiter=";")
+    assert row[0].startswith("x;=1+1;")
 
 
 def test_a_request_without_a_price_has_none_in_the_csv(url: str) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from unicodedata import normalize
 
 import click
 
@@ -57,7 +58,8 @@ def usage(
     except SettingsError as error:
         raise InvalidInput(str(error)) from None
     if as_csv:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(_csv_rows(found, by))
+        writer = csv.writer(sys.stdout, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerows(_csv_rows(found, by))  # elsewhere a semicolon is what ends a cell
         return
     for line in usage_table(found, by):
         click.echo(line)
@@ -84,7 +86,8 @@ async def _read(query: UsageQuery, config: Path | None) -> list[Usage]:
 def _csv_rows(found: Sequence[Usage], by: Grouping) -> Iterator[tuple[object, ...]]:
     yield (by, "requests", *TOKEN_COLUMNS, "price", "currency")
     for each in found:
-        name = f"'{each.name}" if each.name.startswith(FORMULA_STARTS) else each.name
+        is_formula = normalize("NFKC", each.name).lstrip().startswith(FORMULA_STARTS)
+        name = f"'{each.name}" if is_formula else each.name
         price = f"{each.price:f}" if each.currency else ""
         yield (name, each.requests, *each.tokens, price, each.currency)
 
