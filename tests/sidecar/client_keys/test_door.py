@@ -208,6 +208,16 @@ async def test_beyond_the_budget_a_client_is_told_to_come_tomorrow(team: Team) -
     await team.admit(key)
 
 
+async def test_a_large_budget_is_told_in_full(tmp_path: Path) -> None:
+    prices = {"currency": "EUR", "models": [{"glob": "*", "input": 1e9}]}
+    team = Team(tmp_path, prices=prices)
+    key = team.add("alice", money_per_day=1234567.5)
+    record = await team.admit(key)
+    record.model = "m"
+    team.finish(record, 2000)
+    assert str(await team.refusal(key)).startswith("The 1234567.5 EUR a day of the API key")
+
+
 PRICES = {"currency": "EUR", "models": [{"glob": "*", "input": 1e6}]}  # a token costs 1
 QUOTA, RATE = "insufficient_quota", "rate_limit_exceeded"
 

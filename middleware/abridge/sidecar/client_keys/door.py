@@ -285,7 +285,8 @@ def _refused(reached: LimitReached, key: ClientKey, currency: str | None) -> Req
     is_teams = reached.holder == "team"
     holder = f"team {key.team!r}" if is_teams else f"API key {key.name!r}"
     value = getattr(key.team_limits if is_teams else key, kind.name)
-    amount = f"{value:g} {currency}" if kind.unit == "money" else f"{value} {kind.unit}"
+    unit = (currency or "units of money") if kind.unit == "money" else kind.unit
+    amount = f"{value:.15g} {unit}"
     headers = [(b"retry-after", b"%d" % seconds)]
     if kind.window in ("day", "month"):
         code = error = "insufficient_quota"
