@@ -192,6 +192,10 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         ),
         ({"ledger": {"retention": float("inf")}}, "ledger.retention: "),
         (
+            {"prices": {"currency": "EUR", "models": [{"input": float("inf")}]}},
+            "prices.models[0].input: got inf; must be at most 1000000000",
+        ),
+        (
             {"history": {"store": "redis://x"}},
             "history.store: an address needs history.seal_keys_env",
         ),

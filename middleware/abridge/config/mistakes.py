@@ -62,7 +62,7 @@ REQUIREMENTS = {
     "greater_than": "must be more than {gt:g}",
     "greater_than_equal": "must be at least {ge:g}",
     "less_than": "must be less than {lt:g}",
-    "less_than_equal": "must be at most {le:g}",
+    "less_than_equal": "must be at most {le:.15g}",
     "literal_error": "must be {expected}",
     "string_pattern_mismatch": (
         "must begin with a letter or digit, and contain only letters, digits, dots, hyphens and "

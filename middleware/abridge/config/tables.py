@@ -334,17 +334,20 @@ class UsageSettings(Table):
     response."""
 
 
+Price = Annotated[float, Field(ge=0, le=1e9)]
+
+
 class ModelPriceSettings(Table):
-    """The price of a model's tokens, for a million of them."""
+    """The price of a model's tokens, for a million of them: a billion at most."""
 
     glob: ModelGlob = "*"
     """The model, or a glob of such. The name that upstream answers with counts, then the one that
     the client says. The first that matches holds."""
-    input: NonNegativeFloat = 0.0
+    input: Price = 0.0
     """A million tokens of input."""
-    output: NonNegativeFloat = 0.0
+    output: Price = 0.0
     """A million tokens of output, reasoning among them."""
-    cached_input: NonNegativeFloat | None = None
+    cached_input: Price | None = None
     """A million tokens of input that upstream read from its cache. Not set: as `input`."""
 
 
