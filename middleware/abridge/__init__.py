@@ -49,7 +49,7 @@ with _without_collecting():
         TracingSettings,
         UsageSettings,
     )
-    from abridge.config.upstreams import UpstreamSettings
+    from abridge.config.upstreams import FallbackSettings, UpstreamSettings
     from abridge.errors import (
         AbridgeError,
         RequestError,
@@ -66,6 +66,7 @@ __all__ = [
     "BackgroundSettings",
     "ChatSettings",
     "CompactionSettings",
+    "FallbackSettings",
     "HistorySettings",
     "LimitSettings",
     "LogSettings",

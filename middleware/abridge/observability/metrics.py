@@ -20,8 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from abridge.caches import METRIC_LABELS
 
-GaugeMode = Literal["livesum", "max"]
-"""Combine a gauge of several processes as the sum over the live ones, or as the maximum."""
+GaugeMode = Literal["livesum", "livemin", "max"]
+"""Combine a gauge of several processes as the sum or minimum over the live ones, or as the
+maximum."""
 
 MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder in which several processes share their metrics."""
@@ -135,6 +136,12 @@ class Metrics:
         "profile",
         "reasoning",
         mode="max",
+    )
+    upstream_up = _gauge(
+        "1 if an upstream answers; 0 if it failed several times in a row, as far as each process "
+        "knows.",
+        "upstream",
+        mode="livemin",
     )
     upstream_responses = _counter("Responses of upstreams, by status.", "upstream", "status")
     upstream_failures = _counter(

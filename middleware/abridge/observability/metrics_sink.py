@@ -11,7 +11,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import Api
 from abridge.apis.registry import UPSTREAM_APIS
-from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
+from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.usage import Tokens
 from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
 from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record, Sink
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 def summary_call_scope(scope: Scope) -> Scope:
     """Return the scope for a summarizer's own call, without its request's record and trace. It
     does not fail over."""
-    dropped = (RECORD, TRACE, FAILS_OVER)
+    dropped = (RECORD, TRACE, ATTEMPT)
     return {**{key: scope[key] for key in scope if key not in dropped}, SUMMARY_CALL: True}
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -35,6 +36,7 @@ from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.early_head import send_head_early
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
+from abridge.pipeline.health import UpstreamHealth
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
@@ -84,7 +86,7 @@ class Dispatcher:
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
-        self._failover = Failover(settings, metrics_sink)
+        self._failover = Failover(settings, UpstreamHealth(metrics_sink.metrics), metrics_sink)
         self._discovery = ApiDiscovery()
         self._preparation = RequestPreparation(
             settings, memory, engagement.answer_memory.learned, metrics_sink
@@ -98,23 +100,26 @@ class Dispatcher:
         await self._engagement.aclose()
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
-        """Have the request's upstream answer it, or that one's fallback where it cannot."""
-        fallback = await self._failover.fallback_for(request)
-        if fallback is None:
-            await self._ask(request, receive, send)
-            return
-        try:
-            await self._ask(request.fails_over(), receive, send)
-        except UpstreamUnavailable as failure:
-            self._failover.note(request.scope, fallback, failure)
-            retry_after = failure.retry_after
-        else:
-            return
-        request = await request.reread(fallback)
-        try:
-            await self._ask(request, receive, with_retry_after(retry_after, send))
-        except RequestError as refusal:
-            raise cannot_move_on(refusal) from None
+        """Have the request's upstream answer it, or the first of its fallbacks that can."""
+        retry_after, own = b"", request.route
+        attempts = await self._failover.attempts_for(request)
+        for attempt, after in zip_longest(attempts, attempts[1:]):
+            again = request if attempt.route is own else await request.reread(attempt.route)
+            try:
+                with attempt:
+                    answer = with_retry_after(retry_after, send)
+                    await self._ask(again.for_attempt(attempt), receive, answer)
+            except UpstreamUnavailable as failure:
+                cause, retry_after = failure.cause, retry_after or failure.retry_after
+            except RequestError as refusal:
+                if attempt.route is own:
+                    raise
+                if after is None:
+                    raise cannot_move_on(refusal) from None
+                cause = "refused"
+            else:
+                return
+            self._failover.note(request.scope, attempt.route, after.route, cause)
 
     async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Answer a request on an API that its upstream has."""
