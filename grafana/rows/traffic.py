@@ -119,8 +119,8 @@ TRAFFIC = (
     ),
     Panel(
         "Upstreams up: 1 each",
-        "0: it failed several times in a row, as far as any process knows. Requests with a fallback "
-        "skip it.",
+        "0: it failed several times in a row, as far as any process knows. Requests that have a "
+        "fallback skip it.",
         "short",
         [Query(worst("upstream_up", by="upstream"), "{{upstream}}")],
         width=12,

@@ -11,18 +11,18 @@ from abridge.core.conversation import Json
 
 
 def attribute(body: Json) -> Json:
-    """Return a whole answer with the reasoning that led to it at each of its tool calls.
+    """Return a whole answer that has, at each tool call, the reasoning that led to it.
 
-    Adds `reasoning`, a list of parts, or `reasoning_ref`, the id of the latest call before it that
-    has one.
+    Each call gets `reasoning`, a list of parts, or `reasoning_ref`, the id of the latest call
+    before it that has some.
 
-    The answer may be a Chat completion, a Responses response or an Anthropic message, from Abridge
-    or any other server; anything else is returned unchanged. The body is not modified, and the
-    result shares with it what is not new. The result is meant for display: servers other than
-    Abridge may refuse it if it is sent back to them.
+    The answer may be a chat completion, a Responses response or an Anthropic message, from Abridge
+    or any other server; anything else is returned unchanged. The body is not modified; the result
+    shares the unchanged parts with it. The result is for display: servers other than Abridge may
+    refuse it if it is sent back to them.
 
-    A Chat completion has one text for all reasoning. It is taken for the model's own unless the
-    body says that it is a summary.
+    A chat completion has one text for all reasoning. It counts as the model's own unless the body
+    says that it is a summary.
     """
     if isinstance(body.get("choices"), list):
         return map_choices(body, _attribute_choice)

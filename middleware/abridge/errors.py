@@ -33,11 +33,11 @@ class AbridgeError(Exception):
 
 
 class SettingsError(AbridgeError):
-    """The settings are wrong. The message is a line for each mistake, which names the key."""
+    """The settings are wrong. The message has a line for each mistake, which names the key."""
 
 
 class RequestError(AbridgeError):
-    """The request cannot be served. `param` names the field at fault, `headers` are added to the
+    """The request cannot be served. `param` names the field at fault; `headers` are added to the
     response."""
 
     def __init__(
@@ -130,9 +130,9 @@ class UpstreamBroken(AbridgeError):
 class SummarizerError(AbridgeError):
     """A summarizer call gave no summary.
 
-    `code` is `timeout`, `upstream_error`, `empty`, `withheld`, one of `summarizers.checks`, or one
-    of your own, up to 32 small letters and underscores. The message may be shown to a client.
-    `spent` and `model` are what the call reported all the same.
+    `code` is `timeout`, `upstream_error`, `empty`, `withheld`, one of `summarizers.checks`, or your
+    own, up to 32 lowercase letters and underscores. Clients may see the message. `spent` and
+    `model` are what the call still reported.
     """
 
     def __init__(

@@ -105,14 +105,14 @@ class AbridgeMiddleware:
 
     Mount it inside authentication and outside compression.
 
-    `summarizer`: an object with the `Summarizer` protocol; used instead of the settings' one.
-    `review`: sees each summary part whole before it is shown, and may change or withhold it.
-    `transport`: used to call a summarizer model instead of a transport made here.
-    `registry`: where metrics are registered; the default registry if None.
-    `tenant`: names a request's tenant where the application knows better than a header. What one
-        tenant's requests leave is never used for another; nothing is remembered for None.
+    `summarizer`: an object with the `Summarizer` protocol, used instead of the one in the settings.
+    `review`: gets each complete summary part before it is shown, and may change or withhold it.
+    `transport`: used for calls to a summarizer model; None for Abridge's own.
+    `registry`: where metrics are registered; None for the default registry.
+    `tenant`: returns a request's tenant, if the application knows better than a header. What is
+        remembered for one tenant is never used for another; for None nothing is remembered.
     `sinks`: each is called with the record of every finished request.
-    `tracer_provider`: makes the spans if `tracing.enabled`; the application's global one if None.
+    `tracer_provider`: makes the spans if `tracing.enabled`; None for the application's global one.
     `keys`: admits requests, as `server.keys_file` says; None admits all.
     """
 

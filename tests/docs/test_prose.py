@@ -21,10 +21,11 @@ GENERATED = {"docs/examples-of-summaries.md"}  # models wrote it
 PROSE = [page for page in PAGES if name_of(page) not in GENERATED]
 
 UNIDIOMATIC = (
-    *("nothing to mend", "is reckoned", "for want of", "none of their words", "in other words"),
-    *("so it was", "has it that", "of its own accord", "each alike", "one that is none"),
-    *("that are none", "what is above", "is no part of", "is told by", "made anew", "dear case"),
-    *("is said by", "whoever asks", "for who", "from who can", "beside somebody", "of who"),
+    *("nothing to mend", "mended", "is reckoned", "for want of", "in other words", "of who"),
+    *("none of their words", "so it was", "has it that", "goes by", "stands for", "dear case"),
+    *("one that is none", "that are none", "is no part of", "each alike", "what is above"),
+    *("is told by", "is said by", "whoever asks", "from who can", "made anew", "begun anew"),
+    *("as it came", "stands beside", "by itself", "of theirs", "of ours", "win over"),
 )
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*_]*\s+(?=[^a-z])")

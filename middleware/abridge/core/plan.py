@@ -19,14 +19,14 @@ class Passage:
     text: str  # the reasoning to summarize
     style: SummaryStyle = "auto"
     whole: bool = True  # `text` is all the reasoning; otherwise the part is one of several
-    last: bool = True  # no reasoning follows that is known of, so the conclusion belongs here
+    last: bool = True  # no more reasoning is known to follow, so the conclusion belongs here
     before: str = ""  # the reasoning just before `text`
     told: tuple[str, ...] = ()
     """Earlier parts, with their titles, as far as they were written when this one was requested."""
     language: str | None = None
-    """The language to write in, a tag such as `de` or `pt-BR`; None: the reasoning's own."""
+    """The language to write in, a tag such as `de` or `pt-BR`; None: that of the reasoning."""
     translates: bool = False
-    """`text` is a summary already, which is only to be written in that language."""
+    """`text` is already a summary and only needs translating into that language."""
     hidden: bool = False
     """The client must not see the reasoning, so no sentence of it may be repeated."""
 

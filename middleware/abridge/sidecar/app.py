@@ -41,8 +41,8 @@ class Abridge:
     """An ASGI app that forwards to the upstreams in `settings` and adds summaries: run it, or mount
     it. Raises SettingsError.
 
-    `health` is set by the server that runs it. `admin` is an app with the admin endpoints alone, to
-    be served on another port.
+    The server that runs it sets `health`. `admin` is an app with only the admin endpoints, for
+    another port.
     """
 
     def __init__(

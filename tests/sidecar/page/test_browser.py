@@ -228,7 +228,7 @@ class TestChat:
             await tab.get("document.getElementById('api').value = 'chat'")
             await ask_question(tab, QUESTION)
             await tab.until(RECORDED)
-            assert (await tab.text("#thinking")).startswith("Chat Completions has one place")
+            assert (await tab.text("#thinking")).startswith("Chat Completions has one field")
             assert await tab.get("document.querySelectorAll('#summary h3').length") == 4
             assert await tab.words("#answer") == ANSWER.rstrip("\n")
             assert await tab.text("#summary-name") == "Summary"
@@ -299,7 +299,7 @@ class TestChat:
         async with page(model, upstream={"api": "same"}) as tab:
             await ask_question(tab)
             await tab.until("!document.querySelector('#trouble').hidden")
-            assert "has no Responses" in await tab.text("#trouble p")
+            assert "does not support Responses" in await tab.text("#trouble p")
             await tab.click("#trouble button")
             await tab.until("document.body.dataset.state === 'done'")
             assert await tab.text("#answer") == "Hello."
@@ -364,7 +364,7 @@ class TestHidden:
             await ask_question(tab)
             await tab.until(RECORDED)
             one_place = (api, expose) == ("chat", "summary")
-            words = "has one place" if one_place else "shows them to nobody"
+            words = "has one field" if one_place else "shows them to nobody"
             await tab.until(f"document.querySelector('#thinking').textContent.includes('{words}')")
             assert words in await tab.text("#thinking")
 
@@ -387,12 +387,12 @@ class TestTold:
             (
                 {"error": {"message": "Not so fast"}},
                 429,
-                "fewer requests (429). Reason: Not so fast.",
+                "too many requests (429). Reason: Not so fast.",
             ),
             (
                 {"detail": [{"loc": ["body"], "msg": "Field required"}]},
                 422,
-                "given: Field required.",
+                "Reason: Field required.",
             ),
             (
                 [{"error": {"message": "It is down."}}],

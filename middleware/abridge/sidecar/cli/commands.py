@@ -45,9 +45,9 @@ main.add_command(keys)
 @main.command()
 @with_setting_options
 def serve(upstream: str | None, config: Path | None, **flags: str | None) -> None:
-    """Run the proxy, and summarize reasoning.
+    """Run the proxy and summarize reasoning.
 
-    Flags win over the environment (ABRIDGE_SECTION__KEY), which wins over the file.
+    Flags override environment variables (ABRIDGE_SECTION__KEY), which override the file.
     """
     from abridge.sidecar.cli.serving import run_server
 
@@ -82,9 +82,9 @@ def check(
     key_env: str | None,
     **flags: str | None,
 ) -> None:
-    """Print the settings in force, and check that the servers they name can be reached.
+    """Print the settings in force and check that the servers they name can be reached.
 
-    Exit with 0 if there is no fault, else with 1.
+    Exit with 0 if there is no fault, otherwise with 1.
     """
     from abridge.sidecar.check.effective import effective_toml
     from abridge.sidecar.check.reach import Finding

@@ -72,8 +72,8 @@ def with_limit_options(command: Callable[..., None]) -> Callable[..., None]:
 def keys() -> None:
     """Add, list and revoke keys for clients.
 
-    `abridge serve` asks clients for one of these where server.keys_file names the file. A change
-    of the file is noticed with the next request, a second later at most.
+    `abridge serve` requires one of these keys from clients if server.keys_file is set. It notices
+    a changed file within a second, at the next request.
     """
 
 
@@ -105,10 +105,9 @@ def add(
     config: Path | None,
     **limits: Any,
 ) -> None:
-    """Make a key, and print it once: only its digest is stored.
+    """Make a key and print it once; only its digest is stored.
 
-    NAME says whose it is, in the log and in the metrics. What is remembered of conversations
-    belongs to the name.
+    NAME identifies it in the log and in the metrics. Remembered conversations belong to the name.
     """
     key = new_key()
     globs = tuple(glob.strip() for entry in models for glob in entry.split(","))
@@ -136,7 +135,7 @@ def add(
 @keys.command("list")
 @with_file_options
 def list_keys(file: Path | None, config: Path | None) -> None:
-    """List the keys: their names and limits."""
+    """List the names and limits of the keys."""
     try:
         known = load_keys(_keys_file(file, config)).keys.values()
     except SettingsError as error:
@@ -149,7 +148,7 @@ def list_keys(file: Path | None, config: Path | None) -> None:
 @click.argument("name")
 @with_file_options
 def revoke(name: str, file: Path | None, config: Path | None) -> None:
-    """Remove the key called NAME, so that it is not valid any more."""
+    """Revoke the key called NAME."""
     try:
         path = _keys_file(file, config)
         revoke_key(path, name)

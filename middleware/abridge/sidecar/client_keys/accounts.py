@@ -248,14 +248,13 @@ class Accounts:
         accounts = list(self._limited(limits))
         if not _runs(self._keeper) and (accounts or self._book.hears):
             self._keeper = asyncio.create_task(self._keep())
-        for _ in range(MAX_ROUNDS):
-            lacking = [account for account in accounts if account.lacks]
-            if not lacking:
-                break
+        rounds = 0
+        while lacking := [account for account in accounts if account.lacks]:
+            if rounds == MAX_ROUNDS:
+                raise LimitReached(lacking[0], lacking[0].lacks[0].kind, 1)
             self._check(lacking)
             await self._write(lacking, waits=True)
-        else:
-            raise LimitReached(lacking[0], lacking[0].lacks[0].kind, 1)
+            rounds += 1
         return Taken(accounts, self._monotonic())
 
     def charge(self, limits: Mapping[str, Limits], tokens: int, money: int) -> None:
@@ -341,22 +340,24 @@ class Accounts:
 
     async def _run_round(self, accounts: Sequence[Account]) -> None:
         now, at = self._monotonic(), round(self._now() * 1000)
-        claims, self._heard_at = [], now
+        claims = []
         for each in accounts:  # what had no reply is sent once more
             each.pending = each.pending or each.claim(self._by(at), now)
             claims.append(each.pending)
-        claims.append(Claim("processes", *self._by(at), (HERE,)))
+        if is_heard := now - self._heard_at >= ROUND_SECONDS:
+            claims.append(Claim("processes", *self._by(at), (HERE,)))
         try:
-            *replies, heard = await self._book.settle(claims)
+            replies = await self._book.settle(claims)
         except BackendError as error:
             self._note_state(str(error), is_away=True)
             for each in accounts:
                 each.go_alone(self._by(at), now)
         else:
             self._note_state("", is_away=False)
-            self._processes = max(1, round(heard.granted[0].used))
-            for each, reply in zip(accounts, replies, strict=True):
+            for each, reply in zip(accounts, replies, strict=False):
                 each.take_reply(reply, now)
+            if is_heard:
+                self._heard_at, self._processes = now, max(1, round(replies[-1].granted[0].used))
 
     def _by(self, at: int) -> By:
         return By(self._process, next(self._numbers), at, self._processes)

@@ -107,11 +107,12 @@ class ClientKeys:
             now=now,
             monotonic=monotonic,
         )
-        self._prices = Prices(settings)
-        self._labels: set[str] = set()
+        self.prices = Prices(settings)
+        self._key_labels: set[str] = set()
+        self._team_labels: set[str] = set()
         self._looked_at = -inf
         self._look: asyncio.Task[None] | None = None
-        self._problems: dict[str, str | None] = {}
+        self._problem: str | None = None
 
     async def aclose(self) -> None:
         """Write what was used."""
@@ -127,7 +128,7 @@ class ClientKeys:
             record.admission = await self._accounts.admit(_limits_of(key))
         except LimitReached as limit:
             self._metrics.limit_refusals.labels(limit.holder, limit.kind.name).inc()
-            raise _refused(limit, key, self._prices.currency) from None
+            raise _refused(limit, key, self.prices.currency) from None
 
     async def authenticate(self, scope: Scope, *, from_browser: bool = False) -> ClientKey:
         """Return the key that a request comes with. Raises RequestError for one without.
@@ -151,13 +152,13 @@ class ClientKeys:
         """Count what a request used, and end its admission. This is a sink."""
         if record.key is None:
             return
-        tokens, price = tokens_of(record), self._prices.price_of(record) or Decimal()
+        tokens, price = tokens_of(record), self.prices.price_of(record) or Decimal()
         for name, (requests, used, cost) in self._counters(record):
             requests.labels(name, record.outcome).inc()
             if tokens:
                 used.labels(name).inc(tokens)
             if price:
-                cost.labels(name, self._prices.currency).inc(float(price))
+                cost.labels(name, self.prices.currency).inc(float(price))
         money = round(price * NANO)
         if record.admission is not None:
             record.admission.end(tokens, money)
@@ -170,57 +171,54 @@ class ClientKeys:
         """Yield the labels of a request's key and team, each with its counters."""
         of = self._metrics
         if record.key is not None:
-            yield self._label(record.key), (of.key_requests, of.key_tokens, of.key_cost)
+            yield (
+                _label(record.key, self._key_labels),
+                (of.key_requests, of.key_tokens, of.key_cost),
+            )
         if record.team is not None:
-            yield self._label(record.team), (of.team_requests, of.team_tokens, of.team_cost)
+            yield (
+                _label(record.team, self._team_labels),
+                (of.team_requests, of.team_tokens, of.team_cost),
+            )
 
     def _find(self, text: str) -> ClientKey | None:
         if not text.startswith(KEY_PREFIX) or len(text) > MAX_KEY_CHARS:
             return None
         return self._keys.get(digest(text))
 
-    def _label(self, name: str) -> str:
-        """Return the name as a label. Beyond `MAX_KEYS` names, in the time of this process, it is
-        `other`."""
-        if name not in self._labels:
-            if len(self._labels) >= MAX_KEYS:
-                return "other"
-            self._labels.add(name)
-        return name
-
     async def _look_at_files(self) -> None:
         """Take over what has changed in the files, and wait for that a moment, also where another
         request has it done."""
         if self._look is None:
             self._looked_at = self._monotonic()
-            self._look = asyncio.create_task(self._bring_up_to_date())
+            self._look = asyncio.create_task(self._reload())
         patience = self._looked_at + PATIENCE_SECONDS - self._monotonic()
         if patience > 0:
             await asyncio.wait((self._look,), timeout=patience)
 
-    async def _bring_up_to_date(self) -> None:
-        try:
-            await self._reload()
-        finally:
-            self._look = None
-
     async def _reload(self) -> None:
-        """Take over the keys from the file, if that has changed."""
+        """Take over the keys from the file, if that has changed. Log a problem, once for as long as
+        it lasts."""
         try:
             loaded = await asyncio.to_thread(_load_changed, self._path, self._stamp)
         except SettingsError as error:
-            self._report("file", f"{error}; the keys that were read before stay in force")
-            return
-        self._report("file", None)
-        if loaded is not None:
-            self._keys, self._stamp = loaded
-            _log.info("read %d keys from %s", len(self._keys), self._path)
+            if str(error) != self._problem:
+                _log.error("%s; the keys that were read before stay in force", error)
+            self._problem = str(error)
+        else:
+            self._problem = None
+            if loaded is not None:
+                self._keys, self._stamp = loaded
+                _log.info("read %d keys from %s", len(self._keys), self._path)
+        finally:
+            self._look = None
 
-    def _report(self, subject: str, problem: str | None) -> None:
-        """Log a problem, once for as long as it lasts."""
-        if problem is not None and problem != self._problems.get(subject):
-            _log.error("%s", problem)
-        self._problems[subject] = problem
+
+def _label(name: str, known: set[str]) -> str:
+    """Return a name as a label: `other` beyond `MAX_KEYS` names, in the time of this process."""
+    if name not in known and len(known) < MAX_KEYS:
+        known.add(name)
+    return name if name in known else "other"
 
 
 def _load_changed(path: Path, stamp: Stamp) -> Loaded | None:

@@ -22,7 +22,7 @@ SETTLE = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local process, replicas = 'p:' .. ARGV[1], tonumber(ARGV[2])
-local lease, remembered, kept = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local lease, remembered, kept = tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local day, month, at = now - now % 86400000, 0, 7
 for start in string.gmatch(ARGV[6], '%d+') do
   if tonumber(start) <= now then month = math.max(month, tonumber(start)) end
@@ -35,31 +35,34 @@ local function left(amount, since, window, limit)
   return since >= (window == 'day' and day or month) and amount or 0
 end
 
-local function settle(key, number, first, last)
-  local used, elsewhere, held = {}, 0, 0
-  local fields = redis.call('HGETALL', key)
+local function held_elsewhere(page)
+  local fields, sum = redis.call('HGETALL', page), 0
   for i = 1, #fields, 2 do
-    if string.sub(fields[i], 1, 2) ~= 'p:' then
-      used[fields[i]] = fields[i + 1]
-    else
-      local each = cmsgpack.unpack(fields[i + 1])
-      if fields[i] == process then
-        if each[3] >= number then return each[4] end
-      elseif each[1] + remembered <= now then
-        redis.call('HDEL', key, fields[i])
-      elseif each[1] > now then
-        elsewhere = elsewhere + each[2]
+    if string.sub(fields[i], 1, 2) == 'p:' and fields[i] ~= process then
+      local expires, held = string.match(fields[i + 1], '(%S+) (%S+)')
+      if tonumber(expires) <= now then
+        redis.call('HDEL', page, fields[i])
+      else
+        sum = sum + tonumber(held)
       end
     end
   end
-  local reply = {string.format('%.0f', now)}
+  return sum
+end
+
+local function settle(page, mine, number, first, last)
+  local before = redis.call('GET', mine)
+  before = before and cmsgpack.unpack(before)
+  if before and before[1] >= number then return before[2] end
+  local reply, holds = {string.format('%.0f', now)}, false
   for i = first, last, 7 do
     local name, window, limit, more = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), ARGV[i + 3]
     local amount, since = ARGV[i + 5], ARGV[i + 6]
-    if used[name] then amount, since = string.match(used[name], '(%S+) (%S+)') end
     if window == 'open' then
-      amount = elsewhere + more
+      amount = held_elsewhere(page) + more
     else
+      local used = redis.call('HGET', page, name)
+      if used then amount, since = string.match(used, '(%S+) (%S+)') end
       amount = math.max(0, left(tonumber(amount), tonumber(since), window, limit) + more)
     end
     local room, block = math.floor(limit - amount + 1e-6), 0
@@ -68,22 +71,24 @@ local function settle(key, number, first, last)
     end
     amount = amount + block
     if window == 'open' then
-      held = more + block
+      local held = string.format('%.0f %.0f', now + lease, more + block)
+      holds = redis.call('HSET', page, process, held)
     else
-      redis.call('HSET', key, name, string.format('%.6f %.0f', amount, now))
+      redis.call('HSET', page, name, string.format('%.6f %.0f', amount, now))
     end
     table.insert(reply, string.format('%.0f', block))
     table.insert(reply, string.format('%.6f', amount))
   end
-  redis.call('HSET', key, process, cmsgpack.pack({now + lease, held, number, reply}))
-  redis.call('PEXPIRE', key, kept)
+  if not holds then redis.call('HDEL', page, process) end
+  redis.call('SET', mine, cmsgpack.pack({number, reply}), 'PX', remembered)
+  redis.call('PEXPIRE', page, kept)
   return reply
 end
 
 local replies = {}
-for i, key in ipairs(KEYS) do
+for i = 1, #KEYS, 2 do
   local number, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  replies[i] = settle(key, number, at + 2, at + 1 + count)
+  table.insert(replies, settle(KEYS[i], KEYS[i + 1], number, at + 2, at + 1 + count))
   at = at + 2 + count
 end
 return replies
@@ -92,7 +97,8 @@ return replies
 
 
 class RedisBook:
-    """Keeps each page in one hash, which has names and amounts, no key of a client."""
+    """Keeps each page in one hash, which has names and amounts, no key of a client; beside it what
+    each process was last told."""
 
     hears = True
 
@@ -114,7 +120,8 @@ class RedisBook:
         size = 1 if isinstance(client, RedisCluster) else len(claims)
         for start in range(0, len(claims), size):
             some = claims[start : start + size]
-            names = [f"{self._prefix}{{{each.account}}}" for each in some]
+            pages = [f"{self._prefix}{{{each.account}}}" for each in some]
+            names = [name for page in pages for name in (page, f"{page}:{some[0].process}")]
             pipe.eval(SETTLE, len(names), *names, *_words(some))
         return [_read_reply(each) for some in await pipe.execute() for each in some]
 

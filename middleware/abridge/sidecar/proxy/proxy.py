@@ -62,12 +62,12 @@ READ_AHEAD = 256 << 10
 
 
 class Proxy:
-    """Forwards to the upstreams of `settings`, each of which needs a `base_url`.
+    """Forward requests to the upstreams of `settings`, each of which needs a `base_url`.
 
-    An upstream with an `api_key_env` is called with that key, which is read once, here; mount
-    `AbridgeMiddleware` before it, which decides what clients that share a key may reach. Any other
-    gets the client's credential only if its settings say so. Requests go out by `transport` if it
-    is given, and are counted on `registry`, or on the default one. Raises SettingsError.
+    An upstream with an `api_key_env` is called with that key, which is read once, here. Wrap the
+    proxy in `AbridgeMiddleware`, which decides what clients that share a key may reach. Any other
+    upstream gets the client's credential only if its settings say so. `transport` sends the
+    requests, if given. Metrics go to `registry`, or to the default one. Raises SettingsError.
     """
 
     def __init__(
