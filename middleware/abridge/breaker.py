@@ -47,5 +47,9 @@ class CircuitBreaker:
 
     def note_failure(self) -> None:
         self._failures += 1
-        if self._failures >= self._failure_limit:
-            self._opened_at = self._clock()
+        if self.is_open or self._failures >= self._failure_limit:
+            self.open()
+
+    def open(self) -> None:
+        """Open it now, for what somebody else has seen."""
+        self._opened_at = self._clock()

@@ -42,6 +42,9 @@ class MemoryRegistry:
         self._observe = observe
         self._stores: dict[tuple[str, int, float], Store] = {}
         self.keyring = _load_keyring(settings.history)
+        shared = (route.history for route in settings.routes if route.history.is_shared)
+        self.shared_store = next(map(self._get_store, shared), None)
+        """The first store that replicas share, if any."""
         summaries, opened = self._create_summaries(settings), OpenedBlobs()
         self._memories = {
             route.upstream.name: RouteMemory(
@@ -94,12 +97,7 @@ class MemoryRegistry:
 
     def _create_summaries(self, settings: Settings) -> SummaryRegistry:
         longest = max(settings.routes, key=lambda route: route.history.ttl).history
-        shared_stores = (
-            self._get_store(route.history) for route in settings.routes if route.history.is_shared
-        )
-        return SummaryRegistry(
-            self.keyring, MARK_TTL_FACTOR * longest.ttl, next(shared_stores, None)
-        )
+        return SummaryRegistry(self.keyring, MARK_TTL_FACTOR * longest.ttl, self.shared_store)
 
     def _get_store(self, history: HistorySettings) -> Store | None:
         if history.store == "none":

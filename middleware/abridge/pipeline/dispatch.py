@@ -40,6 +40,7 @@ from abridge.pipeline.health import UpstreamHealth
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
+from abridge.pipeline.shared_findings import SharedFindings
 from abridge.pipeline.token_counting import TokenCounting
 from abridge.pipeline.trial import StateTrial
 from abridge.providers.catalog import PROFILES
@@ -86,8 +87,15 @@ class Dispatcher:
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
-        self._failover = Failover(settings, UpstreamHealth(metrics_sink.metrics), metrics_sink)
+        health = UpstreamHealth(metrics_sink.metrics)
+        self._failover = Failover(settings, health, metrics_sink)
         self._discovery = ApiDiscovery()
+        upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
+        self._findings = (
+            SharedFindings(memory.shared_store, upstreams, health, self._discovery)
+            if memory.shared_store is not None and upstreams
+            else None
+        )
         self._preparation = RequestPreparation(
             settings, memory, engagement.answer_memory.learned, metrics_sink
         )
@@ -97,10 +105,13 @@ class Dispatcher:
         )
 
     async def aclose(self) -> None:
+        if self._findings is not None:
+            await self._findings.aclose()
         await self._engagement.aclose()
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Have the request's upstream answer it, or the first of its fallbacks that can."""
+        self._hear_replicas()
         retry_after, own = b"", request.route
         attempts = await self._failover.attempts_for(request)
         for attempt, after in zip_longest(attempts, attempts[1:]):
@@ -120,6 +131,11 @@ class Dispatcher:
             else:
                 return
             self._failover.note(request.scope, attempt.route, after.route, cause)
+
+    def _hear_replicas(self) -> None:
+        """Have what other replicas find out be read from now on, if there may be any."""
+        if self._findings is not None:
+            self._findings.start()
 
     async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Answer a request on an API that its upstream has."""
@@ -147,6 +163,7 @@ class Dispatcher:
     ) -> None:
         """Let the application answer a request that need not be read. Where it does not have the
         client's API, and may be asked on another one, `read` reads the request after all."""
+        self._hear_replicas()
         route: Route = scope[ROUTE]
         if not self._discovery.is_due(route):
             await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)

@@ -21,7 +21,12 @@ _log = logging.getLogger(__name__)
 
 
 class UpstreamHealth:
-    """Knows of each upstream whether it is up."""
+    """Knows of each upstream whether it is up.
+
+    `listener` is called with an upstream that is found to be up again, or down, or still down.
+    """
+
+    listener: Callable[[UpstreamSettings], None] | None = None
 
     def __init__(self, metrics: Metrics, time: Callable[[], float] = monotonic) -> None:
         self._metrics = metrics
@@ -49,19 +54,34 @@ class UpstreamHealth:
             breaker.note_success()
         else:
             breaker.note_failure()
-        if breaker.is_open is not was_open:
-            self._tell(upstream, is_up=is_up)
+        self._tell_change(
+            upstream, f"{upstream.breaker_failures} failures in a row", was_open=was_open
+        )
+        if self.listener is not None and (was_open or breaker.is_open):
+            self.listener(upstream)
 
-    def _tell(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
-        self.show(upstream)
+    def hear(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
+        """Take over what another replica found."""
+        breaker = self.breaker(upstream)
+        was_open = breaker.is_open
         if is_up:
-            _log.info("upstream %s: up again", upstream.name)
+            breaker.note_success()
         else:
+            breaker.open()
+        self._tell_change(upstream, "what another replica found", was_open=was_open)
+
+    def _tell_change(self, upstream: UpstreamSettings, why: str, *, was_open: bool) -> None:
+        is_open = self.breaker(upstream).is_open
+        if is_open is was_open:
+            return
+        self.show(upstream)
+        if is_open:
             _log.warning(
-                "upstream %s: down after %d failures in a row; requests with a fallback skip it "
-                "for %g seconds",
-                *(upstream.name, upstream.breaker_failures, upstream.breaker_seconds),
+                "upstream %s: down after %s; requests with a fallback skip it for %g seconds",
+                *(upstream.name, why, upstream.breaker_seconds),
             )
+        else:
+            _log.info("upstream %s: up again", upstream.name)
 
 
 class Attempt:
