@@ -13,9 +13,10 @@ pytest.register_assert_rewrite("tests.end_to_end.histories.assertions", "tests.c
 
 from tests.support.deployments import form  # noqa: E402 -- rewriting is registered first
 from tests.support.log_watch import Watch  # noqa: E402
+from tests.support.postgres_server import postgres_server  # noqa: E402
 from tests.support.redis_server import redis_cluster, redis_server  # noqa: E402
 
-__all__ = ["form", "redis_cluster", "redis_server"]
+__all__ = ["form", "postgres_server", "redis_cluster", "redis_server"]
 
 pytest_plugins = ("tests.support.matrix", "tests.support.left_out")
 

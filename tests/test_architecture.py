@@ -25,6 +25,7 @@ FOLDERS = (
     "waiting",
     "breaker",
     "client_shares",
+    "lasting",
     "http",
     "core",
     "providers",
@@ -62,6 +63,7 @@ MAY_ONLY_IMPORT = {
     "waiting": set[str](),
     "breaker": set[str](),
     "client_shares": {"caches"},
+    "lasting": set[str](),
     "http": {"errors", "caches", "waiting"},
     "core": {"caches"},
     "providers": {"caches", "core"},
@@ -90,7 +92,7 @@ IMPURE_MODULES = frozenset(
 API_MODULES = ("api", "request", "messages", "tools", "reasoning", "reader", "history", "errors")
 """The modules that each API has; one that clients speak has a `writer` as well."""
 
-BUDGETS = {"abridge.": 68_500, "abridge.apis.": 26_270, "abridge.stages.": 2_400}
+BUDGETS = {"abridge.": 69_500, "abridge.apis.": 26_270, "abridge.stages.": 2_400}
 """Lines of all modules of a folder: a feature pays with lines that it makes unnecessary."""
 
 

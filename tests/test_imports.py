@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.sidecar import environment
 
-EXTRAS = frozenset({"cryptography", "opentelemetry", "redis"})
+EXTRAS = frozenset({"asyncpg", "cryptography", "opentelemetry", "redis"})
 
 EXTRACTS = "abridge.summarizers.extractive.extract"
 

@@ -17,7 +17,8 @@ import pytest
 
 from abridge.providers.profile import TAGS, Tag
 from abridge.stages.tags import TagSplitter
-from abridge.summarizers.extractive.titles import patterns as title_patterns
+from abridge.summarizers.extractive.titles import asian, english, european
+from abridge.summarizers.extractive.titles.patterns import Pattern
 from tests.support.growth import Text, grows_too_much
 from tests.support.matrix import share_of
 from tests.support.package import TextFunction, find_functions, find_patterns, folders, in_folder
@@ -54,11 +55,11 @@ BOUNDED = {
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
     f"{_EXTRACTIVE}.titles.drafts._SECRET": _TITLES,
     f"{_EXTRACTIVE}.titles.drafts.hides_secret": _TITLES,
-    f"{_EXTRACTIVE}.titles.languages.LANGUAGES": _TITLES,
     **{
-        f"{_EXTRACTIVE}.titles.languages.{each}": _TITLES
-        for each in vars(title_patterns)
-        if each.endswith("_PATTERNS")
+        f"{module.__name__}.{name}": _TITLES
+        for module in (asian, english, european)
+        for name, each in vars(module).items()
+        if isinstance(each, tuple) and isinstance(each[0], Pattern)
     },
     "abridge.summarizers.form._BOLD": "a text that grows by characters until it is decided",
 }

@@ -1,7 +1,7 @@
 """Health: shed work, the store, and the processes."""
 
 from grafana.panel import Panel, Query, heatmap, quantile_queries
-from grafana.promql import quantile, rate, ratio, series, sum_of
+from grafana.promql import increase, quantile, rate, ratio, series, sum_of
 
 HEALTH = (
     Panel(
@@ -110,6 +110,18 @@ HEALTH = (
         stacked=True,
     ),
     Panel(
+        "Ledger: no failure, nothing lost",
+        "Attempts to write the ledger that failed, and entries that are lost: more waited than "
+        "ledger.waiting, or the process ended. What waits is written once the ledger is back.",
+        "short",
+        [
+            Query(sum_of("ledger_waiting"), "entries that wait"),
+            Query(increase("ledger_failures_total"), "failures"),
+            Query(increase("ledger_lost_total"), "entries lost"),
+        ],
+        alerts=["AbridgeLedgerFails"],
+    ),
+    Panel(
         "Duration of store operations: p99 below 10 ms",
         "How long an operation takes. A request waits for it before upstream is asked.",
         "s",
@@ -202,5 +214,17 @@ HEALTH = (
             Query(f"count by (version) ({series('build_info')})", "version {{version}}"),
         ],
         alerts=["AbridgeDown"],
+    ),
+    Panel(
+        "Settings: all the same, none refused",
+        "How many different settings are in force; instances that could not use their latest ones; "
+        "changes by outcome.",
+        "short",
+        [
+            Query(f'count(count_values("hash", {series("settings_hash")}))', "in force"),
+            Query(sum_of("settings_refused"), "refused"),
+            Query(rate("reloads_total", by="outcome"), "changes {{outcome}}"),
+        ],
+        alerts=["AbridgeSettingsRefused"],
     ),
 )

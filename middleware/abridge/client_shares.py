@@ -15,10 +15,16 @@ IPV6_HOST_BITS = 64
 class ClientShares:
     """`total` units of something, such as bytes or connections; one client may hold `share`."""
 
-    def __init__(self, total: int, share: int) -> None:
-        self._free = total
+    def __init__(self, total: int = 0, share: int = 0) -> None:
+        self.total = self._free = total
         self._share = share
         self._held: dict[str, int] = {}
+
+    def resize(self, total: int, share: int) -> None:
+        """Set the total and the share anew. What is held beyond them stays until it is given
+        back."""
+        self._free += total - self.total
+        self.total, self._share = total, share
 
     def take(self, client: str, amount: int) -> bool:
         """Return False, and take nothing, if that is more than is free, or the client's share."""

@@ -23,8 +23,8 @@ from abridge.apis.registry import compacts, counts_tokens, find_api
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.summary_request import may_request_summary
 from abridge.background.responses import BackgroundResponses
-from abridge.client_shares import client_of
-from abridge.config.client_key import CLIENT_KEY, client_key
+from abridge.client_shares import ClientShares, client_of
+from abridge.config.client_key import CLIENT_KEY, LEDGER, client_key
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
 from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
@@ -38,7 +38,9 @@ from abridge.http.asgi import (
     request_paths,
     run_lifespan,
 )
+from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
+from abridge.observability.ledger import open_ledger
 from abridge.observability.logs import log_request
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import SUMMARY_CALL, MetricsSink
@@ -51,6 +53,7 @@ from abridge.observability.record import (
     Sink,
     new_request_id,
 )
+from abridge.observability.spending import Prices
 from abridge.observability.tracing import create_tracing
 from abridge.pipeline.allowed_models import (
     check_body,
@@ -81,6 +84,7 @@ from abridge.pipeline.request import (
 from abridge.stored_responses.endpoints import ResponsePath, StoredResponses, api_of_preflight
 from abridge.summarizers.review import Review
 from abridge.summarizers.summarizer import Summarizer
+from abridge.waiting import Flag
 from abridge.work import CLIENT, LIGHT_BYTES, Work
 
 if TYPE_CHECKING:
@@ -114,6 +118,9 @@ class AbridgeMiddleware:
     `sinks`: each is called with the record of every finished request.
     `tracer_provider`: makes the spans if `tracing.enabled`; None for the application's global one.
     `keys`: admits requests, as `server.keys_file` says; None admits all.
+    `lasting`: what it shares with those before and after it, where a change of settings makes
+        another one.
+    `entry`: where requests of a WebSocket go, which outlasts such a change; None: to this one.
     """
 
     def __init__(
@@ -129,8 +136,15 @@ class AbridgeMiddleware:
         sinks: Sequence[Sink] = (),
         tracer_provider: TracerProvider | None = None,
         keys: ClientKeys | None = None,
+        lasting: Lasting | None = None,
+        entry: ASGIApp | None = None,
     ) -> None:
         self.app = app
+        is_alone, lasting = lasting is None, lasting or Lasting()
+        self._lasting = lasting
+        self._entry = entry
+        self._under_way = 0
+        self._idle = Flag(is_set=True)
         self.settings = Settings() if settings is None else settings
         check_settings(self.settings)
         self._keys = keys
@@ -140,23 +154,23 @@ class AbridgeMiddleware:
                 "middleware, your application authenticates clients"
             )
         self._routes = self.settings.routes
-        self._body_budget = MemoryBudget(self.settings.limits)
+        self._body_budget = lasting.get("bodies", partial(MemoryBudget, self.settings.limits))
         self._sessions: Sessions | None = None
-        if self.settings.server.websockets:
-            self.load_sessions()
         self._tracing = create_tracing(self.settings, tracer_provider)
         self._upstream_app = app if self._tracing is None else self._tracing.wrap_app(app)
-        self._metrics_sink = MetricsSink(
-            metrics_for(registry), self.settings, (log_request, *sinks)
-        )
+        metrics = metrics_for(registry)
+        self._ledger = lasting.get("ledger", partial(open_ledger, self.settings, metrics))
+        if self._ledger is not None:
+            sinks = (partial(self._ledger.add, prices=Prices(self.settings)), *sinks)
+        self._metrics_sink = MetricsSink(metrics, self.settings, (log_request, *sinks), lasting)
         observe = self._metrics_sink.observe_store_operation
-        self._memory = MemoryRegistry(self.settings, observe, tenant)
+        self._memory = MemoryRegistry(self.settings, observe, tenant, lasting)
         self._unread_app: ASGIApp = ModelLists(self._upstream_app, self.settings)
         self._stored_responses = StoredResponses(self._upstream_app, self.settings, self._memory)
         self._conversations = ConversationEndpoints(
             self._upstream_app, self.settings, self._memory, self._body_budget
         )
-        engagement = Engagement(
+        self._engagement = Engagement(
             self._upstream_app,
             self,
             self.settings,
@@ -166,17 +180,23 @@ class AbridgeMiddleware:
             review=review,
             transport=transport,
             tracing=self._tracing,
+            lasting=lasting,
         )
         self._background = BackgroundResponses(
-            self._answer_alone, self.settings, self._stored_responses, self._metrics_sink.metrics
+            self._answer_alone,
+            self.settings,
+            self._stored_responses,
+            self._metrics_sink.metrics,
+            lasting,
         )
         self._dispatcher = Dispatcher(
             self._upstream_app,
             self.settings,
             self._memory,
             self._metrics_sink,
-            engagement,
+            self._engagement,
             background=self._background,
+            lasting=lasting,
         )
         self._names_matter = len(self._routes) > 1 or any(route.renames for route in self._routes)
         self._sends_heads_early = any(route.summary.early_head for route in self._routes)
@@ -198,15 +218,29 @@ class AbridgeMiddleware:
             or self._translates
             or len(self._routes) > 1
             or self.settings.attribution.enabled
+            or self._ledger is not None
             or any(route.summary.default != "off" for route in self._routes)
             or any(route.upstream.changes_requests for route in self._routes)
         )
+        if self.settings.server.websockets:
+            self.load_sessions()
+        if is_alone:
+            self.take_effect()
+
+    def take_effect(self) -> None:
+        """Have the settings hold for what this one shares with others. Where it shares anything,
+        nothing but this takes effect."""
+        self._body_budget.resize(self.settings.limits)
+        self._engagement.take_effect()
+        self._background.take_effect()
+        self._metrics_sink.take_effect()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             record = Record.start(scope)
-            own = {RECORD: record, TRACE: None, ATTEMPT: None, BACKGROUND: None}
-            scope = {**scope, **own, CLIENT_KEY: None, EARLY_HEAD: None}  # no outer Abridge's
+            own = {RECORD: record, LEDGER: self._ledger is not None}
+            own |= dict.fromkeys((TRACE, ATTEMPT, BACKGROUND, CLIENT_KEY, EARLY_HEAD))
+            scope = {**scope, **own}  # no outer Abridge's
             if self._hides_raw:  # paths are closed, so a request may have no other one
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
             await self._trace(scope, receive, send)
@@ -240,7 +274,10 @@ class AbridgeMiddleware:
         if self._sessions is None:
             from abridge.sidecar.websocket.session import Sessions  # noqa: PLC0415 -- mounted, seldom used
 
-            self._sessions = Sessions(self, self.settings.limits, self._body_budget)
+            remembered = self._lasting.get("websockets", ClientShares)
+            self._sessions = Sessions(
+                self._entry or self, self.settings.limits, self._body_budget, remembered
+            )
         return self._sessions
 
     async def _admits_socket(
@@ -262,11 +299,25 @@ class AbridgeMiddleware:
         await self._background.finish(seconds)
 
     async def aclose(self) -> None:
-        """End background responses, and close the connections to summarizer models and stores; a
-        later request opens new ones."""
+        """End background responses, write what waits for the ledger, and close the connections to
+        summarizer models and stores; a later request opens new ones."""
         await self._background.aclose()
         await self._dispatcher.aclose()
         await self._memory.aclose()
+        if self._ledger is not None:
+            await self._ledger.aclose()
+
+    async def retire(self) -> None:
+        """Wait until the last request has ended, and take what nobody uses any more out of the
+        metrics."""
+        while not self._idle.is_set():
+            await self._idle.wait()
+        await self._background.finish_own()
+        self._engagement.retire()
+
+    async def close_calls(self) -> None:
+        """Close the connections to summarizer models; what is shared with others stays."""
+        await self._dispatcher.aclose()
 
     async def _drain(self) -> None:
         await self.finish_background(self.settings.server.drain)
@@ -282,11 +333,18 @@ class AbridgeMiddleware:
 
     async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, within a span where traces are written."""
-        if self._tracing is None or SUMMARY_CALL in scope:
-            await self._handle(scope, receive, send)
-        else:
-            with self._tracing.trace_request(scope) as traced:
-                await self._handle(traced, receive, send)
+        self._under_way += 1
+        self._idle.clear()
+        try:
+            if self._tracing is None or SUMMARY_CALL in scope:
+                await self._handle(scope, receive, send)
+            else:
+                with self._tracing.trace_request(scope) as traced:
+                    await self._handle(traced, receive, send)
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request and hand its record to the sinks."""

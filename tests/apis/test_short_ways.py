@@ -106,8 +106,8 @@ class TestDeltaFrame:
 class EncodingChatWriter(ChatWriter):
     """Encodes each chunk by itself."""
 
-    def _write_text(self, choice: ChoiceWriter, place: TextPlace, text: str) -> bytes:
-        return self._encode([_choice(choice, place, text)] if text else [])
+    def _write_texts(self, choice: ChoiceWriter, place: TextPlace, texts: list[str]) -> bytes:
+        return self._encode([_choice(choice, place, text) for text in texts])
 
 
 def _choice(choice: ChoiceWriter, place: TextPlace, text: str) -> dict[str, Any]:

@@ -184,6 +184,13 @@ def test_variables_set_by_kubernetes_are_ignored() -> None:
         ),
         ({"history": {"store": "disk"}}, "history.store: must be memory, none or an address"),
         ({"history": {"store": "redis://"}}, "history.store: must be memory, none or an address"),
+        ({"ledger": {"url": "store"}}, "ledger.url: 'store' needs an address in history.store"),
+        ({"ledger": {"url": "mysql://a:geheim@b"}}, "ledger.url: must be store or an address"),
+        (
+            {"ledger": {"url": "store", "url_env": "A"}},
+            "ledger: url_env must be left out where url",
+        ),
+        ({"ledger": {"retention": float("inf")}}, "ledger.retention: "),
         (
             {"history": {"store": "redis://x"}},
             "history.store: an address needs history.seal_keys_env",

@@ -32,6 +32,7 @@ Object = dict[str, Any]
 
 SECRETS = {
     "SEAL_KEYS": "k1:" + "A" * 43 + "=",
+    "LEDGER_URL": "postgresql://abridge@db.example/abridge",
     "SUMMARIZER_KEY": "a-key",
     "VALKEY_PASSWORD": "0123456789abcdef",
 }

@@ -94,6 +94,19 @@ def test_the_chart_makes_the_objects_of_the_kustomization(form: str) -> None:
         assert chart[key] == manifest, key
 
 
+def test_changed_settings_are_a_rollout_unless_pods_take_them_over_by_themselves() -> None:
+    def checksum(*flags: str) -> str | None:
+        manifest = one(helmed("standalone", *flags), "Deployment", "abridge")
+        metadata = manifest["spec"]["template"]["metadata"]
+        found: str | None = metadata.get("annotations", {}).get("checksum/settings")
+        return found
+
+    other = "--set=settings.limits.in_flight=7"
+    assert checksum() != checksum(other)
+    assert checksum("--set=rolloutOnChange=false") is None
+    assert checksum("--set=rolloutOnChange=false", other) is None
+
+
 OPTIONS = {
     "ingress and external secret": (
         "--set=ingress.enabled=true,externalSecret.enabled=true",

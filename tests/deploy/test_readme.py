@@ -14,7 +14,7 @@ import yaml
 from abridge.memory.keys import Keyring
 from abridge.memory.stores.redis_client import parse_address
 from tests.deploy.dockerfile import ROOT
-from tests.deploy.manifests import KUBERNETES, built, kustomized, one, secrets
+from tests.deploy.manifests import KUBERNETES, built, helmed, kustomized, one, secrets, settings
 from tests.deploy.tools import program
 from tests.docs.pages import texts_of
 
@@ -49,7 +49,7 @@ def test_the_command_creates_the_secret_that_the_pods_read(form: str, namespace:
 
 
 def test_the_overlay_builds(tmp_path: Path) -> None:
-    (overlay,) = texts_of("deploy/README.md", "yaml")
+    overlay, _ = texts_of("deploy/README.md", "yaml")
     for folder in (KUBERNETES, ROOT / "grafana"):
         shutil.copytree(folder, tmp_path / folder.relative_to(ROOT))
     overlay_folder = tmp_path / "mine"
@@ -57,11 +57,19 @@ def test_the_overlay_builds(tmp_path: Path) -> None:
     (overlay_folder / "kustomization.yaml").write_text(overlay)
     (overlay_folder / "abridge.toml").write_text("# mine\n")
     objects = kustomized(overlay_folder)
-    (settings,) = [manifest for manifest in objects if "abridge.toml" in manifest.get("data", {})]
-    assert settings["data"]["abridge.toml"] == "# mine\n"
+    (mine,) = [manifest for manifest in objects if "abridge.toml" in manifest.get("data", {})]
+    assert mine["data"]["abridge.toml"] == "# mine\n"
     deployment = one(objects, "Deployment", "abridge")["spec"]["template"]["spec"]
-    assert deployment["volumes"][0]["configMap"]["name"] == settings["metadata"]["name"]
+    assert deployment["volumes"][0]["configMap"]["name"] == mine["metadata"]["name"]
     assert deployment["containers"][0]["image"] == "registry.mine.example/abridge:0.1.0"
+
+
+def test_the_values_for_a_ledger_give_the_pods_its_address(tmp_path: Path) -> None:
+    _, values = texts_of("deploy/README.md", "yaml")
+    (tmp_path / "values.yaml").write_text(values)
+    objects = helmed("standalone", f"--values={tmp_path / 'values.yaml'}")
+    assert "LEDGER_URL" in {each["key"] for each in secrets(objects)}
+    assert settings(objects, tmp_path).ledger.url_env == "LEDGER_URL"
 
 
 @pytest.mark.parametrize("page", ["deploy/README.md", "README.md"])

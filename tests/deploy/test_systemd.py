@@ -62,6 +62,10 @@ def test_it_has_time_to_drain() -> None:
     assert float(service()["TimeoutStopSec"].removesuffix("s")) > least
 
 
+def test_a_reload_has_the_settings_read_again() -> None:
+    assert service()["ExecReload"] == "/bin/kill -HUP $MAINPID"
+
+
 def test_a_secret_is_in_no_variable_and_on_no_command_line() -> None:
     assert "$" not in service()["ExecStart"]
     assert "LoadCredential=SEAL_KEYS:" in UNIT.read_text()

@@ -14,6 +14,7 @@ from pydantic import ByteSize
 from pydantic.fields import FieldInfo
 
 from abridge.config.field_docs import unit_of
+from abridge.config.reloading import needs_restart
 from abridge.config.setting_types import BYTES, Table
 from abridge.config.settings import Settings
 from abridge.sidecar.cli.commands import serve
@@ -38,6 +39,7 @@ SEE = {
     "background": "[Background responses](background.md)",
     "usage": "[What it costs](cost.md)",
     "prices": "[Keys for a team](keys.md)",
+    "ledger": "[The ledger](ledger.md)",
     "limits": "[The threat model](threat-model.md)",
     "log": "[Logs and traces](logs.md)",
     "tracing": "[Logs and traces](logs.md)",
@@ -138,6 +140,8 @@ def _key(section: Section, key: str) -> str:
     if not section.is_listed:
         variable = f"abridge.{section.name}.{key}".replace(".", "__").upper()
         lines.append(f"- Variable: `{variable.replace('__', '_', 1)}`")
+    if needs_restart(f"{section.name}.{key}"):
+        lines.append("- A change needs a restart")
     if flag := FLAGS.get(f"{section.prefix}.{key}"):
         lines.append(f"- Flag: `{flag}`")
     return "\n".join(lines)

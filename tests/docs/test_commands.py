@@ -378,7 +378,7 @@ def test_every_program_compiles(block: Block) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_is_in_a_language_that_is_checked(page: Path) -> None:
-    checked = {"", "console", "js", "json", "python", "text", "toml", "yaml"}
+    checked = {"", "console", "js", "json", "python", "sql", "text", "toml", "yaml"}
     others = [str(block) for block in blocks_of(page) if block.language not in checked]
     assert not others
     assert page.read_text().count("```") == 2 * len(list(blocks_of(page)))

@@ -45,7 +45,11 @@ CLAUDE = os.environ.get("CLAUDE") or shutil.which("claude") or ""
 NODE, AI_SDK = shutil.which("node"), os.environ.get("AI_SDK")
 
 QUESTION = "How many primes are below 100?"
-TITLES = ("**Serving roast chicken**", "**Considering the chicken**", "**Considering the tart**")
+TITLES = (
+    "**Serving roast chicken**",
+    "**Concluding that the chicken sets the pace**",
+    "**Considering the first job of the day**",
+)
 END = ANSWER.splitlines()[-1]
 FOR_THIS_TEST = {"NO_PROXY": "127.0.0.1", "HTTPS_PROXY": unused_address()}  # other traffic fails
 

@@ -98,6 +98,10 @@ SOURCES: dict[str, set[str]] = {
     },
     "docs/hiding.md": {mib(DEFAULTS.limits.reasoning)},
     "docs/keys.md": {f"{accounts.REFUSAL_SECONDS:g} s", f"{limits.LEASE / 1000:g} s"},
+    "docs/ledger.md": {
+        f"{DEFAULTS.ledger.retention / 86400:g} days",
+        *("265 MB", "240 MB"),  # what the servers said of 40,000 entries
+    },
     "docs/logs.md": {f"{export.FLUSH_SECONDS:g} s"},
     "docs/messages.md": {
         f"{messages_request.MAX_USER_CHARS} characters",

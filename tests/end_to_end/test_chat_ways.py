@@ -15,7 +15,7 @@ import pytest
 
 from abridge.apis.api import Api
 from abridge.apis.chat.api import CHAT
-from abridge.apis.delta_patterns import DeltaPatterns
+from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.sse import FrameDecoder
@@ -134,15 +134,15 @@ def test_no_frame_leads_out(name: str, request: pytest.FixtureRequest, *, ends: 
 def test_frames_like_those_are_read_by_their_patterns(
     client: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fitted, read = list[bool](), DeltaPatterns.read
+    parsed, parse = list[bytes](), FrameReader._parse
 
-    def note(self: DeltaPatterns, frame: bytes) -> list[Event] | None:
-        events = read(self, frame)
-        fitted.append(events is not None)
-        return events
+    def note(self: FrameReader, frame: bytes) -> list[Event]:
+        parsed.append(frame)
+        return parse(self, frame)
 
-    monkeypatch.setattr(DeltaPatterns, "read", note)
-    reader = new_pipeline(client, "none", "auto").reader
+    monkeypatch.setattr(FrameReader, "_parse", note)
+    reader = FrameReader(new_pipeline(client, "none", "auto").reader, rewrites=True)
     for frame in [*LEARNED, content("d"), content("<think>")]:
-        reader.read(frame)
-    assert fitted[-2:] == [True, False]
+        reader.read([frame])
+    assert content("d") not in parsed
+    assert content("<think>") in parsed

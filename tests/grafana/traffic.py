@@ -14,7 +14,7 @@ import httpx
 
 from tests.grafana.actors import TROUBLES, Model, Moderation, Writer
 from tests.support.servers import HANG, serve, until, unused_address
-from tests.support.sidecar import sidecar
+from tests.support.sidecar import HANG_UP, sidecar
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 ANNA = {"authorization": "Bearer sk-anna-1234567890"}
@@ -54,7 +54,10 @@ SEEN = (
     "reader_faults_total",
     "final_text_mismatches_total",
     'background_responses_total{status="completed"}',
+    *("ledger_failures_total", "ledger_lost_total"),
     *(f'store_operations_total{{result="{each}"}}' for each in ("hit", "miss", "ok")),
+    'reloads_total{outcome="applied"}',
+    "settings_hash",
 )
 """Series that must be above 0 in the end."""
 
@@ -99,7 +102,13 @@ def settings(model: str, writer: str) -> dict[str, str]:
 
 
 def review_settings(guard: str) -> dict[str, str]:
-    return {"ABRIDGE_REVIEW__KIND": "moderations", "ABRIDGE_REVIEW__BASE_URL": f"{guard}/v1"}
+    """Return those of one with a review, and a ledger that cannot be written."""
+    return {
+        "ABRIDGE_REVIEW__KIND": "moderations",
+        "ABRIDGE_REVIEW__BASE_URL": f"{guard}/v1",
+        "ABRIDGE_LEDGER__URL": unused_address().replace("http", "redis"),
+        "ABRIDGE_LEDGER__WAITING": "1",
+    }
 
 
 @dataclass
@@ -255,6 +264,8 @@ async def stage() -> AsyncIterator[Stage]:
 
         async def play() -> None:
             await Visitor(without_model, model).each_style()
+            second.signal(HANG_UP)
+            await second.until("settings reloaded")
             await Visitor(one, model).everything()
 
         yield Stage((first.metrics, second.metrics), play)

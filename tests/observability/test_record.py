@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from abridge.middleware import AbridgeMiddleware
 from abridge.observability.record import Record, Sink
 from tests.support.asgi import Call, call, scope_for
-from tests.support.streams import THOUGHT, chat_stream
+from tests.support.streams import THOUGHT, chat_stream, chunk
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
@@ -47,6 +47,20 @@ async def test_a_failing_sink_affects_neither_clients_nor_other_sinks(
     assert answered.complete
     assert [record.outcome for record in records] == ["ok"]
     assert "a sink failed" in caplog.text
+
+
+async def test_deltas_that_come_together_count_as_many(records: list[Record]) -> None:
+    words = [chunk({"content": word}) for word in ("one", "two", "three", "four")]
+    frames = [chunk({"role": "assistant"}), *words, chunk({}, finish="stop"), b"data: [DONE]\n\n"]
+    for pieces in (frames, [b"".join(frames)]):
+        given = AbridgeMiddleware(
+            Upstream(Answer(pieces)),
+            summarizer=Scripted(),
+            registry=CollectorRegistry(),
+            sinks=[records.append],
+        )
+        assert (await call(given, PATH, CHAT)).complete
+    assert [record.chunks for record in records] == [4, 4]
 
 
 class BodilessRequest(Call):

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from abridge.config.settings import Settings
 from abridge.config.upstreams import UpstreamSettings
+from abridge.lasting import Lasting
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.pipeline.failover import Failover
@@ -198,7 +199,7 @@ def test_neighbours_with_weights_share_requests_and_others_keep_their_place() ->
         upstreams=upstreams("a", "b", "c", "d", "e", fallback=["d", heavy, light, "e"])
     )
     metrics = metrics_for(CollectorRegistry())
-    sink = MetricsSink(metrics, settings, ())
+    sink = MetricsSink(metrics, settings, (), Lasting())
     failover = Failover(settings, UpstreamHealth(metrics), sink, Random(1))
     drawn: Counter[str] = Counter(
         "".join(each.upstream.name for each in failover.draw("a")) for _ in range(4000)

@@ -172,12 +172,12 @@ async def test_what_was_found_of_one_upstream_is_not_said_of_another() -> None:
     store = MemoryStore(1 << 20, 600)
     settings, health, discovery, one = replica(store, "a")
     others, their_health, their_discovery, other = replica(store, "b", "a")
+    one.start()
+    other.start()
     for route in settings.routes:
         discovery.note_found(route, RESPONSES, "m", UPSTREAM_APIS["chat"])
         for _ in range(5):
             health.note(route.upstream, is_up=False)
-    one.start()
-    other.start()
     b, a = others.routes
     await soon(until(lambda: their_health.breaker(a.upstream).is_open))
     first = [their_discovery.candidates(route, RESPONSES, "m")[0].name for route in (a, b)]

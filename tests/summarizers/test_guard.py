@@ -22,7 +22,14 @@ from abridge.errors import SummarizerError, SummaryWithheld
 from abridge.observability.metrics import metrics_for
 from abridge.summarizers.call import MAX_PART_CHARS, MAX_SEARCHED_CHARS
 from abridge.summarizers.extractive.extract import ExtractiveSummarizer
-from abridge.summarizers.guard import BACKOFF_SECONDS, MAX_ROUTES, GraceBackoff, Guard, Permit
+from abridge.summarizers.guard import (
+    BACKOFF_SECONDS,
+    MAX_ROUTES,
+    Bulkhead,
+    GraceBackoff,
+    Guard,
+    Permit,
+)
 from abridge.summarizers.review import Review, Reviewer
 from abridge.summarizers.summarizer import UserSummarizer
 from tests.support.broken import CARELESS, REVIEWS, SUMMARIZERS, TEXT, Closing, Iterator
@@ -64,7 +71,8 @@ class Scripted:
 
 def guard(review: Review | None = None, clock: Clock | None = None, **settings: Any) -> Guard:
     reviewer = None if review is None else Reviewer(review)
-    return Guard(SummarizerSettings(**settings), reviewer=reviewer, clock=clock or Clock())
+    made = SummarizerSettings(**settings)
+    return Guard(made, reviewer=reviewer, bulkhead=Bulkhead(made, clock or Clock()))
 
 
 async def collect_output(made: Guard, *script: Any) -> list[str | SummarizerUsage]:
@@ -677,11 +685,12 @@ class TestAReviewWithItsOwnRules:
     def guard(
         self, registry: CollectorRegistry, review: Any, *, settings: Any = None, **rules: Any
     ) -> Guard:
+        made = SummarizerSettings(**(settings or {}))
         return Guard(
-            SummarizerSettings(**(settings or {})),
+            made,
             reviewer=Reviewer(review, **{"timeout": 30.0, **rules}),
-            clock=Clock(),
             metrics=metrics_for(registry),
+            bulkhead=Bulkhead(made, Clock()),
         )
 
     async def test_its_time_begins_when_the_summarizer_is_done(

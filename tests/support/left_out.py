@@ -13,6 +13,8 @@ from tests.support.matrix import LEFT
 
 REMEDIES = {
     "redis-server or valkey-server": "apt-get install redis-server",
+    "no PostgreSQL": "apt-get install postgresql",
+    "asyncpg is": "pip install '.[test]'",
     "redis-server speaks no TLS": "a redis-server that was built with TLS",
     "chromium": "apt-get install chromium",
     "prometheus on": "apt-get install prometheus",

@@ -15,6 +15,7 @@ from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.writer import ChatWriter
+from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.display import Display, Exposure, ListField
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.writer import TranslatedMessagesWriter
@@ -102,6 +103,7 @@ class Pipeline:
     echoed: dict[str, Any] = field(default_factory=dict)
     trusts_state: bool = True
     spent: Tokens = SPENT
+    limit: int = LIMIT
 
     def __post_init__(self) -> None:
         raw, summary = EXPOSURES.get(self.expose, self.api.default_exposure)
@@ -123,7 +125,8 @@ class Pipeline:
         self.passages: list[Passage] = []
         upstream = self.upstream
         reader = self.api.reader if upstream is None else UPSTREAM_APIS[upstream].translating_reader
-        self.reader = reader(self.profile, self.display, LIMIT)
+        self.reader = reader(self.profile, self.display, self.limit)
+        self.frames = FrameReader(self.reader, rewrites=self.display.hides_raw)
         self.writer = self._writer()
         self.attribution = self.api.follow_calls(self.display)
         self._streams = True
@@ -161,7 +164,17 @@ class Pipeline:
         if frame.startswith(b":") and sse.frame_data(frame) is None:
             self.out += b"" if self.display.hides_raw else frame
             return
-        self.sequence(self.reader.read(frame))
+        self.sequence(self.frames.read([frame])[0])
+
+    def burst(self, data: bytes) -> bytes:
+        """Pass a stream that arrives in one piece."""
+        frames, events, place = sse.FrameDecoder(1 << 24).feed(data), list[Event](), 0
+        while place < len(frames):
+            read, place = self.frames.read(frames, place)
+            events += read
+        self.sequence(events)
+        self.close()
+        return bytes(self.out)
 
     def close(self, error: ErrorDetail | None = None) -> None:
         self.sequence(self.reader.end(error))

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
 from abridge.apis.compaction.form import CompactionForm
+from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.history import History
 from abridge.apis.shapes import Shape
@@ -59,6 +60,11 @@ class Reader(Protocol):
 
     @property
     def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
+
+    @property
+    def continuation(self) -> Continuation | None: ...
+
+    """How the next frame is read if it is like the last; None if that was no mere delta."""
 
     def read(self, frame: bytes) -> list[Event]:
         """Read one frame of a stream."""

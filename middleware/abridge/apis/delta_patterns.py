@@ -4,27 +4,31 @@ Nearly every frame of a stream does: it has the bytes of the one before, but for
 counts or pads the frames. Once such a frame has been read, its *pattern* is kept: the bytes around
 what varies. A frame that consists of the same bytes around other values of the same kinds has the
 same tokens, so it says the same with another text, and none of it needs to be parsed or checked
-again.
+again. Those that come together become one event.
 
 Two things make that certain. A pattern is made only where no backslash stands outside the values,
 so that quotation marks alone tell what is a string there; and a value is taken only if it is one
-string or one number by itself. The state that a reader checks beside the frame is its own affair:
-it clears the patterns with each frame that is more than the next delta.
+string or one number by itself. What a frame means depends on what came before it, too. So a reader
+says of each that it has parsed whether the next one like it would be read alike (`Continuation`),
+and with one of which it does not, all patterns are forgotten.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import orjson
 
 from abridge.apis import sse
 from abridge.apis.json import dumps
 from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
-from abridge.core.events import Event
+from abridge.core.events import JOINED, DeltaRun, Event, next_delta
+
+if TYPE_CHECKING:
+    from abridge.apis.api import Reader
 
 VARYING_FIELDS = (b"sequence_number", *(field.encode() for field in PADDING_FIELDS))
 """Fields that number or pad frames. No reader looks at them."""
@@ -41,69 +45,72 @@ MAX_FRAME = 4096
 MAX_DIGITS = 18
 """Digits of the longest number that varies: one that fits 64 bits, whatever it is."""
 
+ZERO = ord("0")
+
 _VALUE = re.compile(rb'\s*+:\s*+(?:"((?:[^"\\]++|\\.)*+)"|(\d{1,18}+)(?=\s*+[,}]))')
 
 _PADDED_END = re.compile(rb'"(?=[\]}]*+ )[\]} ]++[\r\n]++\Z')
 
-Proceed: TypeAlias = Callable[[str, "bytes | None"], Event]
-"""Makes the event of the next text, given that and the frame in which it goes out. It must not
-refer to what holds the patterns: if a client left mid-stream, that circle would stay."""
+Keep: TypeAlias = Callable[[str], object]
+"""Keeps a text as said or shown. It must not refer to the reader: if a client left mid-stream, that
+circle would stay."""
 
 Accepts: TypeAlias = Callable[[str], bool]
 """Returns whether a text may go the same way as the one before. The same is true of it."""
 
 
-class DeltaPatterns:
-    """The patterns of one stream's deltas. With `rewrites` each frame that goes out is written
-    anew, also one that looks like upstream's."""
+class Continuation(NamedTuple):
+    """A frame that said nothing but the next text of a part. Another like it becomes the same event
+    with its own text, which is kept."""
 
-    def __init__(self, *, rewrites: bool = False) -> None:
+    key: str  # under which the text stands in the frame
+    text: str
+    keeps: tuple[Keep, ...]
+    accepts: Accepts | None = None  # where texts are looked at
+
+
+class FrameReader:
+    """Read the frames of one stream: by the patterns of its deltas, and else by a reader. With
+    `rewrites` each frame that goes out is written anew, also one that looks like upstream's."""
+
+    def __init__(self, reader: Reader, *, rewrites: bool = False) -> None:
+        self._reader = reader
         self._rewrites = rewrites
         self._patterns: list[_Pattern] = []
         self._unused = 0
 
-    def read(self, frame: bytes) -> list[Event] | None:
-        """Read a frame that is the next delta by one of the patterns."""
+    def read(self, frames: Sequence[bytes], place: int = 0) -> tuple[list[Event], int]:
+        """Read the frame at a place, with those after it that its event can tell, too; return the
+        place of the next."""
         for pattern in self._patterns:
-            text, start = pattern.match(frame)
-            if text:
-                if pattern.accepts is not None and not pattern.accepts(text):
-                    return None
+            event, end = pattern.read(frames, place)
+            if event is not None:
                 self._unused = 0
-                if pattern.passes:
-                    return [pattern.proceed(text, frame)]
-                if pattern.outgoing is None:
-                    return [pattern.proceed(text, None)]
-                carried = pattern.outgoing.make(frame, text, start)
-                return None if carried is None else [pattern.proceed(text, carried)]
-        return None
+                return [event], end
+        return self._parse(frames[place]), place + 1
 
-    def learn(
-        self,
-        frame: bytes,
-        carried: bytes | None,
-        key: str,
-        text: str,
-        proceed: Proceed,
-        *,
-        accepts: Accepts | None = None,
-    ) -> None:
-        """Learn from a frame that was the next delta, with this text under this key, and from the
-        bytes in which it goes out. Where texts are looked at, `accepts` does that."""
+    def _parse(self, frame: bytes) -> list[Event]:
+        """Read a frame that fits no pattern, and learn its pattern if the next may be like it."""
+        reader, dropped = self._reader, self._reader.dropped
+        events = reader.read(frame)
+        found = reader.continuation
+        if found is None:
+            self._patterns = []
+        elif len(events) == 1 and reader.dropped == dropped:
+            self._learn(frame, events[0], found)
+        return events
+
+    def _learn(self, frame: bytes, event: Event, found: Continuation) -> None:
         if self._unused >= MAX_UNUSED:
-            self.clear()
+            self._patterns = []
             return
         self._unused += 1
-        rewrites = self._rewrites
-        pattern = _find_pattern(frame, carried, key.encode(), text, proceed, rewrites=rewrites)
+        if next_delta(event, found.text, event.frame) != event:
+            return
+        pattern = _find_pattern(frame, event, found, rewrites=self._rewrites)
         if pattern is not None:
-            pattern = replace(pattern, accepts=accepts)
-            self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
-
-    def clear(self) -> None:
-        """Forget all patterns: what a delta means may be another thing now."""
-        if self._patterns:
-            self._patterns = []
+            kept = [old for old in self._patterns if old.may_stay_beside(event)]
+            self._patterns = [pattern, *kept[: MAX_PATTERNS - 1]]
 
 
 _NO_TEXT = "", 0
@@ -158,8 +165,55 @@ class _Pattern:
     Anthropic's frames are."""
     outgoing: _Prefixed | _Written | None  # None if no frame goes out
     passes: bool  # a frame goes out as it is
-    proceed: Proceed
-    accepts: Accepts | None = None
+    event: Event
+    keeps: tuple[Keep, ...]
+    accepts: Accepts | None
+
+    def read(self, frames: Sequence[bytes], place: int) -> tuple[Event | None, int]:
+        """Read the frame at a place, and those after it that fit as well, into one event."""
+        text, frame = self._take(frames[place])
+        if not text:
+            return None, place
+        place, run = place + 1, None
+        if place < len(frames) and type(self.event) in JOINED:
+            run = self._take_run(text, frame, frames, place)
+            place += len(run.texts) - 1
+            text, frame = "".join(run.texts), frame and b"".join(filter(None, run.frames))
+        for keep in self.keeps:
+            keep(text)
+        event = next_delta(self.event, text, frame)
+        event.run = run
+        return event, place
+
+    def _take_run(
+        self, text: str, frame: bytes | None, frames: Sequence[bytes], place: int
+    ) -> DeltaRun:
+        """Take the frames that fit from a place on, after one with this text."""
+        run = DeltaRun([text], [frame])
+        while place < len(frames):
+            text, frame = self._take(frames[place])
+            if not text:
+                break
+            run.texts.append(text)
+            run.frames.append(frame)
+            place += 1
+        return run
+
+    def _take(self, frame: bytes) -> tuple[str, bytes | None]:
+        """Return the text of a frame of this pattern, and what goes out; "" for any other."""
+        text, start = self.match(frame)
+        if not text or self.outgoing is None:
+            out = None
+        elif self.passes:
+            out = frame
+        elif (out := self.outgoing.make(frame, text, start)) is None:
+            return "", None
+        return ("", None) if self.accepts is not None and not self.accepts(text) else (text, out)
+
+    def may_stay_beside(self, event: Event) -> bool:
+        """Return whether frames of this pattern are read as before after one with such an event:
+        those of another part of the same lane may not be."""
+        return self.event.lane != event.lane or self.event.part is event.part
 
     def match(self, frame: bytes) -> tuple[str, int]:
         """Return the text of a frame of this pattern, and where it starts; "" for any other."""
@@ -177,7 +231,9 @@ class _Pattern:
                     return _NO_TEXT
                 if is_text:
                     text, text_start = value, start - 1
-            elif not _is_number(frame[start:end]):
+            elif not frame[start:end].isdigit() or end - start > (
+                MAX_DIGITS if frame[start] != ZERO else 1
+            ):
                 return _NO_TEXT
             start = end + len(rest)
         if not self.closing:
@@ -193,18 +249,19 @@ class _Span(NamedTuple):
 
 
 def _find_pattern(
-    frame: bytes, carried: bytes | None, key: bytes, text: str, proceed: Proceed, *, rewrites: bool
+    frame: bytes, event: Event, found: Continuation, *, rewrites: bool
 ) -> _Pattern | None:
     """Find the pattern of a frame; None if it is not certain that another text would be read from
     the same place."""
+    carried, key, text = event.frame, found.key.encode(), found.text
     data = sse.frame_data(frame) or b""
     if len(frame) > MAX_FRAME or frame.count(data) != 1 or b"\0" in data:
         return None  # of several lines, or perhaps in UTF-16
     text_span = _find_text(data, key, text)
     if text_span is None:
         return None
-    found = {name: _find_value(data, name) for name in VARYING_FIELDS if name != key}
-    others = {name: span for name, span in found.items() if span is not None}
+    varying = {name: _find_value(data, name) for name in VARYING_FIELDS if name != key}
+    others = {name: span for name, span in varying.items() if span is not None}
     spans = sorted([text_span, *others.values()])
     values = {name: data[span.start : span.end] for name, span in others.items()}
     outgoing: _Prefixed | _Written | None = None
@@ -226,8 +283,8 @@ def _find_pattern(
         _Hole(span.is_string, span is text_span, span is spans[-1], rest)
         for span, rest in zip(spans, rests, strict=True)
     )
-    passes = outgoing == _Prefixed(b"")
-    return _Pattern(before + literals[0], holes, closing, outgoing, passes, proceed)
+    ways = outgoing, outgoing == _Prefixed(b""), event, found.keeps, found.accepts
+    return _Pattern(before + literals[0], holes, closing, *ways)
 
 
 def _find_written(
@@ -282,9 +339,3 @@ def _are_tokens(literals: list[bytes], spans: list[_Span]) -> bool:
         if quotes % 2 != span.is_string:
             return False
     return not any(b"\\" in literal for literal in literals)
-
-
-def _is_number(spelling: bytes) -> bool:
-    """Return whether this is a number of the kind that counts frames."""
-    is_plain = spelling.isdigit() and len(spelling) <= MAX_DIGITS
-    return is_plain and (spelling[:1] != b"0" or len(spelling) == 1)

@@ -6,26 +6,21 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
+from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.core.answer import Part
 from abridge.core.conversation import RecordedTurn
 from abridge.core.events import (
-    ContentDelta,
     ErrorDetail,
     Event,
     PartEnded,
     PartStarted,
-    ReasoningDelta,
-    ToolCallDelta,
     said_text,
 )
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
 from abridge.stages.order import Order
-from abridge.stages.thinking import Thinking
-
-DELTAS: frozenset[type[Event]] = frozenset({ContentDelta, ToolCallDelta, ReasoningDelta})
-"""Events that say more of a part that is open, and nothing else."""
+from abridge.stages.thinking import Thinking, accept_any
 
 
 class ReaderOfParts(Protocol):
@@ -37,6 +32,9 @@ class ReaderOfParts(Protocol):
 
     @property
     def faults(self) -> int: ...
+
+    @property
+    def continuation(self) -> Continuation | None: ...
 
     def read(self, frame: bytes) -> list[Event]: ...
 
@@ -85,6 +83,7 @@ class StagedReader:
                 hidden=display.hidden,
             )
         self._parts: dict[Part, None] = {}  # in the order in which they began
+        self.continuation: Continuation | None = None
         self._has_failed = False
 
     @property
@@ -96,21 +95,14 @@ class StagedReader:
         return self._reader.faults + self._order.faults
 
     def read(self, frame: bytes) -> list[Event]:
-        events = self._reader.read(frame)
-        if len(events) == 1 and type(events[0]) in DELTAS and self._passes(events[0]):
-            return events
-        return self._pass_on(events)
-
-    def _passes(self, delta: Event) -> bool:
-        """Take a delta that no stage has anything to do with; return whether it is one."""
-        part, thinking = delta.part, self._thinking
-        if part is None or part is not self._order.next_part:
-            return False
-        if thinking is not None and not thinking.passes(delta):
-            return False
-        if part.shown is not None:
-            note_shown(delta)
-        return True
+        read = self._reader.read(frame)
+        events, found = self._pass_on(read), self._reader.continuation
+        self.continuation = None
+        if found is not None and len(events) == 1 and events[0] is read[0]:
+            part = events[0].part
+            if part is not None and part is self._order.next_part:
+                self.continuation = pass_by(found, part, self._thinking)
+        return events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         return self._pass_on(self._reader.end(error))
@@ -140,6 +132,16 @@ class StagedReader:
         self._has_failed = True
         self._order.failure = None
         return [*events, *self._pass_on(self._reader.end(failure))]
+
+
+def pass_by(found: Continuation, part: Part, thinking: Thinking | None) -> Continuation | None:
+    """Return how the texts of a part go on that pass by the stage which takes thinking out; None if
+    that has to see the next one."""
+    accepts = accept_any if thinking is None else thinking.accepts(part)
+    if accepts is None:
+        return None
+    keeps = found.keeps if part.shown is None else (*found.keeps, part.shown.append)
+    return found._replace(keeps=keeps, accepts=None if accepts is accept_any else accepts)
 
 
 def note_shown(event: Event) -> None:

@@ -34,6 +34,7 @@ from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
 from abridge.errors import RequestError
 from abridge.http.asgi import BODY_HEADERS, scope_for_body, send_json
+from abridge.lasting import Lasting
 from abridge.observability.metrics import Metrics
 from abridge.observability.record import BACKGROUND, Record
 from abridge.pipeline.engage import Endpoints
@@ -52,6 +53,15 @@ AnswerAlone: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 """Answers a request without its client: it was admitted before."""
 
 
+class RunningResponses:
+    """The background responses that run, whatever the settings with which they began."""
+
+    def __init__(self) -> None:
+        self.places = ClientShares()
+        self.runs: dict[str, Run] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
+
+
 class BackgroundResponses:
     """The background responses of one application."""
 
@@ -61,6 +71,7 @@ class BackgroundResponses:
         settings: Settings,
         stored: StoredResponses,
         metrics: Metrics,
+        lasting: Lasting,
     ) -> None:
         self._answer_alone = answer_alone
         self._settings = settings.background
@@ -68,10 +79,14 @@ class BackgroundResponses:
         self._hiding = {route.upstream.name for route in settings.routes if hides_raw(route)}
         self._stored = stored
         self._metrics = metrics
-        limits = self._settings
-        self._places = ClientShares(limits.responses, min(limits.responses, limits.per_tenant))
-        self._runs: dict[str, Run] = {}
+        self._running = lasting.get("background", RunningResponses)
+        self._places, self._runs = self._running.places, self._running.runs
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def take_effect(self) -> None:
+        """Have the limits of the settings hold."""
+        limits = self._settings
+        self._places.resize(limits.responses, min(limits.responses, limits.per_tenant))
 
     # Begin
 
@@ -125,8 +140,9 @@ class BackgroundResponses:
             raise _cannot_be_stored()
         alone = {**scope_for_body(scope, body, BODY_HEADERS), BACKGROUND: run.id}
         task = asyncio.create_task(self._run(run, tenant, alone))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        for tasks in (self._running.tasks, self._tasks):
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
 
     async def _run(self, run: Run, tenant: str, scope: Scope) -> None:
         try:
@@ -144,8 +160,13 @@ class BackgroundResponses:
 
     async def finish(self, seconds: float | None = None) -> None:
         """Wait for what runs, so many seconds at most."""
+        if self._running.tasks:
+            await asyncio.wait(self._running.tasks, timeout=seconds)
+
+    async def finish_own(self) -> None:
+        """Wait for what began under these settings."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
+            await asyncio.wait(self._tasks)
 
     async def aclose(self) -> None:
         """End what runs, as failed."""

@@ -48,6 +48,9 @@ MAX_MODEL_CHARS = 1000
 CLIENT_KEY = "abridge.client_key"
 """The scope key of the `ClientKey` with which a request came."""
 
+LEDGER = "abridge.ledger"
+"""The scope key that says whether a ledger is kept of what requests use."""
+
 NAME_REASON = "must be at most 64 letters, digits and . _ @ -, and begin with a letter or digit"
 
 PATTERN_REASONS = {
@@ -155,6 +158,11 @@ def key_name(scope: Scope) -> str | None:
     """Return the name of that key: the tenant to whom what the request leaves belongs."""
     key = client_key(scope)
     return key.name if key is not None else None
+
+
+def must_count(scope: Scope) -> bool:
+    """Return whether the tokens of a request are counted: against a budget, or in the ledger."""
+    return scope.get(LEDGER, False) or has_budget(scope)
 
 
 def has_budget(scope: Scope) -> bool:

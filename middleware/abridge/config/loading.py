@@ -10,12 +10,14 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from abridge.config.addresses import find_own_addresses
 from abridge.config.settings import Settings
 from abridge.config.sources import (
     Source,
@@ -73,6 +75,19 @@ class SettingSources:
             raise SettingsError("\n".join(lines))
         return settings
 
+    def load_served(self) -> Settings:
+        """Load settings for `abridge serve`, which needs upstreams other than itself. Raises
+        SettingsError."""
+        settings = self.load()
+        if not settings.upstreams:
+            raise SettingsError(
+                "upstreams: none is set; set at least one, with --upstream "
+                "http://127.0.0.1:8000/v1, or in the file as [[upstreams]] with a base_url"
+            )
+        if own := list(find_own_addresses(settings)):
+            raise SettingsError(self.locate("\n".join(own)))
+        return settings
+
     def _explain_strays(self) -> list[str]:
         if not self._strays:
             return []
@@ -95,6 +110,18 @@ class SettingSources:
                 if source.sets(path[:end]):
                     return mistake.tell(source.describe(path, name), source.spell)
         return mistake.tell(f"{spell_key(path)}{name}")
+
+
+@dataclass(slots=True, frozen=True)
+class SettingsOrigin:
+    """Where settings are read, and read again once they have changed: see `SettingSources`."""
+
+    file: Path | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    flag_names: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self) -> SettingSources:
+        return SettingSources(self.file, flags=self.flags, flag_names=self.flag_names)
 
 
 def load_settings(

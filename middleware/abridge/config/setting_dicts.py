@@ -15,6 +15,7 @@ from abridge.config.tables import (
     ChatSettings,
     CompactionSettings,
     HistorySettings,
+    LedgerSettings,
     LimitSettings,
     LogSettings,
     ModelPriceSettings,
@@ -218,6 +219,15 @@ class PriceSettingsDict(TypedDict, total=False):
     models: Sequence[ModelPriceSettings | ModelPriceSettingsDict]
 
 
+class LedgerSettingsDict(TypedDict, total=False):
+    """See `LedgerSettings`."""
+
+    url: str | None
+    url_env: str | None
+    retention: float
+    waiting: int
+
+
 class AttributionSettingsDict(TypedDict, total=False):
     """See `AttributionSettings`."""
 
@@ -273,6 +283,7 @@ class SettingsDict(TypedDict, total=False):
     background: BackgroundSettings | BackgroundSettingsDict
     usage: UsageSettings | UsageSettingsDict
     prices: PriceSettings | PriceSettingsDict
+    ledger: LedgerSettings | LedgerSettingsDict
     attribution: AttributionSettings | AttributionSettingsDict
     limits: LimitSettings | LimitSettingsDict
     log: LogSettings | LogSettingsDict

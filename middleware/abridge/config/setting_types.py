@@ -39,6 +39,9 @@ STORE_SCHEMES = (
 )
 """URL schemes of a store's address."""
 
+SQL_SCHEMES = ("postgresql", "postgres")
+"""Those of a database that can hold the ledger, as a store can."""
+
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """A header name as RFC 9110, section 5.6.2, defines it."""
 
@@ -153,6 +156,18 @@ def _check_store_address(value: str) -> str:
     return value
 
 
+def _check_ledger_address(value: str) -> str:
+    """Validate an address likewise."""
+    scheme, separator, rest = value.partition("://")
+    is_known = scheme in (*STORE_SCHEMES, *SQL_SCHEMES)
+    if value != "store" and not (is_known and separator and rest):
+        raise ValueError(
+            "must be store or an address such as redis://127.0.0.1:6379/0 or "
+            "postgresql://127.0.0.1/abridge"
+        )
+    return value
+
+
 def _check_path_glob(value: str) -> str:
     if not value.startswith("/"):
         raise ValueError("must begin with /, such as /users/*")
@@ -193,6 +208,8 @@ BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
 TenantRule = Annotated[str, AfterValidator(_check_tenant_rule)]
 
 StoreAddress = Annotated[str, AfterValidator(_check_store_address)]
+
+LedgerAddress = Annotated[str, AfterValidator(_check_ledger_address)]
 
 PathGlob = Annotated[str, AfterValidator(_check_path_glob)]
 

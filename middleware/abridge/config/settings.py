@@ -24,6 +24,7 @@ from abridge.config.tables import (
     ChatSettings,
     CompactionSettings,
     HistorySettings,
+    LedgerSettings,
     LimitSettings,
     LogSettings,
     PriceSettings,
@@ -97,6 +98,8 @@ class Settings(Table):
     """The report of the summarizer's tokens."""
     prices: PriceSettings = PriceSettings()
     """What tokens cost."""
+    ledger: LedgerSettings = LedgerSettings()
+    """What each request used and cost."""
     attribution: AttributionSettings = AttributionSettings()
     """Which reasoning led to which tool call."""
     limits: LimitSettings = LimitSettings()
@@ -125,6 +128,8 @@ class Settings(Table):
         if not wrong:
             wrong = [line for place in enumerate(routes) for line in self._contradictions(*place)]
             wrong += self._find_wrong_workers()
+            if self.ledger.url == "store" and not self.history.is_shared:
+                wrong.append("ledger.url: 'store' needs an address in history.store")
         if wrong:
             raise ValueError("\n".join(dict.fromkeys(wrong)))
         return self

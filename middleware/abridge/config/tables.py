@@ -26,6 +26,7 @@ from abridge.config.setting_types import (
     TOKENS,
     BaseUrl,
     Characters,
+    LedgerAddress,
     ModelGlob,
     PathGlob,
     PositiveSeconds,
@@ -359,6 +360,28 @@ class PriceSettings(Table):
     def _check_currency(self) -> PriceSettings:
         if self.models and self.currency is None:
             raise ValueError('currency: must be set, such as "USD": a price needs a unit')
+        return self
+
+
+class LedgerSettings(Table):
+    """The ledger: an entry for each request to a model, for billing."""
+
+    url: LedgerAddress | None = None
+    """The address of the ledger: one that `history.store` takes, `store` for the one it has, or a
+    PostgreSQL's (`postgresql://user@host:5432/database`), which needs `pip install
+    'asgi-abridge[postgres]'`. Not set: there is no ledger."""
+    url_env: str | None = None
+    """The environment variable that holds the address, if it contains a password."""
+    retention: Annotated[PositiveSeconds, Field(le=36_525 * 86400.0)] = 400 * 86400.0
+    """How long an entry is kept, a hundred years at most."""
+    waiting: PositiveInt = 20_000
+    """The number of entries that a process keeps while the ledger cannot be written, 400 bytes
+    each. Beyond it, entries are lost and counted."""
+
+    @model_validator(mode="after")
+    def _check_one_address(self) -> LedgerSettings:
+        if self.url is not None and self.url_env is not None:
+            raise ValueError("url_env must be left out where url is set")
         return self
 
 

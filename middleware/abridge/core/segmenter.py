@@ -100,7 +100,14 @@ class Segmenter:
             starts = range(0, len(text), SLICE_CHARS)
             slices = (text[start : start + SLICE_CHARS] for start in starts)
             return [cut for piece in slices for cut in self.feed(piece)]
-        self._append(text)
+        if self._nonblank_chars < self._min_chars:
+            self._nonblank_chars += sum(map(len, text.split()))
+        self._pieces.append(text)
+        self._length += len(text)
+        self._size += len(text) if text.isascii() else text_size(text)
+        if self._length > self._max_chars:
+            gathered, keep = self._join(), self._max_chars // 4
+            self._keep(f"{gathered[:keep]}\n…\n{gathered[-keep:]}")
         return self._make_cuts() if self._size >= self._cut_size + self._rest_size else []
 
     def _make_cuts(self) -> list[Cut]:
@@ -138,17 +145,7 @@ class Segmenter:
     def begin_stretch(self) -> None:
         """Begin another stretch of the same item."""
         if self._join().strip():
-            self._append("\n\n")
-
-    def _append(self, text: str) -> None:
-        if self._nonblank_chars < self._min_chars:
-            self._nonblank_chars += sum(map(len, text.split()))
-        self._pieces.append(text)
-        self._length += len(text)
-        self._size += len(text) if text.isascii() else text_size(text)
-        if self._length > self._max_chars:
-            gathered, keep = self._join(), self._max_chars // 4
-            self._keep(f"{gathered[:keep]}\n…\n{gathered[-keep:]}")
+            self._keep(f"{self._join()}\n\n")
 
     def _keep(self, text: str) -> None:
         """Replace what is gathered."""

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby, repeat
+from itertools import groupby
 
 from abridge.core.effects import (
     DEADLINE_PASSED,
@@ -174,12 +174,12 @@ class Sequencer:
                 self._budget.add_model_text(event.text)
         texts: dict[tuple[int | None, int], list[str]] = {}
         for event in events:
-            if isinstance(event, ReasoningDelta):
+            if type(event) is ReasoningDelta:
                 texts.setdefault((event.lane, event.item), []).append(event.text)
         cuts: list[ItemCut] = []
         for (lane, number), pieces in texts.items():
             if (item := self._lanes[lane].items.get(number)) is not None:
-                cuts += zip(repeat(item), item.take_text("".join(pieces)), strict=False)
+                cuts += [(item, cut) for cut in item.take_text("".join(pieces))]
         return cuts
 
     def _take(self, event: Event, now: float) -> list[Effect]:

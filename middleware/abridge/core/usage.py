@@ -86,7 +86,7 @@ class UsageLedger:
         if spent is None or None in (spent.input, spent.output):
             self.incomplete = True
         if spent is not None:
-            self.tokens = _add_tokens(self.tokens, spent.with_total())
+            self.tokens = add_tokens(self.tokens, spent.with_total())
 
     def add_extract(self) -> None:
         """Record that an extract replaced the summary of a failed call."""
@@ -102,7 +102,7 @@ class UsageLedger:
         )
 
 
-def _add_tokens(one: Tokens, other: Tokens) -> Tokens:
+def add_tokens(one: Tokens, other: Tokens) -> Tokens:
     return Tokens(
         _add_counts(one.input, other.input),
         _add_counts(one.output, other.output),

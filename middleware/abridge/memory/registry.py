@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 
 from abridge.config.loading import read_secret, require_extra
@@ -10,6 +11,7 @@ from abridge.config.setting_types import STORE_SCHEMES
 from abridge.config.settings import Route, Settings
 from abridge.config.tables import HistorySettings
 from abridge.errors import SettingsError
+from abridge.lasting import Lasting
 from abridge.memory.keys import Keyring
 from abridge.memory.opened_blobs import OpenedBlobs
 from abridge.memory.route_memory import RouteMemory, contains_any
@@ -33,28 +35,71 @@ STORE_SETTING = "history.store"
 SEAL_KEYS_SETTING = "history.seal_keys_env"
 
 
-class MemoryRegistry:
-    """One `RouteMemory` per route. Raises SettingsError for invalid keys."""
+class OpenStores:
+    """What the memories of all routes share: the keys, the stores that were opened, the marks of
+    summaries, and the opened blobs. It outlasts a change of settings, which cannot change the store
+    or the keys of a route. Raises SettingsError for invalid keys."""
 
-    def __init__(
-        self, settings: Settings, observe: StoreObserver, tenant: TenantCallable | None
-    ) -> None:
+    def __init__(self, settings: Settings, observe: StoreObserver) -> None:
         self._observe = observe
         self._stores: dict[tuple[str, int, float], Store] = {}
         self.keyring = _load_keyring(settings.history)
         shared = (route.history for route in settings.routes if route.history.is_shared)
-        self.shared_store = next(map(self._get_store, shared), None)
-        """The first store that replicas share, if any."""
-        summaries, opened = self._create_summaries(settings), OpenedBlobs()
+        self.shared = next(map(self.get, shared), None)
+        """The first that replicas share, if any."""
+        self.summaries = self._create_summaries(settings)
+        self.opened = OpenedBlobs()
+
+    def get(self, history: HistorySettings) -> Store | None:
+        if history.store == "none":
+            return None
+        key = history.store, int(history.bytes), history.ttl
+        if key not in self._stores:
+            self._stores[key] = self._open_store(history)
+        return self._stores[key]
+
+    @property
+    def size(self) -> int:
+        """Bytes in use, summed over the stores that know theirs."""
+        return sum(store.size or 0 for store in self._stores.values())
+
+    async def aclose(self) -> None:
+        for store in self._stores.values():
+            await store.aclose()
+
+    def _create_summaries(self, settings: Settings) -> SummaryRegistry:
+        longest = max(settings.routes, key=lambda route: route.history.ttl).history
+        return SummaryRegistry(self.keyring, MARK_TTL_FACTOR * longest.ttl, self.shared)
+
+    def _open_store(self, history: HistorySettings) -> Store:
+        if history.is_shared:
+            return open_shared_store(
+                history.store, self.keyring, ttl=history.ttl, observe=self._observe
+            )
+        return MemoryStore(int(history.bytes), history.ttl, observe=self._observe)
+
+
+class MemoryRegistry:
+    """One `RouteMemory` per route. Raises SettingsError for invalid keys."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        observe: StoreObserver,
+        tenant: TenantCallable | None,
+        lasting: Lasting | None = None,
+    ) -> None:
+        stores = (lasting or Lasting()).get("stores", partial(OpenStores, settings, observe))
+        self._stores, self.keyring = stores, stores.keyring
         self._memories = {
             route.upstream.name: RouteMemory(
                 route,
-                self.keyring,
-                self._get_store(route.history),
-                summaries,
+                stores.keyring,
+                stores.get(route.history),
+                stores.summaries,
                 tenant=tenant,
                 limit=int(settings.limits.body),
-                opened=opened,
+                opened=stores.opened,
             )
             for route in settings.routes
         }
@@ -87,32 +132,17 @@ class MemoryRegistry:
         return self.keyring.configured and contains_any(body, SEALING_NEEDLES)
 
     @property
+    def shared_store(self) -> Store | None:
+        """The first store that replicas share, if any."""
+        return self._stores.shared
+
+    @property
     def size(self) -> int:
         """Bytes in use, summed over the stores that know theirs."""
-        return sum(store.size or 0 for store in self._stores.values())
+        return self._stores.size
 
     async def aclose(self) -> None:
-        for store in self._stores.values():
-            await store.aclose()
-
-    def _create_summaries(self, settings: Settings) -> SummaryRegistry:
-        longest = max(settings.routes, key=lambda route: route.history.ttl).history
-        return SummaryRegistry(self.keyring, MARK_TTL_FACTOR * longest.ttl, self.shared_store)
-
-    def _get_store(self, history: HistorySettings) -> Store | None:
-        if history.store == "none":
-            return None
-        key = history.store, int(history.bytes), history.ttl
-        if key not in self._stores:
-            self._stores[key] = self._open_store(history)
-        return self._stores[key]
-
-    def _open_store(self, history: HistorySettings) -> Store:
-        if history.is_shared:
-            return open_shared_store(
-                history.store, self.keyring, ttl=history.ttl, observe=self._observe
-            )
-        return MemoryStore(int(history.bytes), history.ttl, observe=self._observe)
+        await self._stores.aclose()
 
 
 def open_shared_store(

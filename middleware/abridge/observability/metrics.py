@@ -20,9 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from abridge.caches import METRIC_LABELS
 
-GaugeMode = Literal["livesum", "livemin", "max"]
-"""Combine a gauge of several processes as the sum or minimum over the live ones, or as the
-maximum."""
+GaugeMode = Literal["livesum", "livemin", "livemax", "max"]
+"""Combine a gauge of several processes: the sum, minimum or maximum of the live ones, or the
+maximum of all."""
 
 MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder in which several processes share their metrics."""
@@ -131,11 +131,12 @@ class Metrics:
     )
     requests_in_flight_limit = _gauge("Maximum number of requests being forwarded.")
     upstream_info = _gauge(
-        "Always 1; labelled with the profile, and with whether it needs earlier reasoning back.",
+        "1, or 0 once a change of settings has removed it; labelled with the profile, and with "
+        "whether it needs earlier reasoning back.",
         "upstream",
         "profile",
         "reasoning",
-        mode="max",
+        mode="livemax",
     )
     upstream_up = _gauge(
         "1 if an upstream answers; 0 if it failed several times in a row, as far as each process "
@@ -230,7 +231,15 @@ class Metrics:
         "Time that an operation on a store took.", "operation", buckets=OVERHEAD_BUCKETS
     )
     store_bytes = _gauge("Bytes of reasoning in the store.")
+    ledger_waiting = _gauge("Entries that wait to be written to the ledger.")
+    ledger_failures = _counter("Attempts to write to the ledger that failed.")
+    ledger_lost = _counter("Entries that were not written to the ledger and are lost.")
     workers = _gauge("Processes that serve requests.")
+    reloads = _counter("Changes of the settings, by outcome.", "outcome")
+    settings_hash = _gauge("Hash of the settings in force, without secrets.", mode="livemax")
+    settings_refused = _gauge(
+        "1 if the latest settings could not be used, and others are in force.", mode="livemax"
+    )
     build_info = _gauge("Always 1; the label says which version runs.", "version", mode="max")
     start_time_seconds = _gauge(
         "When the newest process began, in seconds since the epoch.", mode="max"
@@ -275,9 +284,15 @@ class ModelLabels:
     seen in a successful response; all others become `other`.
     """
 
-    def __init__(self, configured: Iterable[str] = ()) -> None:
-        self._known = set(configured)
-        self._limit = len(self._known) + MAX_MODELS
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._limit = MAX_MODELS
+
+    def expect(self, configured: Iterable[str]) -> None:
+        """Let models keep their name from now on."""
+        known = len(self._known)
+        self._known.update(configured)
+        self._limit += len(self._known) - known
 
     def label(self, model: str | None, *, succeeded: bool) -> str:
         if not model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import cache
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
@@ -13,6 +14,7 @@ from abridge.apis.api import Api
 from abridge.apis.registry import UPSTREAM_APIS
 from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.usage import Tokens
+from abridge.lasting import Lasting
 from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
 from abridge.observability.record import RECORD, TRACE, CompactionRecord, Record, Sink
 from abridge.providers.catalog import PROFILES
@@ -27,6 +29,15 @@ COMPACTION_STYLE = "compaction"
 _log = logging.getLogger(__name__)
 
 
+class UpstreamRows(set[tuple[str, str, str]]):
+    """The labels of `upstream_info` that were set."""
+
+
+@cache
+def _discarded_metrics() -> Metrics:
+    return metrics_for(CollectorRegistry())
+
+
 def summary_call_scope(scope: Scope) -> Scope:
     """Return the scope for a summarizer's own call, without its request's record and trace. It
     does not fail over."""
@@ -37,15 +48,30 @@ def summary_call_scope(scope: Scope) -> Scope:
 class MetricsSink:
     """Count a finished request in the metrics, and pass its record to all `sinks`."""
 
-    def __init__(self, metrics: Metrics, settings: Settings, sinks: tuple[Sink, ...]) -> None:
+    def __init__(
+        self, metrics: Metrics, settings: Settings, sinks: tuple[Sink, ...], lasting: Lasting
+    ) -> None:
         self.metrics = metrics
-        self._discarded = metrics_for(CollectorRegistry())
+        self._routes = settings.routes
+        self._discarded = _discarded_metrics()
         self._sinks = (self._count_request, *sinks)
-        names = {name for route in settings.routes for name in route.upstream.models}
-        self._models = ModelLabels(name for name in names if not set(name) & set("*?["))
-        for route in settings.routes:
-            name, profile = route.upstream.name, route.upstream.profile
-            metrics.upstream_info.labels(name, profile, _reasoning_need(route)).set(1)
+        self._models = lasting.get("models", ModelLabels)
+        self._known_upstreams = lasting.get("upstreams", UpstreamRows)
+
+    def take_effect(self) -> None:
+        """Have the metrics show the upstreams of the settings, and those alone."""
+        names = {name for route in self._routes for name in route.upstream.models}
+        self._models.expect(name for name in names if not set(name) & set("*?["))
+        rows = {
+            (route.upstream.name, route.upstream.profile, _reasoning_need(route))
+            for route in self._routes
+        }
+        for row in self._known_upstreams | rows:
+            self.metrics.upstream_info.labels(*row).set(row in rows)
+        for name, *_ in self._known_upstreams - rows:
+            if name not in {row[0] for row in rows}:
+                self.metrics.upstream_up.labels(name).set(1)  # it is no concern any more
+        self._known_upstreams |= rows
 
     def metrics_for(self, scope: Scope) -> Metrics:
         """Return the metrics for a request; those of a summarizer's own call are discarded."""

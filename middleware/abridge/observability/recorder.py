@@ -107,18 +107,18 @@ class ExchangeRecorder:
             self.record.thinking = (now if span is None else span[0], now)
 
     def _take_content(self, event: ContentDelta, now: float) -> None:
-        self._take_piece(event.text, now)
+        self._take_piece(event, event.text, now)
 
     def _take_refusal(self, event: RefusalDelta, now: float) -> None:
-        self._take_piece(event.refusal if event.frame is None else "", now)
+        self._take_piece(event, event.refusal if event.frame is None else "", now)
 
     def _take_call(self, event: ToolCallDelta, now: float) -> None:
-        self._take_piece(event.arguments if event.frame is None else "", now)
+        self._take_piece(event, event.arguments if event.frame is None else "", now)
 
-    def _take_piece(self, text: str, now: float) -> None:
+    def _take_piece(self, event: Event, text: str, now: float) -> None:
         """Count a piece of the answer. Of what passes in a frame only text counts: what else is in
         there, not every reader says."""
-        self.record.chunks += 1
+        self.record.chunks += 1 if event.run is None else len(event.run.texts)
         self.record.answer_characters += len(text)
         span = self.record.answer
         self.record.answer = (now if span is None else span[0], now)

@@ -12,6 +12,7 @@ from abridge.apis.display import Display
 from abridge.config.settings import Settings
 from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded
+from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
 from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import MetricsSink
@@ -41,9 +42,16 @@ class AnswerMemory:
     """
 
     def __init__(
-        self, settings: Settings, memory: MemoryRegistry, metrics_sink: MetricsSink
+        self,
+        settings: Settings,
+        memory: MemoryRegistry,
+        metrics_sink: MetricsSink,
+        lasting: Lasting,
     ) -> None:
-        self.learned = {route.upstream.name: Learned() for route in settings.routes}
+        self.learned = {
+            route.upstream.name: lasting.get(("learned", route.upstream.identity), Learned)
+            for route in settings.routes
+        }
         self._memory = memory
         self._metrics_sink = metrics_sink
 

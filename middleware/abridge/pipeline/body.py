@@ -22,8 +22,13 @@ class MemoryBudget:
     """Memory for all buffered bodies together; one client gets a share, or at least one body."""
 
     def __init__(self, limits: LimitSettings) -> None:
+        self._shares = ClientShares()
+        self.resize(limits)
+
+    def resize(self, limits: LimitSettings) -> None:
+        """Have other limits from now on."""
         share = max(limits.body, int(limits.bodies * limits.client_share))
-        self._shares = ClientShares(limits.bodies, share)
+        self._shares.resize(limits.bodies, share)
 
     def reserving(self, client: str) -> Reservation:
         """Return a context in which memory can be reserved for one request of a client; all of it

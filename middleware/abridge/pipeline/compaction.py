@@ -33,7 +33,7 @@ from abridge.apis.display import Display
 from abridge.apis.json import dumps, objects, string
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.token_counters import estimate_tokens
-from abridge.config.client_key import has_budget
+from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw
 from abridge.config.settings import Settings
 from abridge.core.conversation import Json
@@ -167,7 +167,7 @@ class Compactor:
             self._settings.kind == "auto"
             and upstream is request.api.upstream
             and request.api.name in PROFILES[route.upstream.profile].compacts
-            and (is_opaque or not (hides_raw(route) or has_budget(request.scope)))
+            and (is_opaque or not (hides_raw(route) or must_count(request.scope)))
         )
 
     async def answer(

@@ -20,13 +20,14 @@ from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
-from abridge.config.client_key import has_budget
+from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
 from abridge.http.asgi import adding_headers
+from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
@@ -80,6 +81,7 @@ class Dispatcher:
         engagement: Engagement,
         *,
         background: BeginsBackground,
+        lasting: Lasting,
     ) -> None:
         self._app = app
         self._background = background
@@ -87,9 +89,9 @@ class Dispatcher:
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
-        health = UpstreamHealth(metrics_sink.metrics)
+        health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
         self._failover = Failover(settings, health, metrics_sink)
-        self._discovery = ApiDiscovery()
+        self._discovery = lasting.get("discovery", ApiDiscovery)
         upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
         self._findings = (
             SharedFindings(memory.shared_store, upstreams, health, self._discovery)
@@ -329,7 +331,7 @@ class Dispatcher:
             or self._must_note_owner(request)
             or self._must_store(request)
             or is_minted(read_conversation_id(request.body))
-            or has_budget(request.scope)
+            or must_count(request.scope)
             or _must_omit_reasoning(request)
             or (self._attributes_calls and not request.background)
             or self._memory.for_route(request.route).may_need_memory(request.decoded)
@@ -382,5 +384,5 @@ def _is_kept_here(request: ApiRequest, upstream: UpstreamApi) -> bool:
         upstream is not request.api.upstream
         or PROFILES[request.route.upstream.profile].forgets_responses
         or hides_raw(request.route)
-        or has_budget(request.scope)
+        or must_count(request.scope)
     )

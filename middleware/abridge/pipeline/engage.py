@@ -3,7 +3,9 @@ client."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Send
 
 from abridge.config.settings import Route, Settings
 from abridge.core.styles import SummaryStyle
+from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
-from abridge.observability.metrics import Metrics
 from abridge.observability.metrics_sink import MetricsSink, summary_call_scope
 from abridge.observability.record import TRACE, Record
 from abridge.observability.recorder import ExchangeRecorder
@@ -23,9 +25,9 @@ from abridge.pipeline.exchange import Exchange
 from abridge.pipeline.exchange_plan import ExchangePlan, ExchangePlanner
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.pipeline.renaming import RenamingApp
-from abridge.summarizers.guard import GraceBackoff, Guard
+from abridge.summarizers.guard import Bulkhead, GraceBackoff, Guard
 from abridge.summarizers.model.summarizer import ModelSummarizer
-from abridge.summarizers.review import Review, Reviewer, select_reviewer
+from abridge.summarizers.review import Review, select_reviewer
 from abridge.summarizers.selection import SummarizerSelection
 from abridge.summarizers.summarizer import Summarizer
 
@@ -61,18 +63,17 @@ class Engagement:
         review: Review | None,
         transport: httpx.AsyncBaseTransport | None,
         tracing: Tracing | None,
+        lasting: Lasting,
     ) -> None:
         self._app = app
         self._outer_app = outer_app
         self._metrics_sink = metrics_sink
         self._event_limit = int(settings.limits.event)
-        self.answer_memory = AnswerMemory(settings, memory, metrics_sink)
+        self.answer_memory = AnswerMemory(settings, memory, metrics_sink, lasting)
         self._planner = ExchangePlanner(settings, self.answer_memory)
         self._reviewer = select_reviewer(
             settings, override=review, transport=transport, tracing=tracing
         )
-        self._guards = _make_guards(settings, self._reviewer, metrics_sink.metrics)
-        self._backoff = GraceBackoff()
         self._summarizers = SummarizerSelection(
             settings.summarizer,
             settings.limits,
@@ -80,6 +81,21 @@ class Engagement:
             transport=transport,
             tracing=tracing,
         )
+        kind = settings.summarizer.model_dump_json()
+        self._backoff = lasting.get(("grace", kind), GraceBackoff)
+
+        def make_guard(upstream: str) -> Guard:
+            bulkhead = lasting.get(
+                ("summarizer", kind, upstream), partial(Bulkhead, settings.summarizer)
+            )
+            return Guard(
+                settings.summarizer,
+                reviewer=self._reviewer,
+                metrics=metrics_sink.metrics,
+                bulkhead=bulkhead,
+            )
+
+        self._guards = _make_guards(settings, make_guard)
 
     @property
     def copies(self) -> bool:
@@ -95,6 +111,14 @@ class Engagement:
         await self._summarizers.aclose()
         if self._reviewer is not None:
             await self._reviewer.aclose()
+
+    def take_effect(self) -> None:
+        for guard in set(self._guards.values()):
+            guard.take_effect()
+
+    def retire(self) -> None:
+        for guard in set(self._guards.values()):
+            guard.retire()
 
     async def engage(
         self, prepared: PreparedRequest, requested: SummaryStyle | None, endpoints: Endpoints
@@ -146,16 +170,10 @@ class Engagement:
             self._backoff.note_success(route.upstream.name)
 
 
-def _make_guards(
-    settings: Settings, reviewer: Reviewer | None, metrics: Metrics
-) -> dict[str, Guard]:
+def _make_guards(settings: Settings, make_guard: Callable[[str], Guard]) -> dict[str, Guard]:
     """Make the guards by upstream: one for all, or one each where every upstream summarizes its own
     answers, since a broken upstream must not open the breaker of another."""
-
-    def make_guard() -> Guard:
-        return Guard(settings.summarizer, reviewer=reviewer, metrics=metrics)
-
-    names = [route.upstream.name for route in settings.routes]
+    upstreams = [route.upstream for route in settings.routes]
     if settings.summarizer.kind == "upstream":
-        return {name: make_guard() for name in names}
-    return dict.fromkeys(names, make_guard())
+        return {upstream.name: make_guard(upstream.identity) for upstream in upstreams}
+    return dict.fromkeys([upstream.name for upstream in upstreams], make_guard(""))

@@ -196,7 +196,7 @@ class Exchange:
         self._client.close(complete=False)
 
     def _emit(self, events: list[Event]) -> None:
-        plan = self._plan
+        plan = self._context.plan
         self._recorder.note(events)
         plan.summary_tracker.note(events)
         if self._summary_runner.sequencer.done:

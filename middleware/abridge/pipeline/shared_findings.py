@@ -53,12 +53,12 @@ class SharedFindings:
         self._unwritten: dict[bytes, tuple[bytes, float]] = {}  # each with its time to live
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        health.listener = self._note_health
-        discovery.listener = self._note_apis
 
     def start(self) -> None:
         """Have the task run. Once it does, that changes nothing."""
         if self._task is None or self._task.done() or self._task.get_loop().is_closed():
+            self._health.listener = self._note_health
+            self._discovery.listener = self._note_apis
             self._changed = asyncio.Event()
             self._task = asyncio.create_task(self._run())
 

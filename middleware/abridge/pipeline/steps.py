@@ -34,7 +34,7 @@ from abridge.apis.shapes import DropCount, rebuild
 from abridge.apis.summary_request import last_user_text
 from abridge.apis.summary_request import rewrite_summary_request as rewrite_body
 from abridge.apis.thinking_switches import drop_thinking_switches
-from abridge.config.client_key import has_budget
+from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, shared_paths
 from abridge.config.tables import LimitSettings
 from abridge.config.upstreams import UpstreamSettings
@@ -345,9 +345,9 @@ async def fill_defaults(draft: RequestDraft, context: StepContext) -> RequestDra
 
 
 async def ask_for_usage(draft: RequestDraft, context: StepContext) -> RequestDraft:
-    """Have upstream report usage that counts against the budget of the client's key."""
+    """Have upstream report usage that is counted."""
     request = context.request
-    if has_budget(request.scope) and request.api.ask_for_usage(draft.body):
+    if must_count(request.scope) and request.api.ask_for_usage(draft.body):
         return replace(draft, hides_usage=True, changed=True)
     return draft
 

@@ -3,6 +3,9 @@ page."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -12,15 +15,19 @@ from starlette.types import Receive, Scope, Send
 
 from abridge.apis.responses.api import RESPONSES
 from abridge.config.client_key import CLIENT_KEY, key_name
+from abridge.config.effective import settings_hash
+from abridge.config.reloading import keep_until_restart
 from abridge.config.settings import Settings, check_settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import decoded_path, run_lifespan
+from abridge.lasting import Lasting
 from abridge.middleware import AbridgeMiddleware, send_error
-from abridge.observability.metrics import exposed_registry
+from abridge.observability.metrics import exposed_registry, metrics_for
 from abridge.observability.record import new_request_id
+from abridge.observability.spending import Prices
 from abridge.pipeline.answers.error_writer import ErrorWriter
 from abridge.sidecar.admin import AdminEndpoints, Health
-from abridge.sidecar.client_keys.door import ClientKeys, open_keys
+from abridge.sidecar.client_keys.door import ClientKeys, check_with_keys, open_keys
 from abridge.sidecar.page.page import Page
 from abridge.sidecar.proxy.proxy import Proxy
 from abridge.summarizers.review import Review
@@ -35,6 +42,20 @@ PATH_PREFIX = "/abridge"
 
 OPEN_PATHS = frozenset(f"{PATH_PREFIX}/{name}" for name in ("healthz", "readyz", "metrics"))
 """Those that need no key."""
+
+
+@dataclass(slots=True, frozen=True)
+class Generation:
+    """What answers requests from one change of the settings to the next."""
+
+    settings: Settings
+    proxy: Proxy
+    middleware: AbridgeMiddleware
+
+    def take_effect(self) -> None:
+        """Have the settings hold for what generations share."""
+        self.proxy.take_effect()
+        self.middleware.take_effect()
 
 
 class Abridge:
@@ -56,17 +77,17 @@ class Abridge:
         tracer_provider: TracerProvider | None = None,
     ) -> None:
         check_settings(settings)
-        for index, upstream in enumerate(settings.upstreams or (None,)):
-            if upstream is None or upstream.base_url is None:
-                raise SettingsError(f"upstreams[{index}].base_url: a proxy needs one")
         self.health = Health()
-        self._proxy = Proxy(settings, transport, registry)
         server = settings.server
+        self._metrics = metrics_for(registry)
         keys = self._keys = open_keys(settings, registry)
         page = Page(settings.summarizer.kind, server.allowed_hosts or ()) if server.page else None
-        self._middleware = AbridgeMiddleware(
-            self._proxy,
-            settings,
+        self._page = page
+        lasting = Lasting()
+        self._owns_transports = transport is None
+        self._make_proxy = partial(Proxy, transport=transport, registry=registry, lasting=lasting)
+        self._make_middleware = partial(
+            AbridgeMiddleware,
             summarizer=summarizer,
             review=review,
             transport=transport,
@@ -78,9 +99,13 @@ class Abridge:
                 *(() if keys is None else (keys.count,)),
             ),
             keys=keys,
+            lasting=lasting,
+            entry=self._answer,
         )
-        if server.websockets is not False:
-            self._middleware.load_sessions()
+        self._generation = self._generate(settings)
+        self._generation.take_effect()
+        self._retiring: dict[asyncio.Task[None], Generation] = {}
+        self._metrics.settings_hash.set(settings_hash(settings))
         exposed = exposed_registry(registry)
         self.admin = AdminEndpoints("", self.health, exposed)
         routes = [
@@ -89,13 +114,41 @@ class Abridge:
             ).routes,
             *(page.routes() if page else ()),
         ]
-        self._router = Router(routes, default=self._middleware, redirect_slashes=False)
+        self._router = Router(routes, default=self._answer, redirect_slashes=False)
+
+    @property
+    def settings(self) -> Settings:
+        """Those in force for new requests."""
+        return self._generation.settings
+
+    async def reload(self, settings: Settings) -> list[str]:
+        """Answer new requests as other settings say; those under way end as they began. Requests of
+        a WebSocket are new ones.
+
+        Return the keys that stay as they were, since they need a restart. Raises SettingsError if
+        the settings cannot be used; then all stays as it was.
+        """
+        check_settings(settings)
+        settings, kept = keep_until_restart(self.settings, settings)
+        # in a thread: it may import what was not needed before, and read files
+        generation = await asyncio.to_thread(self._generate, settings)
+        before, self._generation = self._generation, generation
+        self._metrics.settings_hash.set(settings_hash(settings))
+        generation.take_effect()
+        task = asyncio.create_task(self._retire(before))
+        self._retiring[task] = before
+        task.add_done_callback(self._retiring.pop)
+        if self._keys is not None:
+            self._keys.prices = Prices(settings)
+        if self._page is not None:
+            self._page.summarizer = settings.summarizer.kind
+        return kept
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await run_lifespan(self._middleware, scope, receive, send, self._close_keys)
+            await run_lifespan(self._generation.proxy, scope, receive, send, self._drain)
         elif not decoded_path(scope).startswith(PATH_PREFIX):
-            await self._middleware(scope, receive, send)
+            await self._answer(scope, receive, send)
         elif (
             self._keys is None
             or scope["type"] == "websocket"  # which the page has none of
@@ -104,6 +157,9 @@ class Abridge:
             await self._router(scope, receive, send)
         else:
             await self._serve_page(self._keys, scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._generation.middleware(scope, receive, send)
 
     async def _serve_page(
         self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send
@@ -116,17 +172,42 @@ class Abridge:
         else:
             await self._router({**scope, CLIENT_KEY: key}, receive, send)
 
-    async def finish_background(self) -> None:
-        """Wait for the background responses that run."""
-        await self._middleware.finish_background()
+    def _generate(self, settings: Settings) -> Generation:
+        """Raises SettingsError."""
+        for index, upstream in enumerate(settings.upstreams or (None,)):
+            if upstream is None or upstream.base_url is None:
+                raise SettingsError(f"upstreams[{index}].base_url: a proxy needs one")
+        check_with_keys(settings)
+        proxy = self._make_proxy(settings)
+        middleware = self._make_middleware(proxy, settings)
+        if settings.server.websockets is not False:
+            middleware.load_sessions()
+        return Generation(settings, proxy, middleware)
+
+    async def _retire(self, generation: Generation) -> None:
+        """Close a generation's own connections once its last request has ended."""
+        await generation.middleware.retire()
+        if self._owns_transports:
+            await generation.middleware.close_calls()
+            await generation.proxy.aclose()
+
+    async def finish_background(self, seconds: float | None = None) -> None:
+        """Wait for the background responses that run, so many seconds at most."""
+        await self._generation.middleware.finish_background(seconds)
+
+    async def _drain(self) -> None:
+        await self.finish_background(self.settings.server.drain)
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Close all connections; needed only where no lifespan runs."""
-        await self._middleware.aclose()
-        await self._proxy.aclose()
-        await self._close_keys()
-
-    async def _close_keys(self) -> None:
+        retiring = dict(self._retiring)
+        for task in retiring:
+            task.cancel()
+        await asyncio.gather(*retiring, return_exceptions=True)
+        for generation in (*retiring.values(), self._generation):
+            await generation.middleware.aclose()
+            await generation.proxy.aclose()
         if self._keys is not None:
             await self._keys.aclose()
 

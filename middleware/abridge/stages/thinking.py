@@ -12,7 +12,7 @@ block of thinking may go on in the next text: Claude's are cut wherever citation
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -52,6 +52,13 @@ MAX_HELD = MAX_LEADING_BLANKS + 64
 more events than that hold no text."""
 
 Splitter: TypeAlias = TagSplitter | ThinkingFilter
+
+Accepts: TypeAlias = Callable[[str], bool]
+
+
+def accept_any(_text: str) -> bool:
+    """Accept any text: none is looked at."""
+    return True
 
 
 class Thinking:
@@ -95,19 +102,18 @@ class Thinking:
         message = None if part is None else self._messages.get(part)
         return self._so_far.has_reasoned if message is None else message.follows_reasoning
 
-    def passes(self, event: Event) -> bool:
-        """Return whether a delta would go out as it is, and nothing had to be noted of it."""
-        part = event.part
-        if part is None or part.kind in ("redacted", "other"):
-            return True
+    def accepts(self, part: Part) -> Accepts | None:
+        """Return what tells whether a text of a part would go out as it is, and nothing had to be
+        noted of it; None if that is not so of any."""
         if part.kind == "reasoning":
-            return self._so_far.has_reasoned
+            return accept_any if self._so_far.has_reasoned else None
         if part.kind == "text":
             message = self._messages.get(part.whole)
-            return message is not None and message.passes(event, part)
-        arguments = event.arguments if isinstance(event, ToolCallDelta) else ""
-        call = self._calls.get(part.whole)
-        return not self._hides_raw or (call is not None and call.filter.passes(arguments))
+            return None if message is None else message.accepts(part)
+        if part.kind == "call" and self._hides_raw:
+            call = self._calls.get(part.whole)
+            return None if call is None else call.filter.passes
+        return accept_any
 
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Take events; return those that they become."""
@@ -346,11 +352,11 @@ class _Message:
         self._room = limit  # bytes that may be held
         self._thinking: Part | None = None  # while it is open
 
-    def passes(self, event: Event, part: Part) -> bool:
+    def accepts(self, part: Part) -> Accepts | None:
         text = self.texts.get(part)
         if text is None or not (self.is_started and self.so_far.has_answered):
-            return False
-        return isinstance(event, ContentDelta) and text.splitter.passes(said_text(event))
+            return None
+        return text.splitter.passes
 
     def pass_on(self, event: Event) -> None:
         """Pass on what is no text: after the start, or among the thinking if not about the text."""

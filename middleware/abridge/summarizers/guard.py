@@ -1,6 +1,7 @@
 """Protect answers from slow, failing or hostile summarizers.
 
-All requests of a process that use the same summarizer share one `Guard`. It limits the number of
+All requests of a process that use the same summarizer share one `Bulkhead`, and under the same
+settings one `Guard`. It limits the number of
 concurrent calls (a bulkhead: fewer calls than requests, so that a slow summarizer cannot take the
 proxy down), stops calling a failing summarizer for a while (a circuit breaker), enforces a timeout,
 and passes on only clean, non-blank text. Every failure becomes a `SummarizerError` whose message a
@@ -73,10 +74,23 @@ class Permit:
             guard.release(self)
 
 
+class Bulkhead:
+    """The calls to one summarizer that are under way, and whether it fails: what its guards have in
+    common, of which a change of settings makes another. `clock` returns seconds."""
+
+    def __init__(
+        self, settings: SummarizerSettings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_seconds, clock)
+        self.left_behind: set[asyncio.Task[None]] = set()
+        self.in_flight = 0
+        self.guards = 0
+
+
 class Guard:
     """Applies the limits in `settings` to summarizer calls and reports to `metrics`.
 
-    `clock` returns seconds. `in_flight` is the number of permits not yet released.
+    `in_flight` is the number of permits not yet released.
     """
 
     def __init__(
@@ -84,18 +98,33 @@ class Guard:
         settings: SummarizerSettings,
         *,
         reviewer: Reviewer | None = None,
-        clock: Callable[[], float] = time.monotonic,
         metrics: Metrics | None = None,
+        bulkhead: Bulkhead | None = None,
     ) -> None:
         self._metrics = metrics or metrics_for(CollectorRegistry())
-        self._metrics.summarizer_in_flight_limit.inc(settings.max_in_flight)
         self._max_in_flight = settings.max_in_flight
         self._timeout = settings.timeout
         self._reviewer = reviewer
         self._review_fails = False  # and that has been logged
-        self._breaker = CircuitBreaker(settings.breaker_failures, settings.breaker_seconds, clock)
-        self._left_behind: set[asyncio.Task[None]] = set()
-        self.in_flight = 0
+        self._bulkhead = bulkhead or Bulkhead(settings)
+        self._breaker, self._left_behind = self._bulkhead.breaker, self._bulkhead.left_behind
+
+    def take_effect(self) -> None:
+        """Show in the metrics that calls come this way from now on."""
+        if not self._bulkhead.guards:
+            self._metrics.summarizer_in_flight_limit.inc(self._max_in_flight)
+        self._bulkhead.guards += 1
+
+    def retire(self) -> None:
+        """Take what nobody uses any more out of the metrics."""
+        self._bulkhead.guards -= 1
+        if not self._bulkhead.guards:
+            self._metrics.summarizer_in_flight_limit.dec(self._max_in_flight)
+            self._update_breaker(self._breaker.note_success)
+
+    @property
+    def in_flight(self) -> int:
+        return self._bulkhead.in_flight
 
     @property
     def reviews(self) -> bool:
@@ -118,12 +147,12 @@ class Guard:
                 return OVERLOADED
             if not self._breaker.admit(permit):
                 return BREAKER_OPEN
-        self.in_flight += 1
+        self._bulkhead.in_flight += 1
         self._metrics.summarizer_in_flight.inc()
         return permit
 
     def release(self, permit: Permit) -> None:
-        self.in_flight -= 1
+        self._bulkhead.in_flight -= 1
         self._metrics.summarizer_in_flight.dec()
         self._breaker.release(permit)
 

@@ -341,8 +341,7 @@ def test_a_cut_answer_has_no_envelope() -> None:
 
 
 def test_an_answer_over_the_limit_has_no_envelope() -> None:
-    pipeline = chat(seal=lambda _: pytest.fail("sealed"))
-    pipeline.reader = CHAT.reader(pipeline.profile, pipeline.display, 100)
+    pipeline = chat(seal=lambda _: pytest.fail("sealed"), limit=100)
     assert check_chat(pipeline.stream(b"".join(STREAMS["an answer"]))).done
 
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from abridge.config.effective import effective_toml
 from abridge.config.settings import Settings
-from abridge.sidecar.check.effective import effective_toml
 from abridge.sidecar.check.reach import Finding
 from abridge.sidecar.check.run import Check
 from abridge.sidecar.check.summarizer import SAMPLE_PART
@@ -177,6 +177,27 @@ class TestReaching:
         assert len(faults) == bool(expected)
         assert "".join(faults).startswith(expected)
         assert "geheim" not in str(findings)
+
+    @pytest.mark.parametrize(
+        ("address", "expected"),
+        [
+            (None, "ledger.url_env: the variable LEDGER, which it names, is not set"),
+            ("redis://h:geheim/0", "ledger.url_env: takes an address such as redis://"),
+            ("postgresql://a:ge/heim@h/db", "ledger.url_env: takes an address such as postgresql:"),
+            ("mysql://a:geheim@h/db", "ledger.url_env: takes an address"),
+            ("postgresql://a:geheim@h/db", ""),
+        ],
+    )
+    async def test_a_ledger_without_an_address_is_a_fault(
+        self, address: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if address is not None:
+            monkeypatch.setenv("LEDGER", address)
+        findings = await findings_for(Server(models=MODELS), {"ledger": {"url_env": "LEDGER"}})
+        faults = [finding.text for finding in findings if finding.grade == "fault"]
+        assert len(faults) == bool(expected)
+        assert "".join(faults).startswith(expected)
+        assert "heim" not in str(findings)
 
     @pytest.mark.parametrize(
         ("content", "grade", "text"),

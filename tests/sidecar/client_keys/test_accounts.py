@@ -15,7 +15,13 @@ from prometheus_client import CollectorRegistry
 from abridge.config.client_key import Limits
 from abridge.memory.stores.store import BackendError
 from abridge.observability.metrics import metrics_for
-from abridge.sidecar.client_keys.accounts import IDLE_SECONDS, Accounts, LimitReached, Taken
+from abridge.sidecar.client_keys.accounts import (
+    ALONE_SECONDS,
+    IDLE_SECONDS,
+    Accounts,
+    LimitReached,
+    Taken,
+)
 from abridge.sidecar.client_keys.limits import BLOCKS, LEASE, Claim, Page, Reply, settle
 
 DAY = 86400
@@ -215,6 +221,17 @@ class TestTheBookIsAway:
         admitted = [sum([await each.admits() for _ in range(30)]) for each in (one, other)]
         assert 12 <= sum(admitted) <= 14
         assert all(admitted)
+
+    async def test_who_has_used_up_a_share_comes_again_soon(self) -> None:
+        """More may be left than that, when the book is back."""
+        book = Paper()
+        book.away = True
+        process = Process(book, processes=2, tokens_per_day=100)
+        await process.use(50)
+        assert await process.refusal() == ("tokens_per_day", ALONE_SECONDS)
+        book.away = False
+        book.seconds += 1
+        assert await process.admits()
 
     async def test_nobody_is_locked_out_of_a_small_limit(self) -> None:
         book = Paper()

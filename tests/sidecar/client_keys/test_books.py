@@ -14,7 +14,7 @@ import pytest
 from abridge.memory.stores.store import BackendError
 from abridge.sidecar.client_keys import books
 from abridge.sidecar.client_keys.books import KEPT, FileBook
-from abridge.sidecar.client_keys.limits import Claim, Granted, Wish
+from abridge.sidecar.client_keys.limits import Claim, Granted, Sender, Wish
 from tests.support.servers import until
 
 DAY = 86400.0
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 def claim(account: str, used: int, *, number: int = 1, process: str = "a") -> Claim:
     wish = Wish("tokens_per_day", "day", 100, used, 0, 0, 0)
-    return Claim(account, process, number, 0, 1, (wish,))
+    return Claim(account, Sender(process, number, 0, 1), (wish,))
 
 
 async def write(path: Path, *claims: Claim, now: float = TODAY) -> list[float]:

@@ -252,6 +252,15 @@ async def test_a_teams_limit_is_told_as_the_teams(
     assert team.sample("limit_refusals_total", holder=whose, limit=name) == 1
 
 
+async def test_a_budget_that_begins_anew_soon_is_tried_again(team: Team) -> None:
+    key = team.add("alice", tokens_per_day=100)
+    team.clocks.seconds = DAY / 2 - 20
+    team.finish(await team.admit(key), 100)
+    refusal = await team.refusal(key)
+    assert dict(refusal.headers) == {b"retry-after": b"20"}
+    assert str(refusal).endswith("are used up. Try again in 20 s.")
+
+
 async def test_what_a_team_uses_and_what_that_costs_is_counted(tmp_path: Path) -> None:
     team = Team(tmp_path, prices=PRICES)
     record = await team.admit(team.add("alice", team="red"))

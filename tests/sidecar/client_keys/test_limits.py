@@ -21,6 +21,7 @@ from abridge.sidecar.client_keys.limits import (
     LimitKind,
     Page,
     Reply,
+    Sender,
     Wish,
     seconds_until_room,
     settle,
@@ -44,7 +45,9 @@ class Paper:
         wish = Wish(self.kind.name, self.kind.window, self.limit, used, wanted, 0, 0)
         wish = wish._replace(**{name: more[name] for name in more if name != "number"})
         number = more.get("number") or next(self.numbers)
-        return settle(self.page, Claim("key:a", process, number, now, self.replicas, (wish,)), now)
+        return settle(
+            self.page, Claim("key:a", Sender(process, number, now, self.replicas), (wish,)), now
+        )
 
     def reserve(self, now: int = NOON, process: str = "a") -> int:
         """Reserve one; return 0, or the seconds until that can be had."""

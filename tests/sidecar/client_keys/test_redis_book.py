@@ -13,7 +13,7 @@ from redis.asyncio.cluster import RedisCluster
 
 from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import BackendError
-from abridge.sidecar.client_keys.limits import LIMIT_KINDS, Claim, Page, Wish, settle
+from abridge.sidecar.client_keys.limits import LIMIT_KINDS, Claim, Page, Sender, Wish, settle
 from abridge.sidecar.client_keys.redis_book import RedisBook
 from tests.support.redis_server import Cluster, Server
 from tests.support.servers import HANG
@@ -35,7 +35,7 @@ def wish(used: int = 0, wanted: int = 0, limit: int = 100, kind: int = 2) -> Wis
 
 def claim(*wishes: Wish, account: str = "key:a", process: str = "a", number: int = 1) -> Claim:
     now = round(time.time() * 1000)
-    return Claim(account, process, number, now, 1, wishes)
+    return Claim(account, Sender(process, number, now, 1), wishes)
 
 
 @pytest.fixture
@@ -103,10 +103,16 @@ async def test_the_servers_time_counts_whatever_the_process_thinks(book: RedisBo
     hour = 3_600_000
     for number, wrong in enumerate((-hour, hour), 1):
         asked = claim(wish(used=50, kind=3), number=number)
-        (reply,) = await book.settle([asked._replace(asked_at=asked.asked_at + wrong)])
+        (reply,) = await book.settle([_sent(asked, wrong)])
         assert abs(reply.at / 1000 - time.time()) < 60
         assert reply.granted[0].used == 50 * number
     await book.aclose()
+
+
+def _sent(asked: Claim, wrong: int) -> Claim:
+    """Return a claim of a process whose clock is wrong."""
+    sender = asked.sender
+    return asked._replace(sender=sender._replace(sent_at=sender.sent_at + wrong))
 
 
 async def test_a_round_is_one_round_trip(book: RedisBook, redis_server: Server) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from abridge.config.client_key import ClientKey, digest, new_key
 from abridge.sidecar.client_keys.file import add_key
@@ -83,10 +84,14 @@ async def fleet(tmp_path: Path, store: str, replicas: int = 2) -> AsyncIterator[
         yield Fleet(path, running, await stack.enter_async_context(client()))
 
 
+@pytest.mark.parametrize("shares", ["redis", "file"])
 async def test_replicas_let_exactly_as_many_through_as_one_would(
-    tmp_path: Path, redis_server: Server
+    tmp_path: Path, request: pytest.FixtureRequest, shares: str
 ) -> None:
-    async with fleet(tmp_path, redis_server.url) as replicas:
+    """By a Redis; or by a file, where they are processes of one machine without any."""
+    redis = shares == "redis"
+    store = request.getfixturevalue("redis_server").url if redis else "memory"
+    async with fleet(tmp_path, store) as replicas:
         await replicas.statuses(await replicas.add("first"), 1)  # opens the connections
         for attempt in range(ATTEMPTS):
             failed = await replicas.failed_rounds()

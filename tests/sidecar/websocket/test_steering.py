@@ -210,9 +210,8 @@ async def test_input_whose_client_leaves_gives_its_memory_back(
     budgets: list[Shares] = []
 
     class Shares(ClientShares):
-        def __init__(self, total: int, share: int) -> None:
-            super().__init__(total, share)
-            self.total = total
+        def __init__(self) -> None:
+            super().__init__()
             budgets.append(self)
 
     async def leave(*_: object) -> None:

@@ -77,3 +77,11 @@ def test_the_conclusion_of_all_is_told_again_at_the_end_in_another_sentence() ->
     same = replace(candidate(1, 2.0, told[0]), concludes=True)
     assert choose_sentences([again, same], RULES, told, is_last=True) == [again]
     assert choose_sentences([again, same], RULES, told) == []
+
+
+def test_a_part_without_a_conclusion_ends_with_what_was_found_last() -> None:
+    scores = [2.5, 2.0, 2.0, 2.0, 2.0, -0.4, -0.6, 1.3]
+    chosen = choose_sentences(
+        [candidate(position, score) for position, score in enumerate(scores)], RULES, ()
+    )
+    assert max(one.position for one in chosen) == 7

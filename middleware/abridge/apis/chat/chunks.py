@@ -15,10 +15,12 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Container
+from functools import partial
 from typing import Any, NamedTuple
 
 from abridge.apis import sse
 from abridge.apis.chat.reasoning import LIST_FIELDS, get_index, read_chunk_text
+from abridge.apis.delta_patterns import Keep
 from abridge.apis.json import as_object, dumps, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS, obfuscate_chunk
 from abridge.apis.usage import as_count
@@ -85,8 +87,8 @@ def kind_of_call(call: Json) -> str:
 # What merely continues
 
 
-class Continuation(NamedTuple):
-    """More of a text, or of the arguments of a call."""
+class ChunkText(NamedTuple):
+    """The text of a chunk, or the arguments of a call, and where it stands."""
 
     lane: int
     field: str  # of the delta
@@ -94,15 +96,13 @@ class Continuation(NamedTuple):
     text: str
     call_index: int = 0
     kind: str = ""  # of the call
-    is_bare: bool = True
-    """Nothing else is in the delta, as nearly always. Some servers repeat the role in each."""
 
     @property
     def is_reasoning(self) -> bool:
         return self.field in TEXT_FIELDS
 
 
-def find_continuation(chunk: Json) -> Continuation | None:
+def find_text(chunk: Json) -> ChunkText | None:
     """Return the text of a chunk that says nothing else; None for any other chunk."""
     choices = chunk.get("choices")
     if not isinstance(choices, list) or len(choices) != 1 or chunk.get("usage"):
@@ -113,20 +113,18 @@ def find_continuation(chunk: Json) -> Continuation | None:
     delta = choice.get("delta")
     if "index" not in choice or not isinstance(delta, dict) or choice.get("finish_reason"):
         return None
-    names = list(filter(delta.get, delta))
-    is_bare = len(names) == 1
-    others = names if is_bare else [name for name in names if name != "role"]
-    if len(others) != 1:
+    names = [name for name in delta if name != "role" and delta[name]]
+    if len(names) != 1:
         return None
-    name, value = others[0], delta[others[0]]
+    name, value = names[0], delta[names[0]]
     if name == "tool_calls":
         return _find_arguments(choice, value)
     if not isinstance(value, str):
         return None
-    return Continuation(get_index(choice), name, name, value, is_bare=is_bare)
+    return ChunkText(get_index(choice), name, name, value)
 
 
-def _find_arguments(choice: Json, calls: Any) -> Continuation | None:
+def _find_arguments(choice: Json, calls: Any) -> ChunkText | None:
     """Return the arguments in the fragment of a single call that tells which one it is of."""
     fragment = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
     if not isinstance(fragment, dict) or not isinstance(fragment.get("index"), int):
@@ -137,7 +135,7 @@ def _find_arguments(choice: Json, calls: Any) -> Continuation | None:
     if not isinstance(text, str) or not text:
         return None
     index, lane = fragment["index"], get_index(choice)
-    return Continuation(lane, "tool_calls", key, text, index, kind, is_bare=False)
+    return ChunkText(lane, "tool_calls", key, text, index, kind)
 
 
 # What chunks add up to
@@ -219,8 +217,10 @@ class ChatMessageAccumulator:
         for name, value in delta.items():
             if not value:
                 continue
-            if name in STRING_FIELDS or name == "content":
-                self.append_text(name, value)
+            if name == "content" and (self._chunks or not isinstance(value, str)):
+                self._add_content(value)
+            elif name in STRING_FIELDS or name == "content":
+                self._append(self._fields, name, value)
             elif name in LIST_FIELDS:
                 for entry in objects(value):
                     self._add_entry(self._entries.setdefault(name, []), entry)
@@ -230,16 +230,15 @@ class ChatMessageAccumulator:
             elif name == STATE_FIELD:
                 self._fields.fill({name: value})
 
-    def append_text(self, name: str, value: Any) -> None:
-        """Append to a text field of the message."""
-        if name == "content" and (self._chunks or not isinstance(value, str)):
-            self._add_content(value)
-        else:
-            self._append(self._fields, name, value)
+    def keep_text(self, name: str) -> Keep:
+        """Return what appends more to a text field of the message."""
+        if name == "content" and self._chunks:
+            return self._add_content
+        return partial(self._append, self._fields, name)
 
-    def append_arguments(self, index: int, key: str, text: str) -> None:
-        """Append to the arguments of a call that has begun."""
-        self._append(self._calls[index][1], key, text)
+    def keep_arguments(self, index: int, key: str) -> Keep:
+        """Return what appends more to the arguments of a call."""
+        return partial(self._append, self._calls[index][1], key)
 
     def as_dict(self) -> Json:
         message = self._fields.as_dict()

@@ -443,7 +443,7 @@ class ChatSealing(Sealing):
         self._answer = ChatMessageAccumulator(limit)
 
     def add_content(self, text: str) -> None:
-        self._answer.append_text("content", text)
+        self._answer.add({"content": text})
 
     def add_answer(self, delta: Json) -> None:
         self._answer.add({key: delta[key] for key in ANSWER_FIELDS if key in delta})

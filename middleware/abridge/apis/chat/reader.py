@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import is_, is_not
 
 from abridge.apis import sse
@@ -32,9 +31,9 @@ from abridge.apis.chat.chunks import (
     MAX_CHOICES,
     CallNumbers,
     ChatMessageAccumulator,
-    Continuation,
+    ChunkText,
     encode_chunk,
-    find_continuation,
+    find_text,
     get_header,
     has_cut_call,
     has_other_fields,
@@ -67,7 +66,7 @@ from abridge.apis.chat.reasoning import (
 from abridge.apis.chat.shapes import ChatRebuilder
 from abridge.apis.chat.texts import ChoiceTexts
 from abridge.apis.chat.tools import ToolCallFragments
-from abridge.apis.delta_patterns import DeltaPatterns
+from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
@@ -155,7 +154,7 @@ class ChatReader:
         self._messages: dict[int, Json] = {}
         self._header: Json = {}  # what is required of it, of the last chunk that was completed
         self._rebuilder = ChatRebuilder(DropCount.of(display)) if display.hides_raw else None
-        self._patterns = DeltaPatterns(rewrites=display.hides_raw)
+        self.continuation: Continuation | None = None
         self._last_chunk: Json = {}  # the last that had choices
         self._listed: list[CitationDelta] = []  # sources that no choice names
         self._early_usage: tuple[Json, bytes | None] | None = None
@@ -175,8 +174,17 @@ class ChatReader:
         return self._unread_count + self._rebuilder.drops.count + texts
 
     def read(self, frame: bytes) -> list[Event]:
-        events = self._patterns.read(frame)
-        return self._read(frame) if events is None else events
+        self.continuation = None
+        data, carried = sse.frame_data(frame), frame if self._carries_frames else None
+        if data is None:
+            return [] if self._rebuilder is not None else [Passthrough(None, carried)]
+        if self._ended:  # drop whatever upstream sends after the end
+            self.faults += 1
+            return []
+        if data.startswith(sse.DONE):
+            return self._read_end(carried if self._rebuilder is None else carried and DONE_FRAME)
+        chunk = parse_object(data, loads_exact)
+        return self._read_unparsed(data, frame) if chunk is None else self._read_chunk(chunk, frame)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
@@ -222,19 +230,6 @@ class ChatReader:
 
     # Frames
 
-    def _read(self, frame: bytes) -> list[Event]:
-        """Read a frame that fits no pattern."""
-        data, carried = sse.frame_data(frame), frame if self._carries_frames else None
-        if data is None:
-            return [] if self._rebuilder is not None else [Passthrough(None, carried)]
-        if self._ended:  # drop whatever upstream sends after the end
-            self.faults += 1
-            return []
-        if data.startswith(sse.DONE):
-            return self._read_end(carried if self._rebuilder is None else carried and DONE_FRAME)
-        chunk = parse_object(data, loads_exact)
-        return self._read_unparsed(data, frame) if chunk is None else self._read_chunk(chunk, frame)
-
     def _read_unparsed(self, data: bytes, frame: bytes) -> list[Event]:
         """Read a frame that is not JSON. Without its chunk the answer would be another one.
 
@@ -250,11 +245,10 @@ class ChatReader:
         return [Passthrough(None, frame if self._carries_frames else None)]
 
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
-        """Read a chunk, and learn its pattern if it only continues. What upstream said of a choice
-        is recorded, whatever of it goes on."""
-        rebuilder, dropped, originals = self._rebuilder, 0, None
+        """Read a chunk. What upstream said of a choice is recorded, whatever of it goes on."""
+        rebuilder, originals = self._rebuilder, None
         if rebuilder is not None:
-            dropped, chunk = rebuilder.drops.count, rebuilder.arrange_chunk(chunk)
+            chunk = rebuilder.arrange_chunk(chunk)
         sent, chunk = chunk, self._complete(chunk)
         carried = None  # made of what the events say, where it is none that came
         if rebuilder is not None:
@@ -264,23 +258,15 @@ class ChatReader:
             chunk = rebuilt
         elif self._carries_frames:
             carried = frame if chunk is sent else sse.encode_frame(dumps(chunk))
-        found = self._find_continuation(chunk)
-        if found is not None and found.is_bare:
-            self._last_chunk = chunk
-            if rebuilder is not None and self._carries_frames:
-                carried = self._encode(chunk)
-            events = [self._choices[found.lane].proceed(found, found.text, carried)]
-        else:
-            self._patterns.clear()
-            events = self._read_parsed(chunk, carried, originals)
-        is_whole = rebuilder is None or rebuilder.drops.count == dropped
-        if found is not None and len(events) == 1 and is_whole:
-            self._learn(found, frame, events[0].frame)
+        found = self._find_text(chunk)
+        events = self._read_parsed(chunk, carried, originals)
+        if found is not None:
+            self.continuation = self._choices[found.lane].go_on(found)
         return events
 
-    def _find_continuation(self, chunk: Json) -> Continuation | None:
-        """Return how a chunk continues what a choice is saying, if that is all that it does."""
-        found = find_continuation(chunk)
+    def _find_text(self, chunk: Json) -> ChunkText | None:
+        """Return the text of a chunk that only continues what a choice is saying."""
+        found = find_text(chunk)
         reader = None if found is None else self._choices.get(found.lane)
         if found is None or reader is None:
             return None
@@ -289,15 +275,6 @@ class ChatReader:
             return None
         is_seen = self._display.show_raw or not found.is_reasoning
         return found if is_seen or not (has_other_fields(chunk) or loses_fields(choice)) else None
-
-    def _learn(self, found: Continuation, frame: bytes, written: bytes | None) -> None:
-        """Learn the pattern of a frame, of which this was written."""
-        reader = self._choices[found.lane]
-        if found.field == "tool_calls" and reader.counts_calls:
-            return
-        accepts = reader.texts.accepts(found)
-        proceed = partial(reader.proceed, found)
-        self._patterns.learn(frame, written, found.key, found.text, proceed, accepts=accepts)
 
     def _complete(self, chunk: Json) -> Json:
         """Return a chunk with all that it must have; the same object if it lacks nothing."""
@@ -516,7 +493,6 @@ class ChatReader:
 
     def _read_end(self, frame: bytes | None) -> list[Event]:
         self._ended = True
-        self._patterns.clear()
         events = self._flush_choices(is_cut=self._failed)
         if not self._failed:
             events += self._finish_choices()
@@ -691,12 +667,8 @@ class ChoiceReader:
 
     # Chunks that only continue
 
-    def is_continued_by(self, found: Continuation, choice: Json) -> bool:
-        """Return whether a text in a delta continues what is being said.
-
-        If it is all that the chunk says, `proceed` gives the result of `read` in a fraction of the
-        time, and so it does with the text of any chunk like it that follows.
-        """
+    def is_continued_by(self, found: ChunkText, choice: Json) -> bool:
+        """Return whether a text in a delta continues what is being said."""
         if not self.announced or self.finished or not self.texts.passes(found):
             return False
         if choice.get("logprobs") and (self._hides_raw or self._details is not None):
@@ -705,18 +677,19 @@ class ChoiceReader:
             return not self.reasoning_open
         return found.is_reasoning and self.reasoning_open
 
-    def proceed(self, found: Continuation, text: str, frame: bytes | None) -> Event:
-        """Read the text of a chunk like the one that was found."""
-        if found.field == "tool_calls":
-            self.message.append_arguments(found.call_index, found.key, text)
-            if self._details is None:
-                return ContentDelta(self.lane, frame)
-            custom = found.kind == "custom"
-            return self._details.calls.proceed(found.call_index, text, custom=custom)
-        self.message.append_text(found.field, text)
-        if found.field == "content":
-            return ContentDelta(self.lane, frame, text)
-        return ReasoningDelta(self.lane, frame if self._shows_raw else None, REASONING_ITEM, text)
+    def go_on(self, found: ChunkText) -> Continuation | None:
+        """Return how a chunk that was read is gone on with."""
+        if found.field != "tool_calls":
+            keep = self.message.keep_text(found.field)
+        elif self.counts_calls or not self._has_arguments(found.call_index):
+            return None
+        else:
+            keep = self.message.keep_arguments(found.call_index, found.key)
+        return Continuation(found.key, found.text, (keep,), self.texts.accepts(found))
+
+    def _has_arguments(self, index: int) -> bool:
+        """Return whether nothing is to be noted of more arguments of a call."""
+        return self._details is None or self._details.calls.has_arguments(index)
 
     # Any chunk
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import compress
 from typing import Any, TypeAlias
 
-from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, Continuation
+from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, ChunkText
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
     FoundReasoning,
@@ -96,7 +96,7 @@ class ChoiceTexts:
         """The number of texts of thinking that repeat the reasoning, or stand where none may."""
         return self._repeated + sum(other.blocks for other in self._others.values())
 
-    def passes(self, found: Continuation) -> bool:
+    def passes(self, found: ChunkText) -> bool:
         """Return whether a text has nothing to split."""
         if found.is_reasoning:
             return self._has_field and not self._content.has_held_text
@@ -107,7 +107,7 @@ class ChoiceTexts:
             return self._content.passes(found.text)
         return not (self._content.is_inside or self._content.has_held_text)
 
-    def accepts(self, found: Continuation) -> Accepts | None:
+    def accepts(self, found: ChunkText) -> Accepts | None:
         """Return what tells whether a text like this has nothing to split; None where no text is
         looked at, and for the arguments of a call before there were any."""
         if not self._hides_raw or found.is_reasoning:

@@ -161,12 +161,10 @@ class ToolCallFragments:
         if isinstance(legacy, dict):
             yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
 
-    def proceed(self, index: int, text: str, *, custom: bool) -> ToolCallDelta:
-        """Read more arguments of a call that was reported."""
-        call = self._by_index[index]
-        call.lacks_arguments = call.lacks_arguments and not (custom or text.strip())
-        number = call.number or 0
-        return ToolCallDelta(self._lane, None, call_index=number, arguments=text, custom=custom)
+    def has_arguments(self, index: int) -> bool:
+        """Return whether a call has had arguments."""
+        call = self._by_index.get(index)
+        return call is not None and not call.lacks_arguments
 
     def _read_fragment(self, fragment: Json) -> Iterator[ToolCallDelta]:
         kind = kind_of_call(fragment)

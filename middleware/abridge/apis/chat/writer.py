@@ -84,6 +84,8 @@ from abridge.core.events import (
     ToolCallDelta,
     TurnRecorded,
     UsageReported,
+    split_run,
+    split_text,
     text_size,
 )
 from abridge.core.model_request import Tool
@@ -161,7 +163,10 @@ class ChatWriter:
         choice = self._choices.get(event.lane)
         added = choice.add_text(event) if choice is not None else None
         if choice is not None and added is not None:
-            return self._write_text(choice, *added)
+            place, text = added
+            return self._write_texts(choice, place, split_text(event, text)) if text else b""
+        if event.run is not None:
+            return b"".join(map(self.write, split_run(event, event.run)))
         composed = self._compose(event)
         data = self._encode(composed) if composed else b""
         choice = self._choices.get(event.lane)
@@ -202,6 +207,8 @@ class ChatWriter:
         fields, patched = self._get_choice(event.lane or 0).reasoning, self._patched
         if fields.keeps_raw:
             return frame
+        if event.run is not None:
+            return b"".join(map(self.write, split_run(event, event.run)))
         if patched is not None and patched.fits(frame, fields.raw_field, event.text):
             return self._fill(patched.patched, event.text)
         delta, chunk = fields.build_raw(event.item, event.text), parse_frame(frame)
@@ -321,17 +328,17 @@ class ChatWriter:
             for choice in choices
         )
 
-    def _write_text(self, choice: ChoiceWriter, place: TextPlace, text: str) -> bytes:
-        """Write a chunk that adds a text to a choice; nothing for an empty one."""
-        if not text:
-            return b""
+    def _write_texts(self, choice: ChoiceWriter, place: TextPlace, texts: list[str]) -> bytes:
+        """Write chunks that each add a text to a choice."""
         frame = self._frames.get((choice.lane, place))
         if frame is None or self._frames_header is not self._header:
             frame = self._make_frame(choice, place)
-        return self._fill(frame, text)
+        return self._fill(frame, *texts)
 
-    def _fill(self, frame: DeltaFrame, text: str) -> bytes:
-        return frame.write_obfuscated(text) if self._display.obfuscate else frame.write(text)
+    def _fill(self, frame: DeltaFrame, *texts: str) -> bytes:
+        return b"".join(
+            map(frame.write_obfuscated if self._display.obfuscate else frame.write, texts)
+        )
 
     def _make_frame(self, choice: ChoiceWriter, place: TextPlace) -> DeltaFrame:
         if self._frames_header is not self._header or len(self._frames) == MAX_FRAMES:

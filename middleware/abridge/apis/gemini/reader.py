@@ -134,6 +134,8 @@ class GeminiReader(GoogleReader):
 
     usage_fields = GEMINI_USAGE
 
+    continuation = None  # each frame is read by itself
+
     def __init__(self, display: Display, limit: int) -> None:
         self._parts = AnswerParts(display, limit)
         self._citations = AnswerCitations(display)

@@ -45,6 +45,8 @@ class InteractionsReader(GoogleReader):
 
     usage_fields = INTERACTIONS_USAGE
 
+    continuation = None  # each frame is read by itself
+
     def __init__(self, display: Display, limit: int) -> None:
         self._state = AnswerState(display, limit)
         self._steps = AnswerSteps(self._state)

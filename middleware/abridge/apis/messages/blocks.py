@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.frames import encode_event, parse_frame
 from abridge.apis.hosted_calls import describe_call
@@ -105,7 +107,7 @@ class Block(Part):
     part_kind: PartKind = "other"
 
     text_field = ""
-    """The field of its deltas whose text `proceed` takes; "" if it has none."""
+    """The field of its deltas with nothing but its next text; "" if it has none."""
 
     is_void = False  # it ended before it said anything, and is no part
 
@@ -143,10 +145,13 @@ class Block(Part):
                 first.says_more = not is_bare(event)
         return events + rest
 
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        """Take the text of a delta that holds nothing else, after another one did; asked only of a
-        block that has a `text_field`."""
-        raise NotImplementedError
+    def continuation_of(self, event: Json) -> Continuation | None:
+        """Return what goes on with a delta that held nothing but the next text, if that is so."""
+        delta, key = event["delta"], self.text_field
+        if not key or delta.keys() != {"type", key} or not string(delta[key]):
+            return None
+        keep = partial(self._state.keep, self.texts)
+        return Continuation(key, delta[key], (keep,))
 
     def stop(self, frame: bytes | None) -> list[Event]:
         """Stop the block. Without a frame upstream left its stop out."""
@@ -276,10 +281,6 @@ class ThinkingBlock(ReasoningBlock):
             return super().start(frame)
         return self._read(self.content_block)
 
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        self._state.keep(self.texts, text)
-        return ReasoningDelta(LANE, frame, self.number, text, part=self)
-
     def stop(self, frame: bytes | None) -> list[Event]:
         self.is_void = not self._has_begun
         return super().stop(frame)
@@ -339,10 +340,6 @@ class TextBlock(Block):
         super().__init__(content_block, index, state)
         self._citations: list[CitationDelta] = []
 
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        self._state.keep(self.texts, text)
-        return ContentDelta(LANE, frame, text, part=self)
-
     def to_json(self) -> Json | None:
         given = self.content_block if self._state.carries_frames else {"type": "text"}
         return {**given, "text": self.shown_text}
@@ -382,10 +379,6 @@ class CallBlock(Block):
         super().__init__(content_block, index, state)
         self.number = state.call_count
         state.call_count += 1
-
-    def proceed(self, text: str, frame: bytes | None) -> Event:
-        self._state.keep(self.texts, text)
-        return ToolCallDelta(LANE, frame, call_index=self.number, arguments=text, part=self)
 
     def to_json(self) -> Json | None:
         call_id, name = (string(self.content_block.get(key)) for key in ("id", "name"))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from abridge.apis import sse
-from abridge.apis.delta_patterns import DeltaPatterns
+from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import (
@@ -55,7 +55,6 @@ from abridge.apis.shapes import DropCount
 from abridge.core.answer import STRAY_ARGUMENTS, Part
 from abridge.core.conversation import ItemKey, Json, RecordedTurn
 from abridge.core.events import (
-    ContentDelta,
     ErrorDetail,
     ErrorReported,
     Event,
@@ -215,7 +214,6 @@ class MessagesReader:
         self._state = MessageState(display, carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
         self._rebuilder = MessagesRebuilder(DropCount.of(display)) if display.hides_raw else None
-        self._patterns = DeltaPatterns(rewrites=display.hides_raw)
         self._usage: Json = {}
         self._failure: ErrorDetail | None = None
         self._stop = MessageStop()
@@ -226,6 +224,7 @@ class MessagesReader:
         self._ended = False
         self._is_given_up = False  # it ended here before upstream ended it
         self.faults = 0
+        self.continuation: Continuation | None = None
 
     @property
     def dropped(self) -> int:
@@ -233,17 +232,12 @@ class MessagesReader:
         return self._state.untranslated + self._state.withheld + rebuilt
 
     def read(self, frame: bytes) -> list[Event]:
-        events = self._patterns.read(frame)
-        return self._read(frame) if events is None else events
-
-    def _read(self, frame: bytes) -> list[Event]:
-        """Read a frame that fits no pattern."""
-        self._patterns.clear()
+        self.continuation = None
         data = sse.frame_data(frame)
         event = None if data is None or self._ended else parse_event(data)
         if event is None:
             return self._read_unparsed(data, frame)
-        carried, dropped = None, self.dropped
+        carried = None
         if self._rebuilder is not None:
             event = self._rebuilder.rebuild(event)
             if event is None:
@@ -256,26 +250,14 @@ class MessagesReader:
             handled = (self._handle(one, None) for one in unfolded if not self._ended)
             return [made for events in handled for made in events]
         events = self._handle(event, carried)
-        if self.dropped == dropped and not self._ended:
-            self._learn(frame, event, events)
+        block = events[0].part if len(events) == 1 else None
+        if event.get("type") == "content_block_delta" and isinstance(block, Block):
+            self.continuation = block.continuation_of(event)
         return events
-
-    def _learn(self, frame: bytes, event: Json, events: list[Event]) -> None:
-        """Learn the pattern of a frame if it says nothing but the next text of a block."""
-        block, delta = events[0].part if len(events) == 1 else None, event.get("delta")
-        if not isinstance(block, Block) or event.get("type") != "content_block_delta":
-            return
-        if isinstance(events[0], ContentDelta) and events[0].says_more:
-            return
-        field = block.text_field
-        if isinstance(delta, dict) and delta.keys() == {"type", field} and string(delta[field]):
-            proceed, carried = block.proceed, events[0].frame
-            self._patterns.learn(frame, carried, field, delta[field], proceed)
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
-        self._patterns.clear()
         is_over = self._stopped or (self._stop.is_last_word and error is None)
         if is_over and self._failure is None:
             return self._complete()
@@ -491,7 +473,6 @@ class MessagesReader:
 
     def _fail(self, error: ErrorDetail) -> list[Event]:
         """End an answer that is not whole."""
-        self._patterns.clear()
         self._ended = self._is_given_up = True
         usage = read_usage(self._usage) if self._stop.reason else None  # not final before
         ended = ResponseEnded(None, None, ok=False, usage=usage, error=self._failure or error)

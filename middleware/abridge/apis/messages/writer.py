@@ -69,6 +69,7 @@ from abridge.core.events import (
     SummaryTextDelta,
     ToolCallDelta,
     UsageReported,
+    split_run,
 )
 from abridge.core.model_request import ReasoningPart, Tool
 from abridge.stages.order import CallOrder
@@ -769,6 +770,8 @@ class MessagesWriter:
         self._attributions: dict[Part, Attribution] = {}
 
     def write(self, event: Event) -> bytes:
+        if event.run is not None:
+            return b"".join(map(self.write, split_run(event, event.run)))
         frame = event.frame
         if self._has_failed:
             return b""
@@ -933,6 +936,8 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         self._finished = Finished(None, None, "stop")
 
     def write(self, event: Event) -> bytes:
+        if event.run is not None:
+            return b"".join(map(self.write, split_run(event, event.run)))
         added = self.add_text(event)
         if added is None:
             return encode(self.compose(event))

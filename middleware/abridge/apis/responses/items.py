@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from abridge.apis.delta_patterns import Proceed
+from abridge.apis.delta_patterns import Continuation
 from abridge.apis.frames import FramedEvent, MakeFrame, change_frame, encode_event, repair
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.obfuscation import PADDING_FIELDS
@@ -393,7 +393,7 @@ class ItemContents:
         self._make_frame = make_frame
         self._parts: list[StreamedPart] = []  # in the order in which they began
         self._current: StreamedPart | None = None  # the part of the last event
-        self._next: StreamedPart | None = None  # that part, if deltas may continue it unread
+        self._next: StreamedPart | None = None  # that part, if the next delta may be like the last
         self._indexes = PartIndexes()
         self._by_index: dict[int, StreamedPart] = {}  # by upstream's `content_index`
         self._is_share = False  # one of several items that share upstream's content
@@ -430,18 +430,19 @@ class ItemContents:
         is_streamed = any(part.texts for part in self._parts)
         return is_streamed and not any(part.truncated for part in self._parts)
 
-    def find_continuation(self, event: Json) -> Proceed | None:
-        """Return what reads an event that is nothing but the next delta of the current part, as
-        nearly every event of a stream is, and more text of that; None for any other."""
-        part, text = self._next, event.get("delta")
-        if part is None or event.get("type") != part.content_kind.delta_type:
+    def continuation_of(self, event: Json, part: StreamedPart) -> Continuation | None:
+        """Return how a delta of a part is gone on with, if it held nothing but the next text."""
+        text = event.get("delta")
+        if part is not self._next or event.get("type") != part.content_kind.delta_type:
             return None
-        is_next = part.address.items() <= event.items() and isinstance(text, str) and bool(text)
-        return partial(self._proceed, part) if is_next else None
+        if not (part.address.items() <= event.items() and isinstance(text, str) and text):
+            return None
+        return Continuation("delta", text, (partial(self._go_on, part),))
 
-    def _proceed(self, part: StreamedPart, text: str, frame: bytes | None) -> Event:
+    def _go_on(self, part: StreamedPart, text: str) -> None:
         self._append(part, text)
-        return self._tell(part, "delta", frame, text)
+        if part.shown is not None and not part.truncated:
+            part.shown.append(text)
 
     def read(self, event: Json, kind: ContentKind, frame: bytes | None) -> list[Event] | None:
         """Read one upstream event; return None if it is out of order."""
@@ -611,7 +612,7 @@ class ItemContents:
         return [self._make_missing(part, stage, part.said_text) for stage in missing]
 
     def _note_current(self, part: StreamedPart | None) -> None:
-        """Note the part of the last event, and whether deltas may continue it unread."""
+        """Note the part of the last event, and whether the next delta may be like the last."""
         self._current, self._next = part, None
         if part is None or not part.is_open or part.stage != "added":
             return
@@ -865,10 +866,10 @@ class OutputItem:
         self.done: Json | None = None  # the item at its end
         self.added = added  # the item at its beginning
 
-    def find_continuation(self, event: Json) -> Proceed | None:
-        """Return what reads the next delta of what is open in the item; see `ItemContents`."""
-        is_summary = event.get("type") == SUMMARY.delta_type
-        return (self.native if is_summary else self.contents).find_continuation(event)
+    def continuation_of(self, event: Json, part: StreamedPart) -> Continuation | None:
+        """Return how a delta of what is open in the item is gone on with; see `ItemContents`."""
+        is_summary = part.content_kind is SUMMARY
+        return (self.native if is_summary else self.contents).continuation_of(event, part)
 
     def reconcile(self, item: Json) -> Json:
         """Return upstream's `item` with the first id, and what it leaves out filled in."""

@@ -1,8 +1,8 @@
 """Read the Responses API, a stream or a whole response, into events.
 
-A frame's way: most continue the text of the open item, which `ItemReader.find_continuation` finds
-out at once, and those that follow are recognised by the pattern of that (`delta_patterns.py`). Any
-other is read here if it is about the response, and by `ItemReader` if it is about an output item.
+A frame is read here if it is about the response, and by `ItemReader` if about an output item. Most
+only continue a text: `ItemReader.continuation_of` tells, and those after it that are like it are
+recognised by its pattern (`delta_patterns.py`).
 
 What is read is the same whoever the client is. Where it speaks this API, events also carry frames:
 upstream's bytes, repaired where it was sloppy, or new ones where it left an event out. Only then is
@@ -21,7 +21,7 @@ from math import isfinite
 from typing import Any, ClassVar
 
 from abridge.apis import sse
-from abridge.apis.delta_patterns import DeltaPatterns, Proceed
+from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.apis.endings import UNFINISHED, infer_reason, reason_of_parts
 from abridge.apis.errors import (
@@ -76,6 +76,7 @@ from abridge.apis.responses.items import (
     TEXT_TYPE_ALIASES,
     OutputItem,
     OutputItems,
+    StreamedPart,
     Telling,
     content_kind_of,
     event_text,
@@ -122,6 +123,7 @@ from abridge.core.events import (
     ResponseEnded,
     ResponseStarted,
     ToolCallDelta,
+    said_text,
 )
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
@@ -166,7 +168,7 @@ class ResponsesReader:
         if expects_thinking(profile, display):
             self._texts = ShownItems(profile, display, limit, self._output, make_frame)
         self._items = ItemReader(self._output, make_frame, limit, display, self._texts)
-        self._patterns = DeltaPatterns(rewrites=display.hides_raw)
+        self.continuation: Continuation | None = None
         self._lifecycle = ResponseLifecycle()
         self._beginning: bytes | None = None  # a frame with the response, which the writer has too
         self._final_output: list[tuple[int | None, Any]] = []  # output indexes and items
@@ -190,54 +192,28 @@ class ResponsesReader:
         return self._output.mismatches
 
     def read(self, frame: bytes) -> list[Event]:
-        events = self._patterns.read(frame)
-        if events is None:
-            return self._read(frame)
-        self._output.frame_size = len(frame)
-        if self._texts is None or self._texts.passes(events[0]):
-            return events
-        return self._select(self._texts.take(events))
-
-    def _read(self, frame: bytes) -> list[Event]:
-        """Read a frame that fits no pattern."""
+        self.continuation = None
         data = sse.frame_data(frame)
         sent = None if data is None or self._ended else parse_object(data, loads_exact)
         if data is None or sent is None:
             return self._read_unparsed(data, frame)
-        self._output.frame_size, dropped = len(frame), self.dropped
+        self._output.frame_size = len(frame)
         if sent.get("type") == ITEM_DONE:
             self._observe(sent.get("item"))
         if self._rebuilder is None:
             event, carried = self._rename(sent, frame)
         elif (rebuilt := self._rebuilder.rebuild(self._renamed(sent))) is not None:
             event, carried = rebuilt, self._make_frame(rebuilt["type"], rebuilt)
-        else:  # it may say what becomes of the next delta
-            self._patterns.clear()
+        else:
             return []
-        proceed = self._items.find_continuation(event)
-        if proceed is None:
-            self._patterns.clear()
-            return self._read_event(event, carried)
-        delta = proceed(event["delta"], carried)
-        if self._texts is not None and not self._texts.passes(delta):
-            self._patterns.clear()
-            return self._select(self._texts.take([self._with_rest(delta, event)]))
-        if self._texts is not None:
-            self._texts.address(delta)
-        if dropped == self.dropped:
-            self._patterns.learn(frame, delta.frame, "delta", event["delta"], proceed)
-        return [delta]
-
-    def _with_rest(self, delta: Event, event: Json) -> Event:
-        """Return a delta that says whether its frame says more than its text."""
-        if isinstance(delta, ContentDelta) and delta.frame is not None:
-            delta.says_more = says_anything(without_logprobs({**event, "delta": ""}))
-        return delta
+        events = self._read_event(event, carried)
+        if len(events) == 1:
+            self.continuation = self._items.continuation_of(event, events[0])
+        return events
 
     def end(self, error: ErrorDetail | None = None) -> list[Event]:
         if self._ended:
             return []
-        self._patterns.clear()
         if self._is_done and not (error or self._error):
             is_open = self._beginning is None or self._output.has_open_part
             if infer_reason(has_open_part=is_open, has_calls=False):  # calls have no reason here
@@ -526,21 +502,20 @@ class ItemReader:
         self._told = ToldAnswer(output) if make_frame is no_frame else None
         self._order = Order(limit, iter(()), alternating=self._told is not None)
 
-    def find_continuation(self, event: Json) -> Proceed | None:
-        """Return what reads an event that is nothing but the next delta; None for any other.
-
-        It gives the result of `read` in a fraction of the time.
-        """
-        told, part = self._told, self._order.next_part
-        if told is not None:
-            item = self._output.open_reasoning or self._output.find(event)
-        else:
-            item = None if part is None else self._output.get(part.number)
-        proceed = item.find_continuation(event) if item is not None and item.is_open else None
-        if item is None or proceed is None:
+    def continuation_of(self, event: Json, delta: Event) -> Continuation | None:
+        """Return how a delta is gone on with, if all that its event said is the next text."""
+        part = delta.part
+        item = self._output.get(part.number) if isinstance(part, StreamedPart) else None
+        if not isinstance(part, StreamedPart) or item is None or not item.is_open:
             return None
-        is_told = told is None or item.is_reasoning or told.may_proceed(item, event)
-        return proceed if is_told else None
+        is_next = self._told is not None or part.whole is self._order.next_part
+        if not is_next or not (self._told is None or self._told.is_text_alone(item, event)):
+            return None
+        found, texts = item.continuation_of(event, part), self._texts
+        if found is None or texts is None:
+            return found
+        accepts = texts.accepts(part)
+        return accepts and found._replace(accepts=accepts)
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
@@ -548,7 +523,10 @@ class ItemReader:
             self.foreign += 1
             return []
         handler = self._HANDLERS.get(event_type, ItemReader._on_other)
-        return self._place(self._order.take(handler(self, event, frame)))
+        events = handler(self, event, frame)
+        if self._texts is not None and not self._hides_raw and len(events) == 1:
+            _note_rest(events[0], event)
+        return self._place(self._order.take(events))
 
     def _is_foreign(self, event: Json) -> bool:
         """Return whether an event is content that its item cannot have, so that nobody would look
@@ -867,6 +845,12 @@ class ItemReader:
     }
 
 
+def _note_rest(delta: Event, event: Json) -> None:
+    """Note whether the frame of a delta of a text says more than that."""
+    if isinstance(delta, ContentDelta) and delta.frame is not None and said_text(delta):
+        delta.says_more = says_anything(without_logprobs({**event, "delta": ""}))
+
+
 def _other_event(event: Json, frame: bytes | None, part: Part | None) -> Event:
     """Return an event of unknown meaning. Deltas count as text only if they are known as that."""
     event_type = string(event.get("type"))
@@ -946,14 +930,11 @@ class ToldAnswer:
             self._hosted_calls.append(describe_call(item.type, string(item.added.get("name"))))
         return []
 
-    def may_proceed(self, item: OutputItem, event: Json) -> bool:
-        """Return whether the next delta of an item may be told unread."""
-        if not item.telling.is_named:
-            return False
-        if event["type"] == TEXT_DELTA and not event.get("logprobs"):
-            self._take_turn(item)
-            return True
-        return item.telling.has_arguments
+    def is_text_alone(self, item: OutputItem, event: Json) -> bool:
+        """Return whether a delta of an item that was told was but its next text."""
+        if item.is_reasoning or event.get("type") == TEXT_DELTA:
+            return item.is_reasoning or not event.get("logprobs")
+        return item.telling.is_named and item.telling.has_arguments
 
     def read_item(
         self, item: OutputItem | None, event: Json, _: bytes | None
@@ -1048,7 +1029,7 @@ class ToldAnswer:
             elif isinstance(event, ContentDelta) and (text := _text_of(event)):
                 self._take_turn(item)
                 matching = (part for part in sources if text in map(part.get, PART_TEXT_FIELDS))
-                event.logprobs = objects(next(matching, {}).get("logprobs"))
+                event.logprobs = objects(next(matching, {}).get("logprobs")) or ()
                 deltas.append(event)
         return deltas
 

@@ -65,7 +65,7 @@ from abridge.core.events import (
 from abridge.core.hidden import HiddenCount
 from abridge.providers.profile import Profile
 from abridge.stages.tags import TagSplitter
-from abridge.stages.thinking import Thinking
+from abridge.stages.thinking import Accepts, Thinking
 
 REASONING_EVENTS = (ReasoningStarted, ReasoningDelta, NativeSummary, ReasoningEnded)
 """Events that say which reasoning item they are about."""
@@ -116,18 +116,9 @@ class ShownItems:
     def dropped(self) -> int:
         return self._thinking.dropped
 
-    def passes(self, delta: Event) -> bool:
-        """Take a delta that goes out as it is; return whether it is one."""
-        if not self._thinking.passes(delta):
-            return False
-        self._note(delta)
-        return True
-
-    def address(self, delta: Event) -> None:
-        """Give the frame of such a delta the index under which its item goes out."""
-        part = delta.part
-        if part is not None and self._carries_frames:
-            delta.frame = self._frame(delta, part)
+    def accepts(self, part: Part) -> Accepts | None:
+        """Return what tells whether a text of a part would go out as it is; None if none would."""
+        return self._thinking.accepts(part)
 
     def take(self, events: Sequence[Event]) -> list[Event]:
         """Take events in their order; return those that they become."""

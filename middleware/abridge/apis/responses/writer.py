@@ -90,6 +90,8 @@ from abridge.core.events import (
     SummaryPartDone,
     SummaryTextDelta,
     ToolCallDelta,
+    split_run,
+    split_text,
 )
 from abridge.core.model_request import SIGNATURE_PREFIX, ReasoningPart, Tool
 from abridge.stages.order import CallOrder
@@ -189,17 +191,23 @@ class ResponsesWriter(TranslatedAnswer):
 
     def write(self, event: Event) -> bytes:
         frame = event.frame
-        if frame is None or self._composes:
-            added = self.add_text(event)
-            if added is None:
-                return b"".join(starmap(self._encode, self.compose(event)))
-            delta, text = added
-            if delta is None:
-                return b""
-            write = delta.write_obfuscated if self._obfuscates else delta.write
+        if frame is not None and not self._composes:
+            if event.run is not None:
+                return b"".join(map(self.write, split_run(event, event.run)))
+            change = self._CHANGES.get(type(event))
+            return self._renumber(frame) if change is None else change(self, event, frame)
+        added = self.add_text(event)
+        if added is None:
+            if event.run is not None:
+                return b"".join(map(self.write, split_run(event, event.run)))
+            return b"".join(starmap(self._encode, self.compose(event)))
+        delta, text = added
+        if delta is None:
+            return b""
+        write = delta.write_obfuscated if self._obfuscates else delta.write
+        if event.run is None:
             return write(text, self._take_number())
-        change = self._CHANGES.get(type(event))
-        return self._renumber(frame) if change is None else change(self, event, frame)
+        return b"".join([write(one, self._take_number()) for one in split_text(event, text)])
 
     def keep_alive(self, beside: Json | None = None) -> bytes:
         """Repeat the response so far, which every client accepts and Codex counts as activity."""

@@ -235,20 +235,24 @@ def _error_name(error: Exception) -> str:
     return ": ".join(names)
 
 
-def client_maker(url: str) -> tuple[Callable[[], Client | ClusterClient], str]:
-    """Return what makes a client of the server at an address, and its name for the log. Raises
+def client_maker(
+    url: str, patience: float | None = None
+) -> tuple[Callable[[], Client | ClusterClient], str]:
+    """Return what makes a client of the server at an address, and its name for the log. To find the
+    server and connect to it may take `patience` seconds, by default as long as an operation. Raises
     ValueError, with a message that does not repeat the address."""
+    patience = OPERATION_TIMEOUT if patience is None else patience
     scheme, _, rest = url.partition("://")
     if scheme == redis_cluster.SCHEME:
         login, at, _ = rest.rpartition("@")
         options = parse_address(f"redis://{login}{at}localhost")
-        return redis_cluster.cluster_maker(url, options, OPERATION_TIMEOUT)
+        return redis_cluster.cluster_maker(url, options, patience)
     if scheme == redis_sentinel.SCHEME:
         address = redis_sentinel.SentinelAddress.parse(url)
-        new_pool = address.pool_maker(parse_address(address.primary), OPERATION_TIMEOUT)
+        new_pool = address.pool_maker(parse_address(address.primary), patience)
         return lambda: Client.from_pool(new_pool()), address.server
     options = parse_address(url)
-    new_pool = partial(ConnectionPool, socket_connect_timeout=OPERATION_TIMEOUT, **options)
+    new_pool = partial(ConnectionPool, socket_connect_timeout=patience, **options)
     return lambda: Client.from_pool(new_pool()), server_name(options)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from starlette.types import Message
 
 from abridge.apis import sse
+from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import parse_object
 from abridge.apis.model_names import answered_model, says_something
@@ -16,6 +17,7 @@ from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
 from abridge.http.asgi import BODY_HEADERS, drop_headers
 from abridge.pipeline.answers.answer import Answer, AnswerContext
+from abridge.pipeline.exchange_plan import ExchangePlan
 from abridge.work import Work, in_turns
 
 KEEP_ALIVE = sse.encode_comment("keep-alive")
@@ -28,6 +30,8 @@ FAILED = ResponseEnded(None, None, ok=False, error=UNREADABLE)
 
 MAX_UNNAMED = 16
 """So many frames wait for the name of a model."""
+
+COLON = ord(":")
 
 LARGE_FRAME = 32 << 10
 """Bytes beyond which a frame is read in the thread for work that takes long."""
@@ -44,6 +48,7 @@ class StreamAnswer(Answer):
         self, start: Message, context: AnswerContext, inflate: Callable[[bytes], bytes]
     ) -> None:
         self._plan = context.plan
+        self._frames = _read_frames_of(context.plan)
         self._client, self._runner = context.client, context.runner
         self._context = context
         self._unnamed: list[bytes] = []  # the first frames, until one names the model
@@ -72,8 +77,8 @@ class StreamAnswer(Answer):
             return
         if self._decoder.waiting and not self._plan.room.holds(self._decoder.waiting):
             self._end(ErrorDetail("overloaded", str(MemoryShort())))
-        elif len(frames) == 1 and len(frames[0]) <= LARGE_FRAME and frames[0][:1] != b":":
-            self._feed(self._read_frame(frames[0]))
+        elif len(frames) == 1 and len(frames[0]) <= LARGE_FRAME:
+            self._read_frames(frames)
         elif max(map(len, frames), default=0) > LARGE_FRAME:
             self._runner.read_in_turns(self._read_in_turns(frames))
         else:
@@ -156,25 +161,24 @@ class StreamAnswer(Answer):
     def _take_unnamed(self, model: str) -> list[bytes]:
         """Name the model, and return the frames that have waited."""
         self._plan = self._context.name_model(model)
+        self._frames = _read_frames_of(self._plan)
         frames, self._unnamed = self._unnamed, []
         return frames
 
     def _read_frames(self, frames: list[bytes]) -> None:
         """Read the frames that came together, and have their events sequenced."""
-        events: list[Event] = []
-        for frame in frames:
-            if self._ended:
-                break
-            if frame.startswith(b":") and sse.frame_data(frame) is None:
-                events = self._pass_comment(frame, events)
-            else:
-                events += self._read_frame(frame)
-        self._feed(events)
-
-    def _feed(self, events: list[Event]) -> None:
-        """Have events sequenced. If nothing of what upstream sends reaches the client, a keep-alive
-        is due in its place."""
-        self._wrote_nothing = self._wrote_nothing or not events
+        events, place = list[Event](), 0
+        while place < len(frames) and not self._ended:
+            if frames[place][0] == COLON and sse.frame_data(frames[place]) is None:
+                events, place = self._pass_comment(frames[place], events), place + 1
+                continue
+            try:
+                read, place = self._frames.read(frames, place)
+            except Exception as error:  # noqa: BLE001 -- upstream may send anything
+                read = self._give_up(error)
+            events = events + read if events else read
+        if not events:  # a keep-alive is due in the place of what does not reach the client
+            self._wrote_nothing = True
         self._runner.feed(events)
 
     async def _read_in_turns(self, frames: list[bytes]) -> None:
@@ -186,18 +190,21 @@ class StreamAnswer(Answer):
             if len(frame) <= LARGE_FRAME:
                 self._read_frames([frame])
                 continue
-            events = await Work(heavy=True).run(self._read_frame, frame)
+            events = await Work(heavy=True).run(self._read_large, frame)
             async for batch in in_turns(events):
                 self._runner.feed(batch)
 
-    def _read_frame(self, frame: bytes) -> list[Event]:
+    def _read_large(self, frame: bytes) -> list[Event]:
         try:
-            return self._plan.reader.read(frame)
+            return self._frames.read([frame])[0]
         except Exception as error:  # noqa: BLE001 -- upstream may send anything
-            # The frame that could not be read may have held a part of the answer.
-            _log.warning("a frame could not be read: %s", type(error).__name__)
-            self._ended = True
-            return self._last_events(UNREADABLE) or [FAILED]
+            return self._give_up(error)
+
+    def _give_up(self, error: Exception) -> list[Event]:
+        """End after a frame that could not be read: it may have held a part of the answer."""
+        _log.warning("a frame could not be read: %s", type(error).__name__)
+        self._ended = True
+        return self._last_events(UNREADABLE) or [FAILED]
 
     def _pass_comment(self, frame: bytes, before: list[Event]) -> list[Event]:
         """Pass a comment on, after the events before it; return those that still wait."""
@@ -229,3 +236,7 @@ class StreamAnswer(Answer):
     def _close_when_done(self) -> None:
         if self.passed_ok is None and self._runner.sequencer.done:
             self._client.close()
+
+
+def _read_frames_of(plan: ExchangePlan) -> FrameReader:
+    return FrameReader(plan.reader, rewrites=plan.hides_raw)

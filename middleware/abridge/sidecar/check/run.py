@@ -20,6 +20,7 @@ from abridge.errors import SettingsError
 from abridge.http.transport import Transport
 from abridge.memory.registry import MemoryRegistry
 from abridge.memory.stores.store import observe_nothing
+from abridge.observability.ledger import open_backend
 from abridge.observability.tracing import exporting_spans
 from abridge.providers.catalog import PROFILES
 from abridge.sidecar.check.probe import Probe, compare_apis, describe_discovery
@@ -209,6 +210,7 @@ def _startup_findings(settings: Settings) -> Iterator[Finding]:
         open_keys(settings, CollectorRegistry())
         for note in keys_notes(settings):
             yield Finding("settings", note, "note")
+        open_backend(settings)
         exporting_spans(settings)
     except SettingsError as error:
         yield Finding("settings", str(error), "fault")

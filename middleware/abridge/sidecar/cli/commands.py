@@ -1,4 +1,4 @@
-"""The command line: `abridge serve`, `check`, `profiles`, `demo` and `keys`.
+"""The command line: `abridge serve`, `check`, `profiles`, `demo`, `keys` and `usage`.
 
 Each command imports what it runs, so that none waits for the modules of another.
 """
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from abridge import __version__
-from abridge.config.addresses import find_own_addresses
-from abridge.config.loading import SettingSources, check_secrets
-from abridge.config.settings import Settings
+from abridge.config.loading import SettingsOrigin, check_secrets
 from abridge.errors import SettingsError
 from abridge.providers.catalog import PROFILES
 from abridge.sidecar.cli.keys import keys
@@ -26,6 +24,7 @@ from abridge.sidecar.cli.options import (
     one_of,
     with_setting_options,
 )
+from abridge.sidecar.cli.usage import usage
 
 if TYPE_CHECKING:
     from abridge.sidecar.check.run import Check
@@ -40,6 +39,7 @@ def main() -> None:
 
 
 main.add_command(keys)
+main.add_command(usage)
 
 
 @main.command()
@@ -52,13 +52,14 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     from abridge.sidecar.cli.serving import run_server
 
     try:
-        sources = _find_sources(config, upstream, flags)
-        settings = _load_settings(sources)
+        origin = _find_origin(config, upstream, flags)
+        sources = origin.read()
+        settings = sources.load_served()
     except SettingsError as error:
         raise InvalidInput(str(error)) from None
     try:
         check_secrets(settings)
-        code = run_server(settings)
+        code = run_server(settings, origin)
     except SettingsError as error:
         raise InvalidInput(sources.locate(str(error))) from None
     raise SystemExit(code)
@@ -86,12 +87,12 @@ def check(
 
     Exit with 0 if there is no fault, otherwise with 1.
     """
-    from abridge.sidecar.check.effective import effective_toml
+    from abridge.config.effective import effective_toml
     from abridge.sidecar.check.reach import Finding
     from abridge.sidecar.check.run import Check
 
     try:
-        settings = _load_settings(_find_sources(config, upstream, flags))
+        settings = _find_origin(config, upstream, flags).read().load_served()
     except SettingsError as error:
         for line in str(error).splitlines():
             click.echo(Finding("settings", line, "fault"))
@@ -167,24 +168,9 @@ def demo(*, fast: bool, serve: bool, port: int | None, picture: TextIO | None) -
         raise InvalidInput(str(error)) from None
 
 
-def _find_sources(
+def _find_origin(
     config: Path | None, upstream: str | None, flags: dict[str, str | None]
-) -> SettingSources:
+) -> SettingsOrigin:
     """Raises SettingsError."""
     command = click.get_current_context().command
-    return SettingSources(
-        config, flags=nest_options(upstream, flags), flag_names=flag_names(command)
-    )
-
-
-def _load_settings(sources: SettingSources) -> Settings:
-    """Raises SettingsError."""
-    settings = sources.load()
-    if not settings.upstreams:
-        raise SettingsError(
-            "upstreams: none is set; set at least one, with --upstream http://127.0.0.1:8000/v1, "
-            "or in the file as [[upstreams]] with a base_url"
-        )
-    if own := list(find_own_addresses(settings)):
-        raise SettingsError(sources.locate("\n".join(own)))
-    return settings
+    return SettingsOrigin(config, nest_options(upstream, flags), flag_names(command))

@@ -14,6 +14,7 @@ import click
 
 from abridge import __version__
 from abridge.config.exposure import hides_raw
+from abridge.config.loading import SettingsOrigin
 from abridge.config.settings import Settings
 from abridge.config.tables import SummarizerSettings
 from abridge.config.warnings import settings_warnings
@@ -30,13 +31,14 @@ from abridge.sidecar.server.workers import shared_metrics, supervise
 _log = logging.getLogger(__name__)
 
 
-def run_server(settings: Settings) -> int:
-    """Serve until a signal comes; return the exit code. Raises SettingsError."""
+def run_server(settings: Settings, origin: SettingsOrigin) -> int:
+    """Serve until a signal comes; return the exit code. `origin` is where the settings are read
+    again. Raises SettingsError."""
     with shared_metrics(settings.server.workers):
-        return _run(settings)
+        return _run(settings, origin)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings, origin: SettingsOrigin) -> int:
     exporting_spans(settings)  # to report a missing package once, here, and not from each worker
     list(_proxy_lines(settings))  # to report a wrong variable now
     server, app = settings.server, create_app(settings)
@@ -60,8 +62,8 @@ def _run(settings: Settings) -> int:
     set_up_logging(settings.log)
     print_line = _log_line if settings.log.format == "json" else partial(click.echo, err=True)
     if server.workers > 1:
-        return run(supervise(settings, listener, admin_listener, announce))
-    run(serve_app(app, settings, listener, admin_listener, announce))
+        return run(supervise(settings, origin, listener, admin_listener, announce))
+    run(serve_app(app, origin, listener, admin_listener, announce))
     return 0
 
 

@@ -23,11 +23,11 @@ from abridge.sidecar.client_keys.limits import (
     BLOCKS,
     LEASE,
     LIMIT_KINDS,
-    By,
     Claim,
     LimitKind,
     Page,
     Reply,
+    Sender,
     Wish,
     seconds_until_room,
     settle,
@@ -42,6 +42,10 @@ HEARD_SECONDS = 5.0
 
 REFUSAL_SECONDS = 1.0
 """Seconds for which nothing is asked of an account that had no room."""
+
+ALONE_SECONDS = 30
+"""Seconds after which a client comes again at the latest, while the book is away: when it is back,
+more may be left than this process's share."""
 
 IDLE_SECONDS = 600.0
 """Seconds after which an account that nobody uses is forgotten."""
@@ -150,21 +154,21 @@ class Account:
     def _must_renew(self, now: float) -> bool:
         return now - self.written_at >= LEASE / 3000
 
-    def claim(self, by: By, now: float, share: int = 0) -> Claim:
+    def claim(self, sender: Sender, now: float, share: int = 0) -> Claim:
         """Return what is due now, for the book or for a page of the process's own."""
         idle = self.is_idle(now)
         wishes = [each.wish(self, is_idle=idle, share=share) for each in self.reserves.values()]
-        return Claim(self.name, *by, tuple(wishes))
+        return Claim(self.name, sender, tuple(wishes))
 
-    def go_alone(self, by: By, now: float) -> None:
+    def go_alone(self, sender: Sender, now: float) -> None:
         """Reserve from this process's share of what was left when the book was last seen."""
-        replicas = by.replicas
+        count = sender.processes
         if self.own_page is None:
             known = self.reserves.values()
-            used = {each.kind.name: [each.used / replicas, each.used_at] for each in known}
+            used = {each.kind.name: [each.used / count, each.used_at] for each in known}
             self.own_page = {"used": used}
-        claim = self.claim(by._replace(replicas=1), now, share=replicas)
-        self._take(claim, settle(self.own_page, claim, by.asked_at), now, is_own=True)
+        claim = self.claim(sender._replace(processes=1), now, share=count)
+        self._take(claim, settle(self.own_page, claim, sender.sent_at), now, is_own=True)
 
     def take_reply(self, reply: Reply, now: float) -> None:
         """Take what the book has reserved in reply to what was pending."""
@@ -185,8 +189,8 @@ class Account:
             elif wish.window != "open":
                 reserve.owed += granted.amount
             if wish.wanted and not granted.amount:
-                kind = reserve.kind
-                waits.append((seconds_until_room(kind, wish.limit, granted.used, reply.at), kind))
+                wait = seconds_until_room(reserve.kind, wish.limit, granted.used, reply.at)
+                waits.append((min(wait, ALONE_SECONDS) if is_own else wait, reserve.kind))
         if waits:
             seconds, kind = max(waits)
             self.refusal, self.refused_until = (kind, seconds), now + REFUSAL_SECONDS
@@ -342,16 +346,16 @@ class Accounts:
         now, at = self._monotonic(), round(self._now() * 1000)
         claims = []
         for each in accounts:  # what had no reply is sent once more
-            each.pending = each.pending or each.claim(self._by(at), now)
+            each.pending = each.pending or each.claim(self._sender(at), now)
             claims.append(each.pending)
         if is_heard := now - self._heard_at >= ROUND_SECONDS:
-            claims.append(Claim("processes", *self._by(at), (HERE,)))
+            claims.append(Claim("processes", self._sender(at), (HERE,)))
         try:
             replies = await self._book.settle(claims)
         except BackendError as error:
             self._note_state(str(error), is_away=True)
             for each in accounts:
-                each.go_alone(self._by(at), now)
+                each.go_alone(self._sender(at), now)
         else:
             self._note_state("", is_away=False)
             for each, reply in zip(accounts, replies, strict=False):
@@ -359,8 +363,8 @@ class Accounts:
             if is_heard:
                 self._heard_at, self._processes = now, max(1, round(replies[-1].granted[0].used))
 
-    def _by(self, at: int) -> By:
-        return By(self._process, next(self._numbers), at, self._processes)
+    def _sender(self, at: int) -> Sender:
+        return Sender(self._process, next(self._numbers), at, self._processes)
 
     def _note_state(self, problem: str, *, is_away: bool) -> None:
         """Say once that the book is out of reach, and once that it is back."""

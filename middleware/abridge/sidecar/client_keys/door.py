@@ -27,7 +27,7 @@ from abridge.errors import RequestError, SettingsError
 from abridge.observability.metrics import Metrics, metrics_for
 from abridge.observability.record import Record
 from abridge.observability.spending import Prices, tokens_of
-from abridge.sidecar.client_keys.accounts import Accounts, LimitReached
+from abridge.sidecar.client_keys.accounts import ALONE_SECONDS, Accounts, LimitReached
 from abridge.sidecar.client_keys.books import open_book
 from abridge.sidecar.client_keys.file import (
     KEYS_FILE_SETTING,
@@ -59,6 +59,22 @@ def open_keys(settings: Settings, registry: CollectorRegistry | None = None) -> 
     path = settings.server.keys_file
     if path is None:
         return None
+    check_with_keys(settings)
+    if not Path(path).exists():
+        raise SettingsError(
+            f"{KEYS_FILE_SETTING}: {path} does not exist; `abridge keys add NAME --file {path}` "
+            "makes it"
+        )
+    try:
+        return ClientKeys(Path(path), settings, metrics_for(registry))
+    except SettingsError as error:
+        raise SettingsError(f"{KEYS_FILE_SETTING}: {error}") from None
+
+
+def check_with_keys(settings: Settings) -> None:
+    """Raise SettingsError if other settings contradict the file of keys."""
+    if settings.server.keys_file is None:
+        return
     for route in settings.routes:
         if route.client_credential:
             raise SettingsError(
@@ -70,15 +86,6 @@ def open_keys(settings: Settings, registry: CollectorRegistry | None = None) -> 
                 f"history.tenant: must be left out with {KEYS_FILE_SETTING}, where each key is a "
                 "tenant"
             )
-    if not Path(path).exists():
-        raise SettingsError(
-            f"{KEYS_FILE_SETTING}: {path} does not exist; `abridge keys add NAME --file {path}` "
-            "makes it"
-        )
-    try:
-        return ClientKeys(Path(path), settings, metrics_for(registry))
-    except SettingsError as error:
-        raise SettingsError(f"{KEYS_FILE_SETTING}: {error}") from None
 
 
 class ClientKeys:
@@ -272,8 +279,8 @@ def _limits_of(key: ClientKey) -> dict[str, Limits]:
 
 
 def _refused(reached: LimitReached, key: ClientKey, currency: str | None) -> RequestError:
-    """Return the error for a limit. For a budget, clients that know the header `x-should-retry` do
-    not try again before the next day or month."""
+    """Return the error for a limit. Clients that know the header `x-should-retry` do not try again
+    before the next day or month."""
     kind, seconds = reached.kind, reached.seconds
     is_teams = reached.holder == "team"
     holder = f"team {key.team!r}" if is_teams else f"API key {key.name!r}"
@@ -282,11 +289,12 @@ def _refused(reached: LimitReached, key: ClientKey, currency: str | None) -> Req
     headers = [(b"retry-after", b"%d" % seconds)]
     if kind.window in ("day", "month"):
         code = error = "insufficient_quota"
-        headers.append((b"x-should-retry", b"false"))
-        message = (
-            f"The {amount} a {kind.window} of the {holder} are used up. "
-            f"The next {kind.window} begins at midnight UTC."
-        )
+        message = f"The {amount} a {kind.window} of the {holder} are used up. "
+        if seconds > ALONE_SECONDS:
+            headers.append((b"x-should-retry", b"false"))
+            message += f"The next {kind.window} begins at midnight UTC."
+        else:
+            message += f"Try again in {seconds} s."
     else:
         code, error = "rate_limit_exceeded", "rate_limit_error"
         what = f"{value} requests at once" if kind.window == "open" else f"{amount} a minute"

@@ -1,18 +1,19 @@
-"""The limits of keys and teams, and the page on which all processes count what is used of them.
+"""The limits of keys and teams, and the page on which all processes count what is used of one.
 
-Theory of operation. A process may use what it has *reserved*. It reserves a block, in which a
-request mostly finds what it needs, and gives back what it leaves. So a page is written when a block
-is used up, and about once a second: not twice for each request. A block is a 64th of the limit at
-most, and less as the limit comes near, down to 1: beyond a limit on requests there is nothing to
-reserve. What an answer uses is known at its end, so a request takes what the last ones used on
-average, which is put right then; and no request is admitted while what is reserved is used up.
+Theory of operation. A process may use what it has reserved on the page. It reserves a block at a
+time, and gives back what it does not need. So it writes on the page when a block is used up, and
+about once a second, not twice for each request. A block is 1/64 of the limit at most, and shrinks
+down to 1 as the limit comes near. Of a limit that is used up, nothing can be reserved.
 
-A page may be shared over a network that loses replies. So claims are numbered: one that is sent
-again is answered again, and counts once. The time is the page's, not the process's own.
+What an answer uses is known at its end. Until then its request takes what requests used on average
+lately. No request is admitted while nothing is left of what is reserved.
 
-Requests and tokens of a minute leak out of the page evenly; those of a day or a month are gone
-when the next begins. What is open, such as streams, belongs to its process for as long as that
-renews its lease.
+Replies may be lost on their way. So claims are numbered: one that is sent again gets the same
+reply, and counts once. The time is that of the page, not of a process.
+
+What was used in a minute leaks out of the page evenly; what was used in a day or a month is dropped
+when the next begins. What is open, such as streams, is held by its process while that renews its
+lease.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MINUTE, DAY = 60_000, 86_400_000
 """In milliseconds, as all times here. Days and months begin at midnight UTC."""
 
 LEASE = 15_000
-"""For how long what is open belongs to a process that is not heard of."""
+"""For how long a process holds what is open, after it last wrote."""
 
 REMEMBERED = 600_000
-"""For how long a process that was is not heard of any more can send a claim again."""
+"""For how long a claim may be sent again."""
 
 BLOCKS = 64
 """The number of blocks that make a limit."""
@@ -73,9 +74,12 @@ LIMIT_KINDS = (
 
 
 class Wish(NamedTuple):
-    """What a process says of one limit: what it has used beyond what it had reserved, or, below 0,
-    gives back (of what is open: all that it holds), and how much more it would like to reserve.
-    The amount that it last knew counts where a page was lost."""
+    """What a process says of one limit.
+
+    `used` is what it used and had not reserved; below 0, what it gives back. Of what is open it is
+    all that the process holds. `wanted` is what it would like to reserve. `known` is what was used
+    in all at a time, as far as it knows: that counts if the page was lost.
+    """
 
     name: str
     window: Window
@@ -86,24 +90,21 @@ class Wish(NamedTuple):
     known_at: int
 
 
-class By(NamedTuple):
-    """The process that asks, the number of its claim, when that is by its own clock, and how many
-    processes there are."""
+class Sender(NamedTuple):
+    """The process that sends a claim, the claim's number, the time by that process's clock, and the
+    number of processes."""
 
     process: str
     number: int
-    asked_at: int
-    replicas: int
+    sent_at: int
+    processes: int
 
 
 class Claim(NamedTuple):
-    """What a process says of one key or team."""
+    """What a process says of one key or team; `account` names its page."""
 
     account: str
-    process: str
-    number: int
-    asked_at: int
-    replicas: int
+    sender: Sender
     wishes: tuple[Wish, ...]
 
 
@@ -122,16 +123,17 @@ class Reply(NamedTuple):
 
 
 def settle(page: Page, claim: Claim, now: int) -> Reply:
-    """Write a claim on a page. The same in Lua is `SETTLE` of `books.py`."""
+    """Write a claim on a page. `SETTLE` in `redis_book.py` is the same in Lua."""
     used, processes = page.setdefault("used", {}), page.setdefault("processes", {})
-    mine = processes.get(claim.process)
-    if mine is not None and mine[2] >= claim.number:
+    process, number, _, count = claim.sender
+    mine = processes.get(process)
+    if mine is not None and mine[2] >= number:
         at, granted = mine[3]
         return Reply(at, tuple(Granted(*each) for each in granted))
     for name, (expires, *_) in list(processes.items()):
         if expires + REMEMBERED <= now:
             del processes[name]
-    others = [each for name, each in processes.items() if name != claim.process]
+    others = [each for name, each in processes.items() if name != process]
     elsewhere, held = sum(each[1] for each in others if each[0] > now), 0
     granted = []
     for wish in claim.wishes:
@@ -141,13 +143,13 @@ def settle(page: Page, claim: Claim, now: int) -> Reply:
             before, at = used.get(wish.name, (wish.known, wish.known_at))
             amount = max(0.0, _left_of(before, at, wish, now) + wish.used)
         room = floor(wish.limit - amount + ROUNDING)
-        block = min(wish.wanted, max(1, room // (2 * claim.replicas))) if room > 0 else 0
+        block = min(wish.wanted, max(1, room // (2 * count))) if room > 0 else 0
         granted.append(Granted(block, amount + block))
         if wish.window == "open":
             held = wish.used + block
         else:
             used[wish.name] = [amount + block, now]
-    processes[claim.process] = [now + LEASE, held, claim.number, [now, granted]]
+    processes[process] = [now + LEASE, held, number, [now, granted]]
     return Reply(now, tuple(granted))
 
 

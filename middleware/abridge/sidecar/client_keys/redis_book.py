@@ -121,19 +121,19 @@ class RedisBook:
         for start in range(0, len(claims), size):
             some = claims[start : start + size]
             pages = [f"{self._prefix}{{{each.account}}}" for each in some]
-            names = [name for page in pages for name in (page, f"{page}:{some[0].process}")]
+            names = [name for page in pages for name in (page, f"{page}:{some[0].sender.process}")]
             pipe.eval(SETTLE, len(names), *names, *_words(some))
         return [_read_reply(each) for some in await pipe.execute() for each in some]
 
 
 def _words(claims: Sequence[Claim]) -> Iterator[Any]:
     """Yield the arguments of the script."""
-    first = claims[0]
-    starts = " ".join(map(str, month_starts(first.asked_at)))
-    yield from (first.process, first.replicas, LEASE, REMEMBERED, KEPT, starts)
+    process, _, sent_at, processes = claims[0].sender
+    starts = " ".join(map(str, month_starts(sent_at)))
+    yield from (process, processes, LEASE, REMEMBERED, KEPT, starts)
     for claim in claims:
         words = [word for wish in claim.wishes for word in wish]
-        yield from (claim.number, len(words), *words)
+        yield from (claim.sender.number, len(words), *words)
 
 
 def _read_reply(words: Sequence[bytes]) -> Reply:

@@ -68,7 +68,7 @@ class Page:
 
     def __init__(self, summarizer: str, hosts: Sequence[str] = ()) -> None:
         self.journal = Journal()
-        self._summarizer = summarizer
+        self.summarizer = summarizer
         self._hosts = hosts
         self._files = {file.name: file.read_bytes() for file in FILES.iterdir() if file.is_file()}
         self.html = self._files[PAGE] = _with_styles(self._files[PAGE])
@@ -102,7 +102,7 @@ class Page:
         request_id, owner = request.query_params.get("id"), key_name(request.scope)
         listing = {
             "now": time(),
-            "summarizer": self._summarizer,
+            "summarizer": self.summarizer,
             "exchanges": self.journal.newest_first(request_id, owner),
         }
         headers = {"cache-control": "no-store"}

@@ -34,6 +34,7 @@ from abridge.http.asgi import (
     get_header,
 )
 from abridge.http.transport import HttpResponse, Transport
+from abridge.lasting import Lasting
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
 from abridge.pipeline.health import Attempt
@@ -67,7 +68,9 @@ class Proxy:
     An upstream with an `api_key_env` is called with that key, which is read once, here. Wrap the
     proxy in `AbridgeMiddleware`, which decides what clients that share a key may reach. Any other
     upstream gets the client's credential only if its settings say so. `transport` sends the
-    requests, if given. Metrics go to `registry`, or to the default one. Raises SettingsError.
+    requests, if given. Metrics go to `registry`, or to the default one. `lasting` is what it shares
+    with those before and after it, where a change of settings makes another one. Raises
+    SettingsError.
     """
 
     def __init__(
@@ -75,11 +78,12 @@ class Proxy:
         settings: Settings,
         transport: httpx.AsyncBaseTransport | None = None,
         registry: CollectorRegistry | None = None,
+        *,
+        lasting: Lasting | None = None,
     ) -> None:
         check_settings(settings)
-        limits = settings.limits
+        limits = self._limits = settings.limits
         self._metrics = metrics_for(registry)
-        self._metrics.requests_in_flight_limit.inc(limits.in_flight)
         instance = make_instance()
         self._targets = {
             route.upstream.name: UpstreamTarget.from_route(route, instance)
@@ -92,8 +96,16 @@ class Proxy:
         heads = ResponseHeads(settings.server.allowed_origins)
         self._caller = UpstreamCaller(transport, self._metrics, heads)
         self._list_limit = limits.body
-        kept = int(limits.in_flight * min(KEPT_FOR_OTHERS, 1 - limits.client_share))
-        self._slots = ClientShares(limits.in_flight, limits.in_flight - kept)
+        self._slots = (lasting or Lasting()).get("slots", ClientShares)
+        if lasting is None:
+            self.take_effect()
+
+    def take_effect(self) -> None:
+        """Have the limits of the settings hold for what this one shares with others."""
+        total = self._limits.in_flight
+        kept = int(total * min(KEPT_FOR_OTHERS, 1 - self._limits.client_share))
+        self._metrics.requests_in_flight_limit.inc(total - self._slots.total)
+        self._slots.resize(total, total - kept)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 import uvicorn
 from starlette.types import ASGIApp
 
-from abridge.config.settings import Settings
+from abridge.config.loading import SettingsOrigin
 from abridge.config.tables import KEEP_ALIVE_SECONDS, LimitSettings, ServerSettings
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import SHUTTING_DOWN
@@ -36,6 +36,7 @@ from abridge.sidecar.server.garbage import collect_garbage, freeze_objects
 from abridge.sidecar.server.http_protocol import CountRefusal, HttpProtocol, protocol_factory
 from abridge.sidecar.server.open_files import fit_open_files
 from abridge.sidecar.server.process_metrics import sample_process
+from abridge.sidecar.server.reload import Reloader
 from abridge.sidecar.server.signals import SignalQueue, catch_signals
 from abridge.sidecar.server.websocket_protocol import WebSocketProtocol, websocket_factory
 
@@ -145,26 +146,28 @@ def listener_url(listener: socket.socket) -> str:
 
 async def serve(
     app: Abridge,
-    settings: Settings,
+    origin: SettingsOrigin,
     listener: socket.socket,
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> None:
     """Serve until a signal comes and all requests are drained. Raises SettingsError.
 
-    `announce` is called once the servers are about to accept.
+    `origin` is where the app's settings are read again; `announce` is called once the servers are
+    about to accept.
     """
-    with exporting_spans(settings):
-        await _serve(app, settings, listener, admin_listener, announce)
+    with exporting_spans(app.settings):
+        await _serve(app, origin, listener, admin_listener, announce)
 
 
 async def _serve(
     app: Abridge,
-    settings: Settings,
+    origin: SettingsOrigin,
     listener: socket.socket,
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> None:
+    settings, reloader = app.settings, Reloader(app, origin)
     logging.getLogger("uvicorn.error").addFilter(filter_uvicorn_log)
     limits = fit_open_files(settings.limits, settings.summarizer.max_in_flight)
     for opened in filter(None, (listener, admin_listener)):
@@ -181,7 +184,7 @@ async def _serve(
         ),
         HttpServer(guarded_admin, shutdown_timeout=1, limits=settings.limits),
     )
-    with catch_signals() as signals:
+    with catch_signals(reloader.ask) as signals:
         async with asyncio.TaskGroup() as tasks:
             if admin_listener is not None:
                 tasks.create_task(admin.serve([admin_listener]))
@@ -190,6 +193,7 @@ async def _serve(
             beside = [
                 tasks.create_task(sample_process(metrics_for())),
                 tasks.create_task(collect_garbage()),
+                tasks.create_task(reloader.run()),
             ]
             freeze_objects()
             announce()

@@ -1,14 +1,12 @@
 """The signals that end the process, and SIGHUP.
 
 A terminal sends SIGHUP to its processes when it is closed: then it ends them as SIGTERM does. To
-one without a terminal, such as a service, it conventionally says that settings have changed. They
-are read at the start alone, so the log says that a restart is needed, and nothing else happens.
+one without a terminal, such as a service, it says that settings have changed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -16,10 +14,6 @@ from contextlib import contextmanager
 from types import FrameType
 
 HANG_UP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # POSIX's
-
-NO_RELOAD = "SIGHUP: settings are read at the start alone; restart to have others"
-
-_log = logging.getLogger(__name__)
 
 
 class SignalQueue(asyncio.Queue[int]):
@@ -35,8 +29,9 @@ class SignalQueue(asyncio.Queue[int]):
 
 
 @contextmanager
-def catch_signals() -> Iterator[SignalQueue]:
-    """Handle the signals within the block. SIGHUP stays ignored under `nohup`."""
+def catch_signals(reload: Callable[[], None] = lambda: None) -> Iterator[SignalQueue]:
+    """Handle the signals within the block; `reload` is called where settings have changed. SIGHUP
+    stays ignored under `nohup`."""
     loop, queue = asyncio.get_running_loop(), SignalQueue()
 
     def on_signal(number: int, _: FrameType | None) -> None:
@@ -47,8 +42,10 @@ def catch_signals() -> Iterator[SignalQueue]:
         signal.SIGTERM: queue.put_signal,
     }
     if HANG_UP is not None and signal.getsignal(HANG_UP) != signal.SIG_IGN:
-        handlers[HANG_UP] = queue.put_signal if _has_terminal() else _refuse_reload
+        handlers[HANG_UP] = queue.put_signal if _has_terminal() else lambda _: reload()
     previous = {number: signal.signal(number, on_signal) for number in handlers}
+    if HANG_UP is not None and not _has_terminal():
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {HANG_UP})  # which a supervisor had blocked
     try:
         yield queue
     finally:
@@ -61,10 +58,6 @@ def block_terminal_signals() -> None:
     it starts."""
     signals = {signal.SIGINT} if HANG_UP is None else {signal.SIGINT, HANG_UP}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-
-
-def _refuse_reload(_: int) -> None:
-    _log.warning(NO_RELOAD)
 
 
 def _has_terminal() -> bool:

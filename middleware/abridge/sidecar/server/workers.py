@@ -32,6 +32,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
 
+from abridge.config.loading import SettingsOrigin
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.observability.logs import set_up_logging
@@ -41,7 +42,12 @@ from abridge.sidecar.app import create_app
 from abridge.sidecar.server.browser_guard import BrowserGuard
 from abridge.sidecar.server.metrics_files import write_files_before_mapping
 from abridge.sidecar.server.serve import HttpServer, run, serve, wait_for_last_scrape
-from abridge.sidecar.server.signals import SignalQueue, block_terminal_signals, catch_signals
+from abridge.sidecar.server.signals import (
+    HANG_UP,
+    SignalQueue,
+    block_terminal_signals,
+    catch_signals,
+)
 
 START_TIMEOUT = 60.0
 """Seconds within which a worker must start."""
@@ -97,9 +103,12 @@ def delete_gauges(pid: int | None) -> None:
 class WorkerServer(uvicorn.Server):
     """Stands in for uvicorn's server in a worker: builds the app and serves it."""
 
-    def __init__(self, config: uvicorn.Config, settings: Settings, number: int) -> None:
+    def __init__(
+        self, config: uvicorn.Config, settings: Settings, origin: SettingsOrigin, number: int
+    ) -> None:
         super().__init__(config)
         self._settings = settings
+        self._origin = origin
         self._number = number
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
@@ -111,7 +120,7 @@ class WorkerServer(uvicorn.Server):
         except SettingsError as error:
             _log.critical("%s", error)
             sys.exit(STARTUP_FAILURE)
-        run(serve(app, self._settings, listener, None, self._mark_started))
+        run(serve(app, self._origin, listener, None, self._mark_started))
 
     def _mark_started(self) -> None:
         self.started = True
@@ -119,11 +128,16 @@ class WorkerServer(uvicorn.Server):
 
 class WorkerProcess(Process):
     def __init__(
-        self, config: uvicorn.Config, sockets: list[socket.socket], settings: Settings, number: int
+        self,
+        config: uvicorn.Config,
+        sockets: list[socket.socket],
+        settings: Settings,
+        origin: SettingsOrigin,
+        number: int,
     ) -> None:
         super().__init__(config, sockets)
         self.number = number
-        self._server = WorkerServer(config, settings, number)
+        self._server = WorkerServer(config, settings, origin, number)
 
     def always_pong(self) -> None:
         """Answer pings, in the worker; stop the worker when the supervisor is gone.
@@ -180,7 +194,11 @@ class WorkerSupervisor(Multiprocess):
     """
 
     def __init__(
-        self, settings: Settings, listener: socket.socket, on_ready: Callable[[], None]
+        self,
+        settings: Settings,
+        origin: SettingsOrigin,
+        listener: socket.socket,
+        on_ready: Callable[[], None],
     ) -> None:
         previous = {number: signal.getsignal(number) for number in SIGNALS}
         config = uvicorn.Config("", workers=settings.server.workers, log_config=None)
@@ -188,6 +206,7 @@ class WorkerSupervisor(Multiprocess):
         for number, handler in previous.items():
             signal.signal(number, handler)
         self._settings = settings
+        self._origin = origin
         self._on_ready = on_ready
         self._lock = Lock()
         self.exit_code = 0
@@ -205,6 +224,13 @@ class WorkerSupervisor(Multiprocess):
                 listener.close()
             for worker in self.processes:
                 worker.terminate()
+
+    def reload_workers(self) -> None:
+        """Have the workers read the settings again."""
+        with self._lock:
+            for worker in self.processes:
+                if HANG_UP is not None and worker.pid is not None and worker.process.is_alive():
+                    os.kill(worker.pid, HANG_UP)
 
     def init_processes(self) -> None:
         for worker in [self._start_worker(1 + index) for index in range(self.processes_num)]:
@@ -238,7 +264,7 @@ class WorkerSupervisor(Multiprocess):
 
     def _start_worker(self, number: int) -> WorkerProcess:
         """Start a worker; one that replaces another has its number."""
-        worker = WorkerProcess(self.config, self.sockets, self._settings, number)
+        worker = WorkerProcess(self.config, self.sockets, self._settings, self._origin, number)
         with self._lock:
             if not self.should_exit.is_set():
                 worker.start()
@@ -274,13 +300,14 @@ class WorkerSupervisor(Multiprocess):
 
 async def supervise(
     settings: Settings,
+    origin: SettingsOrigin,
     listener: socket.socket,
     admin_listener: socket.socket | None,
     announce: Callable[[], None],
 ) -> int:
     """Serve in workers until a signal comes and all are drained; return the exit code.
 
-    `announce` is called once all workers serve.
+    `origin` is where the workers read the settings again; `announce` is called once all serve.
     """
     delete_gauges(os.getpid())  # those of the app that was made only to validate the settings
     health = Health(ready=False)
@@ -290,10 +317,10 @@ async def supervise(
         health.ready = True
         announce()
 
-    supervisor = WorkerSupervisor(settings, listener, on_ready)
+    supervisor = WorkerSupervisor(settings, origin, listener, on_ready)
     guarded = BrowserGuard(endpoints, settings.server)
     admin = HttpServer(guarded, shutdown_timeout=1, limits=settings.limits)
-    with catch_signals() as signals:
+    with catch_signals(supervisor.reload_workers) as signals:
         async with asyncio.TaskGroup() as tasks:
             if admin_listener is not None:
                 tasks.create_task(admin.serve([admin_listener]))

@@ -90,15 +90,17 @@ class Stream:
 class Sessions:
     """Serves the connections of one application, which remember within a common limit.
 
-    `app` answers HTTP requests; `budget` holds what waits.
+    `app` answers HTTP requests; `budget` holds what waits, `remembered` what is remembered.
     """
 
-    def __init__(self, app: ASGIApp, limits: LimitSettings, budget: MemoryBudget) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: LimitSettings, budget: MemoryBudget, remembered: ClientShares
+    ) -> None:
         self._app = app
         self._limits = limits
         self._budget = budget
-        share = int(REMEMBERED_BYTES * limits.client_share)
-        self._remembered = ClientShares(REMEMBERED_BYTES, share)
+        self._remembered = remembered
+        remembered.resize(REMEMBERED_BYTES, int(REMEMBERED_BYTES * limits.client_share))
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a connection until it is closed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import UNSOUND_SCORE, Candidate
@@ -38,6 +39,13 @@ SAME_SHARE = 0.62  # share of its words from which a sentence says the same as a
 LATE_SCORE = 3.0
 """What a conclusion at the end of all is worth beyond one at the start of the last part."""
 
+FOUND_SCORE = 1.2  # the least score of a finding that ends an extract without a conclusion
+MAX_FOUND_RUN = 2  # the most sentences that are taken with it
+
+LATE_SHARE = 1.5
+"""The part of a passage, as one in so many, after which a finding may end an extract as a
+conclusion would."""
+
 Run = list[Candidate]
 
 
@@ -57,24 +65,31 @@ class Choice:
     is_lenient: bool = False  # what is tentative may be told, too
 
     def find_conclusion(self) -> Run:
-        """Return the best run that ends with a conclusion: a later one before an earlier.
+        """Return the best run that ends with a conclusion, else one with a late finding: a later
+        one before an earlier.
 
         It leaves room for what the stretch is about. What all comes to is told at the end also if
         an earlier part told it, in another sentence.
         """
-        told = self.is_repeated if self.is_last else self.is_told
-        found = [
-            one
-            for one in self.candidates.values()
-            if one.concludes and one.score > 0 and not told(one)
-        ]
         end = max(self.candidates, default=0) + 1
-        found.sort(key=lambda one: one.score + LATE_SCORE * one.position / end, reverse=True)
-        for one in found:
-            runs = [run for run in self._runs_to(one) if not run[0].leans and self.fits(run)]
-            if runs:
-                return max(runs, key=self.value)
+        for one in sorted(
+            self._find_ends(end),
+            key=lambda one: one.score + LATE_SCORE * one.position / end,
+            reverse=True,
+        ):
+            runs = islice(self._runs_to(one), MAX_RUN if one.concludes else MAX_FOUND_RUN)
+            fitting = [run for run in runs if not run[0].leans and self.fits(run)]
+            if fitting:
+                return max(fitting, key=self.value)
         return []
+
+    def _find_ends(self, end: int) -> Run:
+        """Return the sentences with which an extract may end."""
+        told = self.is_repeated if self.is_last else self.is_told
+        sound = [one for one in self.candidates.values() if one.score > 0 and not told(one)]
+        return [one for one in sound if one.concludes] or [
+            one for one in sound if one.score > FOUND_SCORE and LATE_SHARE * one.position > end
+        ]
 
     def _runs_to(self, last: Candidate) -> Iterator[Run]:
         """Yield the runs that end with a sentence."""

@@ -22,7 +22,8 @@ THINKING_ALOUD = re.compile(
     r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen"
     r"|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être"
     r"|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等"
-    r"|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
+    r"|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし"
+    r"|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -102,7 +103,13 @@ SHRUG = re.compile(
     r"|that['’]s (?:a|the) \w+(?: \w+)? insight|that seems (?:high|low|right|correct|plausible|off)"
     r"|(?:that|this|it) (?:makes sense|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite "
     r"|fairly )?(?:confident|sure|done)\b.{0,30}|duplicates again|(?:still )?(?:not (?:good|great"
-    r"|enough)|too (?:high|low|big|small))|(?:can['’]t|could|might(?: not)?) be (?:it|the \w+ \w+)"
+    r"|enough)|too (?:high|low|big|small))|(?:i hope|hope) (?:that|this|it) makes sense"
+    r"|(?:everything |it all |all (?:of )?this )?(?:makes|made) (?:\w+ )?sense(?: now)?"
+    r"|(?:but )?i(?:['’]m| am) (?:still |also )?(?:not|un|really|a bit|kind of|getting|so) "
+    r"?(?:\w+ )?(?:sure|certain|confident|confused|stuck|convinced)\b[^,;:]{0,24}"
+    r"|that['’]s (?:just )?(?:a stretch|weird|odd|strange|confusing|the real question)(?: here)?"
+    r"|i (?:think )?i? ?have a plan"
+    r"|(?:can['’]t|could|might(?: not)?) be (?:it|the \w+ \w+)"
     r"(?: too| either)?|another (?:angle|option|possibility))\W*"
 )
 """Sentences that only nod."""
@@ -129,7 +136,13 @@ half of the time."""
 
 _FOLLOWING = _any_of(RETRACTION, SECOND_THOUGHT, AFFIRMATION)
 _QUESTION = re.compile(r"[?？]\W*$")
-_QUOTED_QUESTION = re.compile(r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$")
+_TOLD_QUESTION = re.compile(
+    r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$|^(?:\w+,? ){0,2}?(?:question|riddle|problem"
+    r"|puzzle)"
+    r"(?: here)?(?: is|['’]s| asks| says| goes)\b[^?]{12,}\?$|^(?:用户|题目|问题)(?:想|问|是"
+    r"|：).{6,}？$"
+)
+"""A question that the user asked, not one that the reasoning asks itself."""
 
 _APPEARANCE = re.compile(
     r"\b(?:sounds|looks|klingt|wirkt) (?:\w+ )?(?:best|good|right|promising|plausible|am besten"
@@ -194,7 +207,7 @@ def score_own(lower: str, raw: str, *, begins: bool = True) -> float:
     if (begins and THINKING_ALOUD.match(lower)) or (raw != lower and THINKING_ALOUD.match(raw)):
         score -= 3.0
     end = lower[-4:]
-    if ("?" in end or "？" in end) and _QUESTION.search(end) and not _QUOTED_QUESTION.search(lower):
+    if ("?" in end or "？" in end) and _QUESTION.search(end) and not _TOLD_QUESTION.search(lower):
         score -= 5.0
     if _has_appearance(lower):
         score -= 3.0

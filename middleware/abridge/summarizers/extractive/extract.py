@@ -32,7 +32,9 @@ from abridge.work import Work
 MAX_INPUT_CHARS = 20_000
 """Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
 
-MAX_TITLE_SENTENCES = 6  # sentences beside the chosen ones of which a title may be made
+MAX_TITLE_SENTENCES = 4  # sentences beside the chosen ones of which a title may be made
+
+MAX_FIRST_SENTENCES = 3  # the first of all, which mostly state the task
 
 MAX_TOLD_PARTS = 20
 """The most earlier parts, counted from the last, whose sentences are not said again."""
@@ -93,10 +95,13 @@ def extract(passage: Passage) -> str:
     if not style.titled or not text.strip():
         return summary
     headings = [sentence.text for sentence in sentences if sentence.is_heading]
-    others = sorted(candidates, key=lambda one: -one.score)[:MAX_TITLE_SENTENCES]
+    first = [] if passage.told else candidates[:MAX_FIRST_SENTENCES]
+    others = [*first, *sorted(candidates, key=lambda one: -one.score)[:MAX_TITLE_SENTENCES]]
+    words = frozenset().union(*(one.words for one in chosen))
+    related = [one.text for one in others if one not in chosen and (one.words & words or not words)]
     chosen.sort(key=lambda one: one.position)
-    texts = [one.text for one in (*chosen, *others)]
-    title = f"**{make_title(texts, headings, passage.titles)}**"
+    body = [one.tied for one in chosen]
+    title = f"**{make_title(body, headings, passage.titles, related)}**"
     return f"{title}\n\n{summary}" if summary and not style.title_only else title
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-MAX_TITLE_CHARS = 60
+MAX_TITLE_CHARS = 64
+
+MAX_TITLE_WORDS = 10
 
 MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 
@@ -14,23 +16,6 @@ WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 
 _WIDE_LETTER = re.compile(f"[{WIDE}]")
 _FORBIDDEN_CHARS = re.compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
-
-_SPACED_PROMPT_TALK = (
-    r"system (?:prompt|message)|developer (?:prompt|message|says)|systemprompt|(?:the|according to"
-    r"|against|per|usage|safety|content) polic(?:y|ies)|polic(?:y|ies) says?|(?:my|the|these|those"
-    r"|its|hidden|developer) (?:instructions|guidelines)|disallowed|code ?names?|(?:not|never"
-    r"|n['’]t|avoid) (?:to )?(?:mention|reveal|share|repeat|disclose|give|tell)|(?:password"
-    r"|passphrase|secret|credential|api[ -]?key|token|code)s? (?:is|are|was)|(?:discount|access"
-    r"|secret) codes?|confidential|must not|anweisungen|richtlinien|(?:das|mein) passwort|geheim\w*"
-    r"|consignes|instrucciones|инструкци\w+|пароль"
-)
-
-_PROMPT_TALK = re.compile(
-    rf"\b(?:{_SPACED_PROMPT_TALK})\b"
-    r"|系统提示|提示词|保密|密码是|密钥是|システムプロンプト|指示に|ポリシー|パスワードは"
-    r"|시스템 프롬프트|지침|비밀번호는"
-)
-"""What shows that a sentence speaks of its prompt, of rules or of secrets; none gives a title."""
 
 _NOT_FOR_TITLES = re.compile(
     r"\b(?:system prompt|polic(?:y|ies)|instructions?|passwords?|passphrases?|secrets?|credentials?"
@@ -54,11 +39,6 @@ class Draft(NamedTuple):
 
 def words_of(text: str) -> frozenset[str]:
     return frozenset(text.split())
-
-
-def mentions_prompt(text: str) -> bool:
-    """Return true if `text` speaks of its prompt, of rules or of secrets."""
-    return bool(_PROMPT_TALK.search(text.lower()))
 
 
 def hides_secret(text: str) -> bool:

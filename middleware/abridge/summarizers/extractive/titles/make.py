@@ -1,54 +1,75 @@
-"""Make the title of a part: what the stretch of reasoning is about, as a status line would say it.
+"""Make the title of a part: what it is about, as a status line would say it.
 
 A title is made, not cut: "I need to compare the two plans" gives "Comparing the two plans". It is
-in the language of the sentences. It names a topic or a task and claims nothing, so it cannot say
-the opposite of what the part concludes.
+in the language of the sentences. It names the task of the part, or what its last finding says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 
 from abridge.summarizers.extractive.openings import capitalize
+from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import (
+    MAX_TITLE_WORDS,
     Draft,
     is_presentable,
-    mentions_prompt,
     title_key,
+    words_of,
 )
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
-from abridge.summarizers.extractive.titles.phrases import MAX_READ_CHARS, MAX_WORDS, cut_wide
+from abridge.summarizers.extractive.titles.phrases import MAX_WORDS, clause_wide, cut_wide, plain
+from abridge.summarizers.extractive.words import topic_words
 
 MAX_SENTENCES = 9  # different sentences that are read for a title
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_HEADINGS = 12  # headings that are read for a title
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
-MIN_TOPIC_WORDS = 3  # words of a topic that are not cut off
-POSITION_SCORE = 0.25  # off the score of a title for each sentence before its own
-PROMPT_TALK_SCORE = 2.0  # score that a title needs where the passage speaks of prompts
+POSITION_SCORE = 0.2  # off the score of a title for each sentence that would be a better source
+OUTSIDE_SCORE = 0.6  # off the score of one that is made of what the part does not show
+PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
 _WORD = re.compile(r"\w+")
 _MAIL = re.compile(r"(?<![^\s@])[^\s@]*+@\S*")
+_NAMED = re.compile(r"(?<=[a-z,] )[A-Z]\w*")
+_ARTICLES = words_of("the a an each all this these in if der die das ein eine")
+_DEED = re.compile(
+    r"(?!exist|remain|follow|miss|correspond|interest|surround|[a-z]{1,3}ing)[a-z]{3,}ing \w"
+)
+"""What is done, and needs no other verb."""
+
 _NAME = re.compile(r"(?<=\w )[A-Z]\w+|\b\w*\d\w*")
 
 
-def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequence[str]) -> str:
-    """Make a title of at most 60 characters, without markup.
+def make_title(
+    body: Sequence[str],
+    headings: Sequence[str],
+    taken: Sequence[str],
+    others: Sequence[str] = (),
+) -> str:
+    """Make a title of at most `MAX_TITLE_CHARS`, without markup.
 
-    `sentences` are those chosen for the part, best first, then others of the passage. `headings`
-    are the headings and bold labels of the passage. `taken` are the titles of earlier parts, which
-    are not repeated as long as there is another.
+    `body` are the sentences that the part shows, `headings` the headings and bold labels of the
+    passage, `others` more of its sentences, about the same. `taken` are the titles of earlier
+    parts, which are not repeated as long as there is another.
     """
-    texts = _clip(dict.fromkeys(sentences[: 4 * MAX_SENTENCES]))
+    shown = _clip(dict.fromkeys(body[:MAX_SENTENCES]))
+    more = _clip(dict.fromkeys(others[:MAX_SENTENCES]))
+    shown, talk = _part_prompt_talk(shown)
+    more, more_talk = _part_prompt_talk(more)
+    prompt_talk = [*talk, *more_talk]
     labels = _clip(headings[:MAX_HEADINGS])
-    texts, prompt_talk = _part_prompt_talk(texts[:MAX_SENTENCES])
     private = frozenset(name for text in prompt_talk for name in _NAME.findall(text))
-    language = language_of([*texts, *labels])
+    language = language_of([*shown, *more, *labels])
     labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
-    best = _best_draft(language.patterns, [*labels, *texts], earlier, private)
+    patterns = language.patterns if earlier else language.first_patterns
+    best = _best_draft(patterns, _Texts(shown, [*labels, *more]), earlier, private)
     if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
@@ -58,67 +79,117 @@ def make_title(sentences: Sequence[str], headings: Sequence[str], taken: Sequenc
 
 def _best_draft(
     patterns: Sequence[Pattern],
-    sentences: Sequence[str],
+    texts: _Texts,
     earlier: Sequence[str],
     private: frozenset[str],
 ) -> Draft:
-    """Return the best title for what the sentences say, the better the earlier its sentence stands.
+    """Return the best title for what the sentences say.
 
     Patterns come by their scores, so most are not looked for.
     """
     best = Draft("", -9.0)
     known = {title_key(title) for title in earlier}
-    rate = _rater(earlier)
-    for pattern in sorted(patterns, key=lambda pattern: -pattern.score):
-        for position, sentence in enumerate(sentences):
-            score = pattern.score - min(POSITION_SCORE * position, 2.0)
-            if score <= best.score:
-                break
-            read = _clip_at_word(sentence)
-            title = _form(pattern, found, read) if (found := pattern.found.search(read)) else ""
-            if not title or title_key(title) in known or not _may_be_shown(title, private):
-                continue
-            best = max(best, Draft(title, score - rate(title)), key=lambda draft: draft.score)
+    for pattern in patterns:
+        if pattern.score <= best.score:
+            break
+        for title, score in texts.drafts(pattern, best.score):
+            if title_key(title) not in known and _may_be_shown(title, private):
+                draft = Draft(title, score - _repetition(title, earlier))
+                best = max(best, draft, key=lambda draft: draft.score)
     return best
 
 
-def _form(pattern: Pattern, found: re.Match[str], sentence: str) -> str:
+class _Texts:
+    """The sentences of a part, those that it shows first."""
+
+    def __init__(self, body: Sequence[str], others: Sequence[str]) -> None:
+        self._texts = [plain(text) for text in (*body, *others)]
+        self._lowered = [text.lower() for text in self._texts]
+        self._shown = len(body)
+        shown = range(len(body))
+        self._early = [(POSITION_SCORE * position, place) for position, place in enumerate(shown)]
+        self._late = list(zip((loss for loss, _ in self._early), reversed(shown), strict=True))
+        self._all = self._early + [
+            (OUTSIDE_SCORE + POSITION_SCORE * position, len(body) + position)
+            for position in range(len(others))
+        ]
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(_NAMED.findall("\n".join(self._texts)))
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(chain.from_iterable(map(topic_words, self._lowered[: self._shown])))
+
+    def drafts(self, pattern: Pattern, least: float) -> Iterator[Draft]:
+        """Yield what a pattern makes of the sentences, as far as it may be better than `least`."""
+        if pattern.part == "recurring" and pattern.grammar is not None:
+            thing = pattern.grammar.recurring(self._texts, self._shown)
+            thing = _uncapitalized(thing, self._names)
+            yield Draft(_fill(pattern, {}, thing), pattern.score)
+            return
+        named = "{" in pattern.form
+        for loss, place in self._late if pattern.late else self._all if named else self._early:
+            if pattern.score - loss > least and (found := pattern.find(self._lowered[place])):
+                title = _form(pattern, found, self._texts[place], self._names)
+                yield Draft(title, pattern.score - loss + _weight(title, pattern, self._counts))
+
+
+def _weight(title: str, pattern: Pattern, counts: Counter[str]) -> float:
+    """Return what to add for a title whose words tell much, and which other sentences use."""
+    if "{" not in pattern.form:
+        return 0.0
+    words = topic_words(title.partition(" ")[2].lower())
+    score = -0.1 * max(0, len(title.split()) - 8)
+    if pattern.part in ("subject", "clause"):
+        score -= 0.5 * (sum(counts[word] > 1 for word in words) < 1 + (pattern.part == "clause"))
+    if pattern.part == "subject":
+        score -= 1.2 * (len(words) < 2)
+    return score - 0.6 * (len(words) < 2 and title.isascii())
+
+
+def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozenset[str]) -> str:
     """Return the title for what was found in a sentence; empty if it names nothing."""
     if "{" not in pattern.form:
         return pattern.form
-    groups = found.groupdict()
-    verb = groups.get("verb", "")
-    if pattern.verbs:
-        base, space, particle = verb.lower().partition(" ")
-        known = pattern.verbs.get(base)
-        verb = f"{known}{space}{particle}" if known else ""
-    topic = groups.get("topic", "").split()[:MIN_TOPIC_WORDS]
-    thing = (
-        groups.get("object") or _uncapitalized(groups.get("topic", "")) or sentence[found.end() :]
-    )
+    groups = {name: sentence[slice(*found.span(name))] for name in found.re.groupindex}
+    verb = pattern.verb_of(groups.get("verb", ""))
+    thing = groups.get("object") or sentence[found.end() :]
     if pattern.grammar is None:
-        thing = cut_wide(thing)
+        thing = clause_wide(thing) if pattern.part == "clause" else cut_wide(thing)
     else:
-        thing = pattern.grammar.cut(pattern.opening + thing, MAX_WORDS)
-        if topic and (len(thing.split()) < len(topic) or pattern.grammar.is_vague(thing)):
-            return ""
+        rest = pattern.form.format(**{**groups, "verb": verb, "object": ""})
+        cut = getattr(pattern.grammar, pattern.part)
+        room = min(MAX_WORDS, MAX_TITLE_WORDS - len(rest.split()))
+        if pattern.part != "value":
+            thing = _uncapitalized(thing, names, all_nouns=pattern.grammar.capitals)
+        thing = cut(thing, room)
     if not thing or ("verb" in groups and not verb):
         return ""
-    return capitalize(pattern.form.format(verb=verb, object=thing))
+    return _fill(pattern, {**groups, "verb": verb}, thing)
 
 
-def _uncapitalized(text: str) -> str:
+def _fill(pattern: Pattern, groups: dict[str, str], thing: str) -> str:
+    """Return the title. A thing that is done needs no other verb."""
+    if not thing:
+        return ""
+    is_done = pattern.part in ("subject", "recurring") and _DEED.match(thing)
+    form = "{object}" if is_done else pattern.form
+    return capitalize(form.format(**{**groups, "object": thing}))
+
+
+def _uncapitalized(text: str, names: frozenset[str], *, all_nouns: bool = False) -> str:
     """Write the first word of a sentence small, unless it seems to be a name."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+    first = _WORD.match(text)
+    word = first[0] if first else ""
+    is_name = word[1:2].isupper() or word in names or len(word) == 1 or all_nouns
+    return text if is_name and word.lower() not in _ARTICLES else text[:1].lower() + text[1:]
 
 
 def _clip(texts: Iterable[str]) -> list[str]:
     clipped = (text[:MAX_SENTENCE_CHARS].strip() for text in texts)
     return [_MAIL.sub("\0", text) if "@" in text else text for text in clipped]
-
-
-def _clip_at_word(text: str) -> str:
-    return text if len(text) <= MAX_READ_CHARS else text[:MAX_READ_CHARS].rpartition(" ")[0]
 
 
 def _may_be_shown(title: str, private: frozenset[str]) -> bool:
@@ -127,26 +198,17 @@ def _may_be_shown(title: str, private: frozenset[str]) -> bool:
 
 def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """Part the texts that speak of prompts and secrets, which come second, from the others."""
-    if not mentions_prompt("\n".join(texts)):
-        return list(texts), []
-    talk = [text for text in texts if mentions_prompt(text)]
+    privacy = Privacy("\n".join(texts))
+    talk = [text for text in texts if privacy.covers(text)]
     return [text for text in texts if text not in talk], talk
 
 
-def _rater(earlier: Sequence[str]) -> Callable[[str], float]:
+def _repetition(title: str, earlier: Sequence[str]) -> float:
     """Return what to take off a title of which earlier ones say the same, or that begin alike."""
-    topics = [_topic_of(title) for title in earlier]
-    used = set().union(*topics)
-
-    def rate(title: str) -> float:
-        words = _topic_of(title)
-        told = 0
-        if words and _covers(used, words):
-            told = sum(_covers(topic, words) for topic in topics)
-        first = title.split(maxsplit=1)[0]
-        return 0.9 * told + 0.3 * sum(other.startswith(first) for other in earlier[-3:])
-
-    return rate
+    words = _topic_of(title)
+    told = sum(_covers(_topic_of(other), words) for other in earlier) if words else 0
+    first = title.split(maxsplit=1)[0]
+    return 0.9 * told + 0.3 * sum(other.startswith(first) for other in earlier[-3:])
 
 
 def _covers(topic: set[str], words: set[str]) -> bool:

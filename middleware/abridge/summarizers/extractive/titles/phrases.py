@@ -1,4 +1,4 @@
-"""Cut what follows a verb to a phrase that is whole and fits into a title.
+"""Cut what a sentence says to a phrase or a clause that is whole and fits into a title.
 
 A phrase ends where the clause does, and may be cut before a preposition or a conjunction. It never
 ends with a word that wants another, and never holds a pronoun, of which a title does not show what
@@ -8,104 +8,297 @@ it stands for.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-MAX_WORDS = 6  # most words of a phrase; a verb comes before it
+MAX_WORDS = 9  # most words of a phrase; a verb comes before it
 MAX_READ_CHARS = 160  # characters of a sentence that are read
 
 _CLAUSE_END = re.compile(
-    r"[,;:!?\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--|@"
+    r"[;:!?¿¡\n\"“”„«»=<>≤≥≈{}\\$*|–—…\[\]^+\x00]|\.(?=\s|$)|(?<!\w)[(/]|\((?!\))|--|@|,(?!\d)"
 )
 
-_QUOTED_WORD = re.compile(r"[\"“](\w+)[.,]?[\"”]")
+_LIST = re.compile(
+    r",\s[\w'’-]+(?: [\w'’-]+)?,|,\s(?:[\w'’-]+\s){0,3}?[\w'’-]+,?\s(?:and|or|und|oder|et|ou|y|o"
+    r"|e)\s"
+)
+_QUOTED = re.compile(r"[\"“]([\w'’-]+(?: [\w'’-]+){0,3})[.,]?[\"”]")
+_PARENTHESIS = re.compile(r" \([^()]{0,99}\)|（[^（）]{0,99}）")
+_OPTION = re.compile(r"\b([A-E])\)")
 _SINGLE = re.compile(r"[^\W\d_]")
 
 
-@dataclass(frozen=True)
+def plain(text: str) -> str:
+    """Return the beginning of a text without parentheses, backticks and quotation marks around few
+    words."""
+    text = _PARENTHESIS.sub("", text) if "(" in text or "（" in text else text
+    if len(text) > MAX_READ_CHARS:
+        text = text[:MAX_READ_CHARS].rpartition(" ")[0]
+    return _OPTION.sub(r"\1", _QUOTED.sub(r"\1", text.replace("`", "")))
+
+
+_NONE: frozenset[str] = frozenset()
+_LATE = ("ly", "ed", "ble", "ous", "ive", "ful", "less", "ic", "que", "ing")
+"""Ends of words that begin no result."""
+
+
+@dataclass(frozen=True, eq=False)
 class Grammar:
     """Words of a language by what they do to a phrase."""
 
     links: frozenset[str]  # a phrase may be cut before them, and does not end with them
     weak: frozenset[str]  # a phrase does not end with them
-    ends: frozenset[str]  # pronouns and finite verbs, with which another clause begins
+    ends: frozenset[str]  # finite verbs, with which another clause begins
+    pronouns: frozenset[str]  # what they stand for is not shown
     vague: frozenset[str]  # name nothing alone
-    fillers: frozenset[str] = frozenset()  # left out
-    clauses: frozenset[str] = frozenset()  # begin a clause that is kept if it is short
-    breaks: frozenset[str] = frozenset()  # end such a clause
-    verbs: frozenset[str] = frozenset()  # begin another clause after "and"
+    fillers: frozenset[str] = _NONE  # left out
+    clauses: frozenset[str] = _NONE  # begin a clause that is kept if it is short
+    breaks: frozenset[str] = _NONE  # end a clause
+    verbs: frozenset[str] = _NONE  # begin another clause after "and"
+    finite: frozenset[str] = _NONE  # verbs that can follow a subject
+    plural: frozenset[str] = _NONE  # verbs that can follow one in the plural
+    plurals: frozenset[str] = _NONE  # nouns in the plural that do not look it
+    adverbs: frozenset[str] = _NONE  # stand between a subject and its verb
+    articles: frozenset[str] = _NONE
+    pointers: frozenset[str] = _NONE  # point at what is not shown; "the" takes their place
+    adjectives: frozenset[str] = _NONE  # no result
+    capitals: bool = False  # nouns begin with one
 
-    def cut(self, text: str, room: int) -> str:
+    def phrase(self, text: str, room: int) -> str:
         """Return the phrase that a text begins with, of at most `room` words; empty if none."""
-        plain = _QUOTED_WORD.sub(r"\1", text[:MAX_READ_CHARS].replace("`", ""))
-        clause = _CLAUSE_END.split(plain, maxsplit=1)[0]
-        words = [word for word in clause.split() if word.lower() not in self.fillers]
-        if not words:
+        words, lowered = self._words(_CLAUSE_END.split(text, maxsplit=1)[0])
+        if not words or lowered[0] in self.breaks:
             return ""
-        lowered = [word.lower().replace("’", "'") for word in words]
         if lowered[0] in self.clauses and lowered[1:2] != ["to"]:
             return self._cut_clause(words, lowered, room)
         end = self._end_of_clause(lowered, room)
         while end > 0 and not self._may_end(lowered, end, room):
             end -= 1
-        if not self._names(lowered[:end]):
+        return " ".join(words[:end]).rstrip(".") if self._names(lowered[:end]) else ""
+
+    def noun(self, text: str, room: int) -> str:
+        """Return the same, empty if a verb is in it."""
+        found = self.phrase(text, room)
+        return found if self.finite.isdisjoint(found.lower().split()) else ""
+
+    def value(self, text: str, room: int) -> str:
+        """Return a result, which goes to the clause's end or to a preposition; else empty."""
+        words, lowered = self._whole(text)
+        while len(words) > room:
+            cut = self._last(lowered, self.breaks | self.links)
+            words, lowered = words[:cut], lowered[:cut]
+        if lowered[1:] and lowered[-1].endswith("ly"):
+            words, lowered = words[:-1], lowered[:-1]
+        first = lowered[0] if words else "so"
+        is_order = first in self.verbs and not self.articles.isdisjoint(lowered[1:2])
+        is_result = not (
+            is_order
+            or first in self.links | self.adverbs | self.adjectives
+            or first.endswith(_LATE)
+            or not (self.ends | self.pronouns).isdisjoint(lowered)
+            or (first not in self.articles and not self.articles.isdisjoint(lowered[1:2]))
+        )
+        return " ".join(words) if words and is_result and self._is_strong(words[-1]) else ""
+
+    def clause(self, text: str, room: int) -> str:
+        """Return the clause that a text begins with, if it is whole, fits and needs no other."""
+        words, lowered = self._whole(text)
+        verb = self._find_verb(lowered)
+        is_whole = 0 < verb < len(words) <= room and lowered[0] not in self.links | self.ends
+        if not is_whole or not self._is_strong(words[-1]) or not self._names(lowered[:verb]):
             return ""
-        first = lowered[0] if lowered[0] in self.weak else words[0]
-        return " ".join([first, *words[1:end]]).rstrip(".")
+        return " ".join(words) if self.pronouns.isdisjoint(lowered) else ""
+
+    def subject(self, text: str, room: int) -> str:
+        """Return the subject that a text begins with; empty if it is none or names nothing."""
+        words, lowered = self._words(_CLAUSE_END.split(text, maxsplit=1)[0])
+        end = self._find_verb(lowered)
+        while end > 0 and lowered[end - 1] in self.adverbs:
+            end -= 1
+        kept = lowered[:end]
+        is_subject = (
+            0 < end <= room
+            and self._names(kept)
+            and (self.ends | self.pronouns).isdisjoint(kept)
+            and kept[0] not in self.links | self.breaks
+            and kept[-1] not in self.links
+            and kept[1:2] not in (["more"], ["less"])
+            and not self._is_vague(kept)
+        )
+        return " ".join(words[:end]) if is_subject else ""
+
+    def recurring(self, texts: Sequence[str], shown: int) -> str:
+        """Return the two words of texts that stand together most often, from two times on; empty
+        if there are none. The first `shown` texts must hold them."""
+        counts: Counter[str] = Counter()
+        spelt: dict[str, str] = {}
+        for at, text in enumerate(texts):
+            found = {pair.lower(): f"{article}{pair}" for article, pair in self._pairs(text)}
+            counts.update(found.keys())
+            if at < shown:
+                spelt |= found
+        best = max(spelt, key=lambda key: (counts[key], len(key)), default="")
+        return spelt[best] if counts[best] > 1 else ""
+
+    def _pairs(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield two words that belong together, and the article before them."""
+        opening = self.weak | self.links | {""}
+        closing = self.links | self.ends | {""}
+        for clause in _CLAUSE_END.split(text):
+            words, lowered = self._words(clause)
+            lowered = ["", *lowered, ""]
+            for at, pair in enumerate(pairwise(words)):
+                before, after = lowered[at], lowered[at + 3]
+                is_bounded = before in opening and after in closing
+                if is_bounded and all(map(self._is_plain, pair)) and pair[1] not in self.vague:
+                    yield f"{before} " if before in self.articles else "", " ".join(pair)
+
+    def _is_plain(self, word: str) -> bool:
+        """Return true for a word that is most likely a noun or an adjective."""
+        lower = word.lower()
+        others = (self.links, self.weak, self.ends, self.pronouns, self.finite, self.plural)
+        return (
+            len(word) > 2
+            and word.replace("-", "").isalpha()
+            and not lower.endswith(("ly", "ed"))
+            and not any(lower in kind for kind in (*others, self.breaks, self.adverbs))
+        )
+
+    def _words(self, clause: str) -> tuple[list[str], list[str]]:
+        """Return the words of a clause, and the same in small letters."""
+        words = [word for word in clause.split() if word.lower() not in self.fillers]
+        lowered = [word.lower().replace("’", "'") for word in words]
+        for at, (word, after) in enumerate(pairwise(lowered)):
+            if word in self.pointers and self._may_be_noun(after):
+                words[at] = lowered[at] = "the"
+        return words, lowered
+
+    def _may_be_noun(self, word: str) -> bool:
+        others = (self.ends, self.finite, self.pronouns, self.adverbs)
+        return self._is_strong(word) and not any(word in kind for kind in others)
+
+    def _whole(self, text: str) -> tuple[list[str], list[str]]:
+        """Return the words of a clause; none if it ends with a formula or a list."""
+        end = _CLAUSE_END.search(text)
+        if end is not None and (end[0] not in ".,;:!?—–" or _LIST.match(text, end.start())):
+            return [], []
+        words, lowered = self._words(text[: end.start()] if end else text)
+        stop = self._first(lowered, self.breaks)
+        return words[:stop], lowered[:stop]
+
+    @staticmethod
+    def _first(lowered: list[str], kind: frozenset[str], start: int = 0) -> int:
+        places = (at for at in range(start, len(lowered)) if lowered[at] in kind)
+        return next(places, len(lowered))
+
+    @staticmethod
+    def _last(lowered: list[str], kind: frozenset[str], start: int = 1) -> int:
+        places = (at for at in range(len(lowered) - 1, start - 1, -1) if lowered[at] in kind)
+        return next(places, 0)
+
+    def _find_verb(self, lowered: list[str]) -> int:
+        """Return where the finite verb of a clause stands; 0 if none is seen."""
+        stop = min(12, self._first(lowered, self.clauses | self.breaks, 1))
+        for at in range(1, stop):
+            before, word = lowered[at - 1 : at + 1]
+            after = lowered[at + 1] if at + 1 < len(lowered) else ""
+            if (before in self.weak and before not in self.adverbs) or before in self.links:
+                continue
+            is_plural = before in self.plurals or (
+                before[-1:] == "s" and before[-2:] not in ("'s", "ss")
+            )
+            is_verb = word in self.finite or (word in self.plural and is_plural)
+            if is_verb and (word in self.ends or after not in self.ends):
+                return at
+            is_noun = before not in self.weak and not is_plural
+            if (
+                at > 1
+                and lowered[at - 2] in self.articles
+                and is_noun
+                and word[-1:] == "s"
+                and self._is_bound(after)
+            ):
+                return at
+        return 0
+
+    def _is_bound(self, word: str) -> bool:
+        """Return true for a word that no noun follows directly."""
+        others = self.breaks | self.clauses | self.pronouns
+        return not word or word in others or word in (self.weak | self.links) - self.ends - {"of"}
 
     def _end_of_clause(self, lowered: list[str], room: int) -> int:
         """Return where another clause begins. One of `clauses` is kept if it fits as a whole."""
-        pairs = zip(["", *lowered], lowered, strict=False)
-        end = next(
-            (
-                at
-                for at, (before, word) in enumerate(pairs)
-                if word in self.ends or (before == "and" and word in self.verbs)
-            ),
-            len(lowered),
-        )
+        stops = self.ends | self.pronouns
+        end = self._first(lowered, stops)
+        for at, (before, word) in enumerate(pairwise(lowered[:end])):
+            if before == "and" and word in self.verbs:
+                end = at + 1
+                break
+        if end < len(lowered) and lowered[end] == "that":
+            rest = self._first(lowered, self.breaks, end)
+            inner = lowered[end + 1 : rest]
+            if rest <= room and self.pronouns.isdisjoint(inner) and self._find_verb(inner):
+                return rest
         if room >= end == len(lowered):
             return end
-        inner = (at for at in range(1, end) if lowered[at] in self.clauses)
-        return next((at for at in inner if lowered[at + 1 : at + 2] != ["to"]), end)
+        for at in range(1, end):
+            if lowered[at] in self.clauses and lowered[at + 1 : at + 2] != ["to"]:
+                return at
+        if end < len(lowered) and lowered[end] in self.ends:  # "the trips the farmer needs"
+            start = self._last(lowered[:end], self.articles, 2)
+            return start if start and self._is_strong(lowered[start - 1]) else end
+        return end
 
     def _may_end(self, lowered: list[str], end: int, room: int) -> bool:
         following = lowered[end] if end < len(lowered) else ""
-        cuttable = not following or following in self.links or following in self.ends
+        stops = (self.links, self.ends, self.pronouns, self.adverbs)
+        cuttable = len(following) < 2 or any(following in kind for kind in stops)
         before, last = ["", *lowered][end - 1 : end + 1]
-        is_loose = following and last.endswith("ing") and before in self.links
-        return end <= room and cuttable and not is_loose and self._is_strong(last)
+        is_verb = before in self.links and (last.endswith("ing") or last in self.verbs)
+        is_loose = bool(following) and is_verb
+        is_half = "between" in lowered[:end] and "and" not in lowered[:end]
+        return end <= room and cuttable and not (is_loose or is_half) and self._is_strong(last)
 
     def _cut_clause(self, words: list[str], lowered: list[str], room: int) -> str:
         """Return the clause "why the tomatoes split"; empty if it is long or points elsewhere."""
-        end = next((at for at, word in enumerate(lowered) if word in self.breaks), len(words))
+        end = self._first(lowered, self.breaks, 1)
+        links = self.links - {"and", "or", "than", "of"}  # what they join may belong together
         while end > 3 and (end > room or not self._is_strong(lowered[end - 1])):
-            links = self.links - {"and", "or"}  # what they join may be what the clause is about
-            end = next((at for at in range(end - 1, 3, -1) if lowered[at] in links), 0)
-        points = any(word in self.ends and word not in self.weak for word in lowered[:end])
-        if points or end < 3 or not self._is_strong(lowered[end - 1]):
+            end = self._last(lowered[:end], links, 4)
+        kept = lowered[:end]
+        if end < 3 or not self.pronouns.isdisjoint(kept) or not self._is_strong(kept[-1]):
             return ""
-        return " ".join(words[:end])
+        is_cut = end < len(words) and lowered[end] in self.links
+        has_verb = kept[1] in self.ends | self.finite or self._find_verb(kept[1:])
+        return "" if is_cut and (kept[-1] in self.plural or not has_verb) else " ".join(words[:end])
 
-    def is_vague(self, phrase: str) -> bool:
+    def _is_vague(self, lowered: list[str]) -> bool:
         """Return true if the noun of a phrase names nothing, and nothing that it belongs to."""
-        words = phrase.split()
-        return words[-1] in self.vague and self.links.isdisjoint(words)
+        return lowered[-1] in self.vague and self.links.isdisjoint(lowered)
 
     def _is_strong(self, word: str) -> bool:
-        return word not in self.links and word not in self.weak and len(word) > 1
+        if len(word) == 1:
+            return not word.islower()
+        return word not in self.links and word not in self.weak
 
     def _names(self, lowered: list[str]) -> bool:
         """Return true if one of the words names something."""
+        others = (self.vague, self.links, self.weak)
         return any(
-            len(word) > 2
-            and _SINGLE.search(word)
-            and word not in self.vague | self.links | self.weak
+            len(word) > 2 and _SINGLE.search(word) and not any(word in kind for kind in others)
             for word in lowered
         )
 
 
 MAX_WIDE_CHARS = 12
 """Most characters of an object in a script without spaces; a word in Latin letters counts two."""
+
+MAX_WIDE_CLAUSE_CHARS = 22
+"""The same of a clause."""
+
+_WIDE_POINTS = re.compile(r"[它他她您你我这那其]|用户|これ|それ|この|その|ユーザー")
 
 _LATIN = re.compile(r"[A-Za-z0-9_.()]+")
 
@@ -129,6 +322,14 @@ def cut_wide(text: str) -> str:
     if _size(text) > MAX_WIDE_CHARS:
         text = _WIDE_START.sub("", text.rpartition("的")[2], count=1)
     return text if 2 <= _size(text) <= MAX_WIDE_CHARS and not _WIDE_VAGUE.search(text) else ""
+
+
+def clause_wide(text: str) -> str:
+    """Return a clause in a script without spaces, empty if it points at what is not shown."""
+    text = text.strip("，、 `")
+    return (
+        text if 1 < _size(text) <= MAX_WIDE_CLAUSE_CHARS and not _WIDE_POINTS.search(text) else ""
+    )
 
 
 def _size(text: str) -> int:

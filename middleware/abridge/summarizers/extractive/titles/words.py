@@ -64,5 +64,12 @@ def gerund_of(verb: str) -> str:
     return f"{verb}ing"
 
 
+def third_person_of(verb: str) -> str:
+    """Return the form of a verb after "it": `carry` gives `carries`."""
+    if verb.endswith("y") and verb[-2] not in "aeou":
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else f"{verb}s"
+
+
 GERUNDS = MappingProxyType({gerund_of(verb): verb for verb in VERBS})
 """Gerunds, and the verbs they are of."""

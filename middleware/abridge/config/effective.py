@@ -1,4 +1,4 @@
-"""Print the settings in force as TOML, with secrets masked.
+"""The settings in force as TOML, with secrets masked, and a hash of them.
 
 Settings name secrets by environment variable. So secrets can be only in `extra_body`, and in a
 store's address: before its host, or in its query.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,6 +20,9 @@ from abridge.config.upstreams import UpstreamSettings
 CHANGED_COMMENT = "  # not the default"
 
 MASK = "***"
+
+HASH_DIGITS = 12
+"""Hexadecimal digits of the hash: so many are a whole number in a double, which metrics are."""
 
 _SECRET_KEY = re.compile("key|token|secret|password|auth|credential", re.IGNORECASE)
 
@@ -34,6 +38,13 @@ def effective_toml(settings: Settings, environ: Mapping[str, str] = os.environ) 
         yield "[[upstreams]]"
         unset = {**UpstreamSettings(base_url=upstream["base_url"]).model_dump(), "base_url": None}
         yield from _format_table(upstream, unset, environ)
+
+
+def settings_hash(settings: Settings) -> int:
+    """Return a number by which the settings of replicas can be compared; secrets are no part of
+    it."""
+    text = "\n".join(effective_toml(settings, {}))
+    return int(sha256(text.encode()).hexdigest()[:HASH_DIGITS], 16)
 
 
 def _format_table(

@@ -1,0 +1,145 @@
+"""How sentences in scripts without spaces, and Korean, say what they are about; their titles."""
+
+from __future__ import annotations
+
+from abridge.summarizers.extractive.titles.drafts import words_of
+from abridge.summarizers.extractive.titles.patterns import patterns
+
+_CHINESE_VERBS = (
+    "转化为|转换为|转换成|找出|找到|查找|搜索|检索|查询|求解|求出|计算|算出|推导|推断|证明|验证"
+    "|检验|检查|核对|核实|确认|确定|判断|分析|理解|考虑|比较|对比|选择|设计|实现|编写|撰写|写出"
+    "|生成|创建|构建|绘制|画出|修改|修复|优化|处理|整理|列出|总结|归纳|解释|说明|讨论|评估|估算"
+    "|测试|转换|翻译|拆分|简化|提取|回顾|查看|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
+)
+
+_CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,80})"
+
+_CHINESE_CODE = r"(?P<object>[A-Za-z_][\w.]*(?:\(\))?)"
+
+CHINESE = (
+    *patterns(
+        None,
+        ((r"(?:想知道|问的?(?:是|题是)?|判断|确认一下|要看|考虑|题目问)[：:，]?"
+          r"(?P<object>(?:要不要|是否|是不是|能不能|如何|怎么|怎样|为什么|什么"
+          r"|哪)[^，。；：？！?]{2,40})"),
+         "弄清{object}", 3.8),
+        ((r"(?:^|，)(?P<object>[^，。；：？！?]{1,8}(?:要不要|是否|是不是|能不能|忙不忙|为什么"
+          r"|怎么)[^，。；：？！?]{0,20})[？?]"),
+         "弄清{object}", 3.2),
+        cut="clause",
+    ),
+    *patterns(
+        None,
+        ((r"用户问的(?:是|题是)(?:一个|一道)?(?P<object>[^，。：？]{2,14}?问题)(?=[：，。])"),
+         "解答{object}", 3.7),
+        ((r"(?:需要|应该|应当|必须|可以|想要|希望|打算|让我们?|用户要求?|要|会|先|得|来|我)"
+          r"(?:(?:帮|为|给|用|把|将|对|先|再|仔细|逐一|根据|从|通过"
+          r"|这里)[^，。；：、？！,;:?!]{0,24}?)?"
+          rf"(?P<verb>{_CHINESE_VERBS})(?!起来|的话|来说|一下[，。]){_CHINESE_OBJECT}"),
+         "{verb}{object}", 3.6),
+        ((rf"(?:^|[，；：、。\s]|去|并|如何)(?P<verb>{_CHINESE_VERBS})(?!起来|的话|来说"
+          rf"|一下[，。]){_CHINESE_OBJECT}"),
+         "{verb}{object}", 2.6),
+        ((r"(?:看起来|这个|该|整个)[^，。]{0,16}?(?:是)?(?:关于|用于|用来|负责|实现了?"
+          r"|提供了?)(?P<object>[^，。；：、]{3,30})"),
+         "分析{object}", 2.7),
+        (rf"{_CHINESE_CODE}(?P<kind>函数|结构体|方法|模块|接口|类型)", "分析{object}{kind}", 2.2),
+        (rf"(?:函数|结构体|方法|模块|接口|类型){_CHINESE_CODE}", "分析{object}", 2.1),
+        ((r"^(?P<object>(?!这|那|因此|所以|如果|特别|尤其|其|题目|现在|接下来|首先|然后|最后|大概"
+          r"|大约|每)"
+         r"[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)|是|为|有|可以|需要|应该)"),
+         "分析{object}", 1.8),
+        (r"原因是", "归纳原因", 0.8),
+        (r"\d ?[-+*/×÷=] ?\d", "核对计算", 0.7),
+        (r"建议|第一.{4,60}第二", "提出建议", 0.6),
+    ),
+    *patterns(
+        None,
+        ((r"(?:答案|结果)(?:就|应该|应当)?(?:是|为)[：:]?(?P<object>[^，。；？！]{1,20})"),
+         "得出答案：{object}", 4.4),
+        ((r"(?:根本)?原因(?:就|应该)?是[：:]?(?P<object>[^，。；？！]{3,20})"),
+         "找到原因：{object}", 4.3),
+        ((r"(?:^|[，。；])(?:因此|所以|也就是说|可见|由此可见|说明|这说明|总结来说|综上|总之"
+          r"|结论是)[，：]?"
+          r"(?P<object>(?!可能|如果|总结|需要|在|应该|对|当|由于|通过"
+          r"|根据)[^，。；：？！]{4,22})(?=[，。；]|$)"), "确认{object}", 4.0),
+        cut="clause", late=True,
+    ),
+)  # fmt: skip
+
+_JAPANESE_NOUNS = {
+    noun: noun
+    for noun in words_of(
+        "計算 検算 確認 検討 調査 比較 作成 説明 証明 検証 修正 選択 決定 整理 特定 分析 理解"
+        " 追加 変更 削除 実装 設計 推定 評価 測定 導出 定義 適用 解釈 推測"
+    )
+} | {
+    "調べ": "調査", "求め": "算出", "解": "解法", "比べ": "比較", "考え": "検討", "作": "作成",
+    "書": "作成", "直": "修正", "選": "選択", "決め": "決定", "まとめ": "整理", "探": "検索",
+    "見つけ": "特定", "導": "導出", "見直": "見直し", "使": "利用", "測": "測定", "思い出": "整理",
+    "組": "作成",
+}  # fmt: skip
+"""Verbs as they begin, and the noun for each."""
+
+_JAPANESE_NOUN = r"[\u4e00-\u9fff々ァ-ヶーA-Za-z0-9の・]{2,16}"
+
+_JAPANESE_VERB = "|".join(sorted(_JAPANESE_NOUNS, key=len, reverse=True))
+
+JAPANESE = (
+    *patterns(
+        None,
+        (
+            rf"(?P<object>{_JAPANESE_NOUN})を(?:もう一度|まず|先に|正確に|再)?(?P<verb>{_JAPANESE_VERB})",
+            "{object}の{verb}",
+            3.6,
+        ),
+        verbs=_JAPANESE_NOUNS.__getitem__,
+    ),
+    *patterns(
+        None,
+        ((r"(?:^|、|は)(?P<object>[^、。「」はも]{2,14}(?:は|も|を)?[^、。「」]{2,14}?べきか)"
+          r"(?:どうか)?(?=と|を|が|、|。)"), "{object}の検討", 3.8),
+        (r"(?:^|、)(?P<object>[^、。「」]{4,20})と(?:相談|質問|聞)", "{object}という相談", 3.4),
+        cut="clause",
+    ),
+    *patterns(
+        None,
+        ((r"(?:^|、)(?:だから|つまり|したがって|よって|結論としては?|以上から|結局"
+          r"|結論は)、?(?:[^。、「」]{2,12}、)?"
+          r"(?P<object>[^。、「」]{5,20}?(?:い|る|た|だ|べき|ない))(?=。|$|、)"),
+         "{object}という結論", 4.0),
+        ((r"(?:答え|原因|理由|結論)は、?(?P<object>(?!いくつ|何|次|以下)[^。、「」]{2,16}?)(?:だ"
+          r"|です|である|になる|となる|。|$)"),
+         "{object}という結論", 4.2),
+        cut="clause", late=True,
+    ),
+    *patterns(
+        None,
+        (rf"(?P<object>{_JAPANESE_NOUN})について", "{object}の検討", 3.0),
+        ((rf"^(?:まず|次に|最後に)?、?(?P<object>(?!最初|今日|次|まず){_JAPANESE_NOUN})(?=は)"),
+         "{object}の検討", 1.8),
+    ),
+)  # fmt: skip
+
+_KOREAN_VERBS = {
+    noun: noun
+    for noun in words_of(
+        "계산 확인 검토 분석 비교 증명 설명 정리 작성 결정 선택 검증 수정 조사 측정 설계 구현 추가"
+    )
+} | {"구하": "계산", "구해": "계산", "찾": "찾기", "풀": "풀이", "살펴": "검토", "고려": "검토"}
+"""Verbs as they begin, and the noun for each."""
+
+_KOREAN_NOUN = r"(?P<object>(?:[가-힣A-Za-z0-9]+(?:의|과|와)? ){0,2}[가-힣A-Za-z0-9]+?)"
+
+KOREAN = (
+    *patterns(
+        None,
+        (
+            rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})",
+            "{object} {verb}",
+            3.6,
+        ),
+        verbs=_KOREAN_VERBS.__getitem__,
+    ),
+    *patterns(None, (rf"^{_KOREAN_NOUN}(?=[은는이가] )", "{object} 검토", 1.8)),
+)

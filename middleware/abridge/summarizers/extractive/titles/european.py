@@ -1,0 +1,257 @@
+"""How sentences of European languages say what they are about, and the titles made of them."""
+
+from __future__ import annotations
+
+from abridge.summarizers.extractive.titles.drafts import words_of
+from abridge.summarizers.extractive.titles.patterns import Pattern, patterns
+from abridge.summarizers.extractive.titles.phrases import Grammar
+
+
+def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
+    """Return the pattern of a verb after a word that wants an infinitive."""
+    return rf"\b(?:{wills})\s*(?:(?:{fillers})\s+)*(?P<verb>(?!(?:{vague})\b){form})\b "
+
+
+_ROMANCE = Grammar(
+    links=words_of(
+        "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que"
+        " qui dont où si comme car parce lorsque quand afin puis avant après pendant selon del al"
+        " por para con sin sobre hasta desde y pero quien cuyo donde como porque cuando según"
+        " mientras antes después cuánto cuál cómo qué do da dos das em no na nos nas com sem até"
+        " mas quem cujo onde quando segundo ao pelo pela quanto qual di della dei degli delle"
+        " dello alla ai nel nella dal dalla per senza su sul sulla tra fra ed ma che chi cui dove"
+        " se come perché quale"
+    ),
+    weak=words_of(
+        "le la les l un une ce cet cette ces mon ma mes son sa ses leur leurs plus très est sont"
+        " a d el los las una unos unas lo este esta estos estas mi mis tu sus más muy es o os as"
+        " um uma uns umas esse essa meu minha seu sua mais muito é são il i gli uno questo questa"
+        " mio mia suo più molto è sono e"
+    ),
+    ends=frozenset(),
+    pronouns=words_of(
+        "elle ils elles cela ça ceci lui moi toi nous vous je celui celle él ella ellos ellas"
+        " esto eso aquello me te yo tú ele ela eles elas isto isso aquilo lhe nós eu você egli lei"
+        " loro esso ciò ti ci vi io noi voi"
+    ),
+    vague=words_of(
+        "réponse question problème utilisateur fait cas chose façon exemple première même suite"
+        " respuesta pregunta problema usuario caso cosa forma ejemplo primera mismo misma resposta"
+        " pergunta usuário coisa exemplo primeiro mesmo risposta domanda utente modo esempio primo"
+        " stesso"
+    ),
+    clauses=words_of(
+        "si combien comment pourquoi quand où quel quelle quels quelles cómo cuánto cuánta cuántos"
+        " cuántas qué cuándo cuál se como quanto quanta quantos quantas quando qual quale perché "
+        "come"
+    ),
+    breaks=words_of(
+        "mais car parce pero porque aunque sino mas porém ma perché dove quien qui cuyo dont "
+        "donde où"
+    ),
+    finite=words_of(
+        "est sont a ont était peut peuvent doit doivent reste restent faut suffit coûte donne n'est"
+        " es son está están tiene tienen era puede pueden debe deben queda quedan paga pagan cuesta"
+        " basta sirve falta falten fue hay vale é são está estão tem têm pode podem deve devem fica"
+        " ficam custa basta foi è sono ha hanno può possono deve devono costa resta bastano "
+        "serve no não non ne"
+    ),
+    adverbs=words_of("no não non ne ya también todavía déjà aussi já também già anche"),
+)
+"""What a phrase ends with, and how it goes on, is alike in these languages."""
+
+
+def _romance(
+    wills: str, asks: str, concludes: str, articles: str, forms: tuple[str, str, str]
+) -> tuple[Pattern, ...]:
+    answer, claim, topic = forms
+    subject = rf"^(?:{concludes})?(?=(?:{articles}))"
+    return (
+        *patterns(_ROMANCE, (asks, answer, 3.8), (wills, "{verb} {object}", 3.6)),
+        *patterns(
+            _ROMANCE,
+            (rf"^(?:{concludes})", f"{claim} {{object}}", 4.0),
+            ("^", f"{claim} {{object}}", 2.9),
+            cut="clause",
+            late=True,
+        ),
+        *patterns(_ROMANCE, (subject, topic, 2.4), cut="subject", late=True),
+    )
+
+
+FRENCH = _romance(
+    _infinitive(
+        r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
+        r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
+        r"|l['’]utilisateur (?:veut|souhaite|(?:me )?demande (?:de |d['’]))",
+        "aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste",
+        "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|falloir",
+        "[a-zà-ÿ]{2,}(?:er|ir|re)",
+    ),
+    r"\b(?:demande(?:r|nt)?|question est(?: de savoir)?|savoir|vérifier|voir|déterminer"
+    r"|comprendre)(?: donc)?,? (?=(?:si|combien|comment|pourquoi|quand|où|quel\w*)\b)",
+    r"(?:donc|ainsi|alors|par conséquent|en conclusion|finalement|au final)[, ]+",
+    "les? |la |l['’]|une? ", ("Déterminer {object}", "Conclure que", "Examiner {object}"),
+)  # fmt: skip
+
+SPANISH = _romance(
+    _infinitive(
+        "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
+        "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
+        "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
+        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
+        "[a-záéíóúñ]{2,}[aei]r",
+    ),
+    r"\b(?:pregunta|saber|aclarar|ver|comprobar|determinar|averiguar|la cuestión es|la pregunta "
+    r"es)(?: entonces)?:? (?=(?:si|cómo|cuánt[oa]s?|qué|por qué|cuándo|cuál)\b)",
+    r"(?:así que|por (?:lo )?tanto|entonces|en conclusión|por eso|en resumen|luego)[, ]+",
+    "el |la |los |las |una? ", ("Averiguar {object}", "Concluir que", "Analizar {object}"),
+)  # fmt: skip
+
+PORTUGUESE = _romance(
+    _infinitive(
+        "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
+        "|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)",
+        "também|primeiro|depois|agora|bem|simplesmente|então|só",
+        "ser|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar",
+        "[a-zà-ÿ]{2,}[aei]r",
+    ),
+    r"\b(?:pergunta|saber|esclarecer|ver|verificar|determinar|a questão é|a pergunta é) (?=(?:se"
+    r"|como|quant[oa]s?|o que|por que|quando|qual)\b)",
+    r"(?:portanto|logo|então|assim|em conclusão|por isso|em resumo)[, ]+",
+    "o |a |os |as |uma? ", ("Descobrir {object}", "Concluir que", "Analisar {object}"),
+)  # fmt: skip
+
+ITALIAN = _romance(
+    _infinitive(
+        "devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a"
+        "|è (?:importante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)",
+        "anche|prima|poi|ora|adesso|bene|semplicemente|quindi|solo",
+        "essere|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare",
+        "[a-zà-ÿ]{2,}[aei]re",
+    ),
+    r"\b(?:chiede|sapere|chiarire|vedere|verificare|capire|la domanda è) (?=(?:se|come"
+    r"|quant[oaie]|che cosa|perché|quando|quale)\b)",
+    r"(?:quindi|dunque|perciò|pertanto|in conclusione|allora)[, ]+",
+    "il |lo |la |gli |le |l['’]|un[ao]? ",
+    ("Capire {object}", "Concludere che", "Analizzare {object}"),
+)  # fmt: skip
+
+RUSSIAN = patterns(
+    Grammar(
+        links=words_of(
+            "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
+            " который которая которые которого как если когда где потому так ли почему сколько"
+        ),
+        weak=words_of("не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
+        ends=frozenset(),
+        pronouns=words_of("он она они оно ему ей им них него неё мне тебе нас вас я ты мы вы того"),
+        vague=words_of("вопрос ответ задача"),
+    ),
+    (
+        _infinitive(
+            "нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
+            "|важно|попробую|пользователь (?:хочет|просит)",
+            "также|сначала|теперь|потом|просто|ещё|еще|мне|нам|сперва|затем|снова",
+            "быть|сказать|знать|думать|иметь|видеть|мочь|стать|ответить|дать|понимать",
+            "[а-яё]{2,}(?:ть|ти|чь)",
+        ),
+        "{verb} {object}",
+        3.6,
+    ),
+)
+
+_GERMAN = Grammar(
+    capitals=True,
+    links=words_of(
+        "in im an am auf aus bei mit nach von vom zu zum zur für über unter vor gegen ohne durch um"
+        " zwischen und oder bis seit pro als wie ob dass wenn weil bevor damit"
+    ),
+    weak=words_of(
+        "der die das den dem des ein eine einen einem einer eines kein keine keinen nur sehr nicht"
+        " diese dieser diesen mein meine seine ihre zwei vorher"
+    ),
+    ends=words_of("ist sind war hat haben wird"),
+    pronouns=words_of(
+        "es ich du er sie wir ihr ihn ihm ihnen mich mir dich dir uns euch sich man dies dieses"
+        " dessen seine seinen seiner ihre ihren ihrer dazu damit davon daran darauf nicht kein"
+        " keine keinen dass"
+    ),
+    fillers=words_of(
+        "auch also einfach zuerst nun jetzt erst einmal jedoch dann hier mal zunächst"
+        " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau mindestens vorher"
+    ),
+    vague=words_of(
+        "der die das den ein eine antwort antworten frage nutzer benutzer problem fall fälle ding"
+        " dinge weise beispiel rest ende anfang tag tage satz punkt teil text wort lösung"
+    ),
+    clauses=words_of("ob warum wie welche welcher welches welchen wann was wer wo wieso"),
+    breaks=words_of("aber denn weil sondern da obwohl falls wenn dass und damit"),
+    finite=words_of(
+        "ist sind war waren hat haben hatte wird werden wurde kann können muss müssen soll "
+        "sollte darf"
+        " dürfen fällt kostet braucht passt reicht bleibt bleiben liegt steht stehen gilt kommt "
+        "geht"
+        " dauert fehlt fährt zahlt ergibt beträgt lag verjähren nennt"
+    ),
+    adverbs=words_of("also daher nur dann noch immer so auch"),
+)
+
+_GERMAN_VERB = (
+    r"(?P<verb>(?!(?:werden|sein|haben|können|müssen|sollen|wollen|machen|sagen|wissen|denken|gehen"
+    r"|sehen|tun|antworten|geben|lassen|sicherstellen|achten|schreiben|erwähnen"
+    r"|brauchen)\b)[a-zäöüß]+(?:en|ern|eln))(?=[.,;:!]|$| und )"
+)
+
+GERMAN = (
+    *patterns(
+        _GERMAN,
+        ((r"\b(?:fragt(?: mich| sich)?|wissen(?: will)?|klären|prüfen|überlegen|frage(?: ist| "
+          r"lautet)?|will wissen"
+          r"|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie|welche[rsnm]?|wann"
+          r"|was|wer|wo|wieso)\b)"),
+         "Klären, {object}", 3.8),
+        ((r"\b(?:aufgabe|ziel|plan|es geht darum|idee)(?: ist)?(?: es)?, "
+          r"(?P<object>[^.;:!?()\n,]{4,70}?) zu"
+          r" (?P<verb>[a-zäöüß]+(?:en|ern|eln))\b"), "{object} {verb}", 3.7),
+        ((r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
+          r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der "
+          r"(?:nutzer"
+          r"|benutzer)|die nutzerin) (?:möchte|will)|man muss"
+          rf"|lass(?:t|en)? (?:mich|uns|sie uns)) (?P<object>[^.;:!?()\n,]{{4,80}}?) "
+          rf"{_GERMAN_VERB}"),
+         "{object} {verb}", 3.6),
+        (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ", "Frage nach {object}", 3.4),
+        (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
+         "Wunsch: {object}", 3.3),
+    ),
+    *patterns(
+        _GERMAN,
+        ((r"\b(?:antwort|lösung|diagnose|gesamtsumme|summe|ergebnis)(?: ist| lautet| beträgt| "
+          r"wäre)(?: also| daher| damit)? (?!eine? )"),
+         "Ergebnis: {object}", 4.4),
+        ((r"\bich (?:empfehle|rate zu|nehme|wähle|schlage)(?: also| daher| ihm| ihr)? "
+          r"(?P<object>[^.;:,!?]+?)(?: vor)?(?=[.,;:!?]|$)"),
+         "Empfehlung: {object}", 4.3),
+        cut="value", late=True,
+    ),
+    *patterns(
+        _GERMAN,
+        ((r"^(?P<object>[^.;:!?,]{1,40}?) (?:fällt|kommt|scheidet)(?: \w+){0,2} (?:weg|nicht "
+          r"(?:in frage|infrage)|aus)\b"),
+         "{object} ausschließen", 3.4),
+    ),
+    *patterns(
+        _GERMAN,
+        ((r"^(?:(?:also|aber|und|damit|dann|so),? )*(?=(?:die|das|eine) )"),
+         "{object} betrachten", 2.6),
+        (r"^(?:(?:also|aber|und|damit|dann|so),? )*(?=\\w+ )", "Zum Thema: {object}", 2.5),
+        cut="subject", late=True,
+    ),
+    *patterns(
+        _GERMAN,
+        ((r"\b(?P<object>(?:die|das) [\wäöüß-]+ (?:auf|für|wegen|zwischen|von|der|des)"
+          r" (?:(?:die|das|den|dem|der|des|[\d.]+) )?[\wäöüß-]+)"),
+         "Zum Thema: {object}", 1.9),
+    ),
+)  # fmt: skip
