@@ -14,13 +14,16 @@ from starlette.types import ASGIApp
 from abridge.config.settings import Settings
 from abridge.config.upstreams import UpstreamSettings
 from abridge.lasting import Lasting
+from abridge.memory.registry import MemoryRegistry
+from abridge.memory.stores.store import observe_nothing
 from abridge.observability.metrics import metrics_for
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.pipeline.failover import Failover
 from abridge.pipeline.health import Attempt, UpstreamHealth
+from tests.stored_responses.conversations import stored_upstream
 from tests.support.asgi import Call, call
 from tests.support.deployments import build_app
-from tests.support.streams import completion
+from tests.support.streams import THOUGHT, completion, message_item, reasoning_item
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
 CHAT = "/v1/chat/completions"
@@ -200,7 +203,8 @@ def test_neighbours_with_weights_share_requests_and_others_keep_their_place() ->
     )
     metrics = metrics_for(CollectorRegistry())
     sink = MetricsSink(metrics, settings, (), Lasting())
-    failover = Failover(settings, UpstreamHealth(metrics), sink, Random(1))
+    memory = MemoryRegistry(settings, observe_nothing, None)
+    failover = Failover(settings, UpstreamHealth(metrics), memory, sink, Random(1))
     drawn: Counter[str] = Counter(
         "".join(each.upstream.name for each in failover.draw("a")) for _ in range(4000)
     )
@@ -211,3 +215,41 @@ def test_neighbours_with_weights_share_requests_and_others_keep_their_place() ->
 def test_a_name_alone_is_a_list_of_one() -> None:
     one = UpstreamSettings(name="a", base_url="http://a.test/v1", fallback="b")
     assert [each.upstream for each in one.fallbacks] == ["b"]
+
+
+class Accounts(Several):
+    """Upstreams that store responses, each its own."""
+
+    def answer(self, request: ReceivedRequest) -> Answer:
+        name = request.header("host").partition(".")[0]
+        if (failed := super().answer(request)).status != 200:
+            return failed
+        previous = request.json.get("previous_response_id")
+        if previous not in (None, f"resp_{name}"):
+            return Answer.json({"error": {"message": "not found"}}, 400)
+        output = [reasoning_item(0, THOUGHT), message_item(1, "Yes.")]
+        return Answer.json(stored_upstream(output, id=f"resp_{name}"))
+
+
+@pytest.mark.parametrize("shared_key", [True, False])
+async def test_what_continues_a_fallbacks_response_goes_to_that_fallback(
+    monkeypatch: pytest.MonkeyPatch, *, shared_key: bool
+) -> None:
+    monkeypatch.setenv("OWN", "sk-own")
+    upstream = Accounts(a=BUSY, b=BUSY)
+    access = {"api_key_env": "OWN"} if shared_key else {"credential": "client"}
+    app = app_for(upstream, "a", "b", "c", api="responses", **access)
+
+    async def go_on(key: str = "k", **more: Any) -> int:
+        body = {"model": "m", "input": "Hi", "store": True, **more}
+        headers = {"authorization": f"Bearer {key}", "x-abridge-summary": "auto"}
+        return (await call(app, "/v1/responses", body, headers)).status
+
+    assert (await go_on(), upstream.asked) == (200, "abc")
+    upstream.failing.clear()
+    assert (await go_on(previous_response_id="resp_c"), upstream.asked) == (200, "c")
+    assert (await go_on("another", previous_response_id="resp_c")) == 400
+    assert upstream.asked == ("" if shared_key else "a")
+    upstream.failing["c"] = BUSY
+    assert (await go_on(previous_response_id="resp_c"), upstream.asked) == (503, "c")
+    assert (await go_on(), upstream.asked) == (200, "a")

@@ -90,7 +90,7 @@ class Dispatcher:
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
         health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
-        self._failover = Failover(settings, health, metrics_sink)
+        self._failover = Failover(settings, health, memory, metrics_sink)
         self._discovery = lasting.get("discovery", ApiDiscovery)
         upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
         self._findings = (
@@ -125,7 +125,7 @@ class Dispatcher:
             except UpstreamUnavailable as failure:
                 cause, retry_after = failure.cause, retry_after or failure.retry_after
             except RequestError as refusal:
-                if attempt.route is own:
+                if attempt.route is own or len(attempts) == 1:
                     raise
                 if after is None:
                     raise cannot_move_on(refusal) from None

@@ -2,8 +2,8 @@
 
 A request moves on before anything was sent to the client, if upstream cannot be reached or is too
 busy; at once, if upstream is known to be down. It is prepared anew, since a fallback may have
-another API, profile and names. One that refers to what upstream stores stays with it: nobody else
-has that.
+another API, profile and names. One that refers to what an upstream stores goes to that one: nobody
+else has that.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from random import Random
 
 from starlette.types import Message, Scope, Send
 
+from abridge.apis.json import string
 from abridge.apis.object_references import EVERYTHING, find_object_references, may_name_objects
 from abridge.config.settings import ROUTE, Route, Settings
 from abridge.errors import RequestError
 from abridge.http.asgi import get_header
+from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.pipeline.health import Attempt, UpstreamHealth
 from abridge.pipeline.request import ApiRequest
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.stored_responses.repository import tenant_repositories
 
 BUSY_OR_BROKEN = frozenset({429, 502, 503, 504, 529})
 """Statuses after which a client may try again."""
@@ -39,6 +42,7 @@ class Failover:
         self,
         settings: Settings,
         health: UpstreamHealth,
+        memory: MemoryRegistry,
         metrics_sink: MetricsSink,
         random: Random | None = None,
     ) -> None:
@@ -46,6 +50,7 @@ class Failover:
             route.upstream.name: settings.fallbacks_of(route) for route in settings.routes
         }
         self._health = health
+        self._memory = memory
         self._metrics_sink = metrics_sink
         self._random = random or Random()  # noqa: S311 -- no secret
         for route in settings.routes:
@@ -57,7 +62,11 @@ class Failover:
         down are left out, but the request's own is then the last resort."""
         routes = [request.route]
         name = request.route.upstream.name
-        if self._fallbacks[name] and not await request.work.run(_stays, request):
+        if not self._fallbacks[name]:
+            pass
+        elif await request.work.run(_stays, request):
+            routes = [await self._find_home(request)]
+        else:
             routes = [each for each in (request.route, *self.draw(name)) if self._admits(each)]
             if request.route not in routes:
                 for spare in routes[:1]:
@@ -89,6 +98,22 @@ class Failover:
             "upstream %s: refused reasoning state; retrying without it",
             route.upstream.name,
         )
+
+    async def _find_home(self, request: ApiRequest) -> Route:
+        """Return the route of the upstream that made the response which a request continues, if
+        that is known and one of its fallbacks; else the request's own."""
+        own = request.route
+        candidates = (own, *(route for route, _ in self._fallbacks[own.upstream.name]))
+        routes = {each.upstream.name: each for each in candidates}
+        previous = string(request.body.get(PREVIOUS_RESPONSE_ID))
+        memories = map(self._memory.for_route, candidates if previous else ())
+        for repository in tenant_repositories(memories, request.scope):
+            (record,) = await repository.find(previous)
+            (owner,) = await repository.find_owners([previous]) if record is None else ("",)
+            name = owner if record is None else record.upstream
+            if name in routes:
+                return routes[name]
+        return own
 
     def _admits(self, route: Route) -> bool:
         return self._health.breaker(route.upstream).admits
