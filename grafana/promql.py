@@ -30,6 +30,7 @@ FILTERS = {
         "upstream_responses_total",
         "upstream_failures_total",
         "upstream_failovers_total",
+        "upstream_up",
         "state_refused_total",
         "upstream_seconds",
         "requests_in_flight",
@@ -64,6 +65,11 @@ def series(metric: str, *matchers: str, filters_of: str = "") -> str:
 def sum_of(metric: str, by: str = "") -> str:
     """Return the sum of a gauge."""
     return _sum(by, series(metric))
+
+
+def worst(metric: str, by: str) -> str:
+    """Return the least value among processes."""
+    return f"min by ({by}) ({series(metric)})"
 
 
 def over_window(function: str, selector: str) -> str:

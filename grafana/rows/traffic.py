@@ -1,7 +1,7 @@
 """Traffic: requests, their outcomes and their times."""
 
 from grafana.panel import Panel, Query, heatmap, quantile_queries
-from grafana.promql import rate, sum_of
+from grafana.promql import rate, sum_of, worst
 
 TRAFFIC = (
     Panel(
@@ -104,9 +104,9 @@ TRAFFIC = (
     ),
     Panel(
         "Requests sent again: none",
-        "Those that went on to the fallback of their upstream, by cause: a connection that failed, "
-        "or a status of 429, 503 or 529; and those whose reasoning state upstream refused, which "
-        "were sent again without it.",
+        "Those that went on to a fallback of their upstream, by cause: a connection that failed, a "
+        "status of 429, 503 or 529, or `down`, where upstream was known to be; and those whose "
+        "reasoning state upstream refused, which were sent again without it.",
         "reqps",
         [
             Query(
@@ -116,6 +116,15 @@ TRAFFIC = (
             Query(rate("state_refused_total", by="upstream"), "without state: {{upstream}}"),
         ],
         width=12,
+    ),
+    Panel(
+        "Upstreams up: 1 each",
+        "0: it failed several times in a row, as far as any process knows. Requests that have a "
+        "fallback skip it.",
+        "short",
+        [Query(worst("upstream_up", by="upstream"), "{{upstream}}")],
+        width=12,
+        alerts=["AbridgeUpstreamDown"],
     ),
     Panel(
         "Reasoning read: as the traffic is",

@@ -50,7 +50,7 @@ with _without_collecting():
         TracingSettings,
         UsageSettings,
     )
-    from abridge.config.upstreams import UpstreamSettings
+    from abridge.config.upstreams import FallbackSettings, UpstreamSettings
     from abridge.errors import (
         AbridgeError,
         RequestError,
@@ -67,6 +67,7 @@ __all__ = [
     "BackgroundSettings",
     "ChatSettings",
     "CompactionSettings",
+    "FallbackSettings",
     "HistorySettings",
     "LedgerSettings",
     "LimitSettings",

@@ -23,13 +23,19 @@ class CircuitBreaker:
     def is_open(self) -> bool:
         return self._opened_at is not None
 
-    def admit(self, caller: object) -> bool:
-        """Return true if `caller` may proceed; while open, it is the trial until it is released."""
+    @property
+    def admits(self) -> bool:
+        """Whether a caller may proceed."""
         if self._opened_at is None:
             return True
-        if self._trial is not None or self._clock() < self._opened_at + self._seconds:
+        return self._trial is None and self._clock() >= self._opened_at + self._seconds
+
+    def admit(self, caller: object) -> bool:
+        """Return true if `caller` may proceed; while open, it is the trial until it is released."""
+        if not self.admits:
             return False
-        self._trial = caller
+        if self.is_open:
+            self._trial = caller
         return True
 
     def release(self, caller: object) -> None:
@@ -41,5 +47,9 @@ class CircuitBreaker:
 
     def note_failure(self) -> None:
         self._failures += 1
-        if self._failures >= self._failure_limit:
-            self._opened_at = self._clock()
+        if self.is_open or self._failures >= self._failure_limit:
+            self.open()
+
+    def open(self) -> None:
+        """Open it now, for what somebody else has seen."""
+        self._opened_at = self._clock()

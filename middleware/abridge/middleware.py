@@ -26,7 +26,7 @@ from abridge.background.responses import BackgroundResponses
 from abridge.client_shares import ClientShares, client_of
 from abridge.config.client_key import CLIENT_KEY, LEDGER, client_key
 from abridge.config.exposure import hides_raw, open_paths, shared_paths
-from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings, check_settings
+from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings, check_settings
 from abridge.errors import RequestError, SettingsError
 from abridge.http.asgi import (
     CLOSING,
@@ -238,8 +238,8 @@ class AbridgeMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             record = Record.start(scope)
-            own = {RECORD: record, TRACE: None, FAILS_OVER: False, BACKGROUND: None}
-            own |= {CLIENT_KEY: None, EARLY_HEAD: None, LEDGER: self._ledger is not None}
+            own = {RECORD: record, LEDGER: self._ledger is not None}
+            own |= dict.fromkeys((TRACE, ATTEMPT, BACKGROUND, CLIENT_KEY, EARLY_HEAD))
             scope = {**scope, **own}  # no outer Abridge's
             if self._hides_raw:  # paths are closed, so a request may have no other one
                 scope["headers"] = drop_headers(scope["headers"], OVERRIDING_HEADERS)
@@ -328,7 +328,7 @@ class AbridgeMiddleware:
         record = Record.start(scope)
         if (key := client_key(scope)) is not None:
             record.key, record.team = key.name, key.team
-        own = {RECORD: record, TRACE: None, FAILS_OVER: False, EARLY_HEAD: None}
+        own = {RECORD: record, TRACE: None, ATTEMPT: None, EARLY_HEAD: None}
         await self._trace({**scope, **own}, receive, send)
 
     async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -493,10 +493,24 @@ class TestNamesAndLimits:
         (example,) = texts_of("docs/routing.md", "toml")
         settings = Settings.model_validate(tomllib.loads(example))
         main, spare = settings.routes
-        assert settings.fallback_of(main) is spare
-        assert settings.fallback_of(spare) is None
+        assert [route for route, _ in settings.fallbacks_of(main)] == [spare]
+        assert settings.fallbacks_of(spare) == []
         assert spare.renames.to_upstream("claude-opus") == "anthropic/claude-opus"
         assert spare.renames.to_upstream("gpt") == "openai/gpt-oss-120b"
+
+    @pytest.mark.parametrize(
+        ("fallback", "words"),
+        [
+            (["b", "c"], "must name another upstream, not 'c'"),
+            (["b", "a"], "must name another upstream, not 'a'"),
+            (["b", {"upstream": "b"}], "names 'b' twice"),
+            ([{"upstream": "b", "weight": 0}], "more than 0"),
+            ([{"upstream": "b", "wait": 1}], "a table without unknown keys"),
+        ],
+    )
+    def test_a_list_of_fallbacks_names_others_once(self, fallback: Any, words: str) -> None:
+        first = {"name": "a", "base_url": U, "fallback": fallback}
+        assert words in refused(upstreams=[first, {"name": "b", "base_url": U}])
 
 
 def test_what_each_process_keeps_for_itself_is_not_used() -> None:

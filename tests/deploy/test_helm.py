@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry
 
 import abridge
+from abridge.observability.metrics import metrics_for
 from tests.deploy.manifests import (
     CHART,
     KUBERNETES,
@@ -116,6 +118,11 @@ OPTIONS = {
         {"ServiceMonitor", "PrometheusRule"},
         set(),
     ),
+    "more replicas by open streams, and a pod that sleeps before it ends": (
+        "--set=autoscaling.streams=600,settings.server.drain_delay=0",
+        set(),
+        set(),
+    ),
     "no valkey, no autoscaler, no policy": (
         "--set=valkey.enabled=false,autoscaling.enabled=false,networkPolicy.enabled=false",
         set(),
@@ -207,6 +214,42 @@ def test_changed_settings_are_a_rollout_and_a_longer_end(tmp_path: Any) -> None:
     assert pod(after)["terminationGracePeriodSeconds"] == 320
     changed = helmed("standalone", "--set=settings.limits.bodies=200000000")
     assert settings(changed, tmp_path).limits.bodies == 200_000_000
+
+
+@pytest.mark.parametrize(
+    ("delay", "slept", "grace"), [(10, None, 200), (30, None, 220), (4, 6, 200), (0, 10, 200)]
+)
+def test_a_pod_sleeps_for_what_the_drain_delay_lacks(
+    delay: int, slept: int | None, grace: int
+) -> None:
+    deployment = abridges(helmed("standalone", f"--set=settings.server.drain_delay={delay}"))
+    hook = containers(deployment)["abridge"].get("lifecycle")
+    assert hook == (slept and {"preStop": {"sleep": {"seconds": slept}}})
+    assert pod(deployment)["terminationGracePeriodSeconds"] == grace
+
+
+def test_replicas_follow_cpu_and_on_demand_open_streams(tmp_path: Any) -> None:
+    usual, streams = (
+        one(helmed("standalone", *options), "HorizontalPodAutoscaler")
+        for options in ((), ("--set=autoscaling.streams=600",))
+    )
+    assert [each["type"] for each in usual["spec"]["metrics"]] == ["Resource"]
+    assert [each["type"] for each in streams["spec"]["metrics"]] == ["Resource", "Pods"]
+    overlay = overlay_of(tmp_path, "../kubernetes/streams")
+    theirs = one(kustomized(overlay), "HorizontalPodAutoscaler")
+    assert shared(streams)["spec"] == shared(theirs)["spec"]
+
+
+def test_the_adapter_reads_a_metric_that_there_is_for_each_pod() -> None:
+    values = yaml.safe_load((KUBERNETES / "streams" / "adapter.yaml").read_text())
+    (rule,) = values["rules"]["custom"]
+    name, _, matchers = rule["seriesQuery"].partition("{")
+    hpa = one(helmed("standalone", "--set=autoscaling.streams=600"), "HorizontalPodAutoscaler")
+    assert hpa["spec"]["metrics"][1]["pods"]["metric"]["name"] == name
+    registry = CollectorRegistry()
+    metrics_for(registry).streams_open.labels("chat").inc()
+    assert registry.get_sample_value(name, {"api": "chat"}) == 1
+    assert {*rule["resources"]["overrides"]} == {*re.findall(r"(\w+)!=", matchers)}
 
 
 def test_two_releases_in_one_namespace_select_their_own_pods() -> None:

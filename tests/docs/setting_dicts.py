@@ -45,10 +45,17 @@ def _import(module: str, names: list[str]) -> str:
 def tables_of(table: type[Table]) -> Iterator[type[Table]]:
     """Yield the tables within a table, then the table."""
     for field in table.model_fields.values():
-        for part in (field.annotation, *get_args(field.annotation)):
+        for part in _parts(field.annotation):
             if isinstance(part, type) and issubclass(part, Table):
                 yield from tables_of(part)
     yield table
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """Yield a type and all that it is made of."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _parts(part)
 
 
 def _typed_dict(table: type[Table]) -> str:

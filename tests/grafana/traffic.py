@@ -78,7 +78,12 @@ def settings(model: str, writer: str) -> dict[str, str]:
             "rename": {"spare": "think"},
             "fallback": "thinkers",
         },
-        {"name": "dead", "base_url": unused_address(), "models": ["dead*"]},
+        {
+            "name": "dead",
+            "base_url": unused_address(),
+            "models": ["dead*"],
+            "breaker_failures": 1,
+        },
     ]
     return {
         "ABRIDGE_UPSTREAMS": json.dumps(upstreams),

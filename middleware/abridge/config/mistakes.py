@@ -58,6 +58,7 @@ REQUIREMENTS = {
     "dict_type": TABLE,
     "model_type": TABLE,
     "model_attributes_type": TABLE,
+    "extra_forbidden": "must be a table without unknown keys",
     "too_short": "must not be empty",
     "greater_than": "must be more than {gt:g}",
     "greater_than_equal": "must be at least {ge:g}",

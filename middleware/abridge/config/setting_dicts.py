@@ -28,7 +28,10 @@ from abridge.config.tables import (
     TracingSettings,
     UsageSettings,
 )
-from abridge.config.upstreams import UpstreamSettings
+from abridge.config.upstreams import (
+    FallbackSettings,
+    UpstreamSettings,
+)
 
 
 class ServerSettingsDict(TypedDict, total=False):
@@ -48,6 +51,13 @@ class ServerSettingsDict(TypedDict, total=False):
     drain: float
 
 
+class FallbackSettingsDict(TypedDict, total=False):
+    """See `FallbackSettings`."""
+
+    upstream: str
+    weight: float | None
+
+
 class UpstreamSettingsDict(TypedDict, total=False):
     """See `UpstreamSettings`."""
 
@@ -55,7 +65,9 @@ class UpstreamSettingsDict(TypedDict, total=False):
     base_url: str | None
     models: Sequence[str]
     rename: Mapping[str, str]
-    fallback: str | None
+    fallback: str | Sequence[str | FallbackSettings | FallbackSettingsDict] | None
+    breaker_failures: int
+    breaker_seconds: float
     api: Literal["same", "auto", "chat", "responses", "messages", "gemini", "interactions"]
     profile: str
     unsupported: Literal["refuse", "drop"]

@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 ROUTE = "abridge.route"
 """The scope key under which the middleware passes the `Route` it chose to the proxy."""
 
-FAILS_OVER = "abridge.fails_over"
-"""The scope key by which the proxy is told that another upstream is asked where this one cannot
-answer."""
+ATTEMPT = "abridge.attempt"
+"""The scope key of the attempt at an upstream, to which the proxy reports how it goes."""
 
 GENERAL_KEYS = (("history", "seal_keys_env"), ("reasoning", "open_paths"))
 """Keys, each with its table, that hold for all upstreams alike."""
@@ -150,10 +149,11 @@ class Settings(Table):
                 return route
         return None if first.upstream.base_url else first
 
-    def fallback_of(self, route: Route) -> Route | None:
-        """Return the route of the upstream that is asked where a route's own cannot answer."""
-        name = route.upstream.fallback
-        return next((other for other in self._routes if other.upstream.name == name), None)
+    def fallbacks_of(self, route: Route) -> list[tuple[Route, float | None]]:
+        """Return the routes of the upstreams that are asked where a route's own cannot answer, each
+        with its weight."""
+        routes = {other.upstream.name: other for other in self._routes}
+        return [(routes[each.upstream], each.weight) for each in route.upstream.fallbacks]
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -191,11 +191,18 @@ class Settings(Table):
                     f"upstreams[{index}].name: two are named {upstream.name!r}; each needs a "
                     "unique name"
                 )
-            key, spare = f"upstreams[{index}].fallback", upstream.fallback
-            if spare is not None and (spare not in names or spare == upstream.name):
+            yield from self._find_wrong_fallbacks(f"upstreams[{index}].fallback", upstream)
+
+    def _find_wrong_fallbacks(self, key: str, upstream: UpstreamSettings) -> Iterator[str]:
+        others = {other.name for other in self.upstreams} - {upstream.name}
+        spares = [each.upstream for each in upstream.fallbacks]
+        for index, spare in enumerate(spares):
+            if spare not in others:
                 yield f"{key}: must name another upstream, not {spare!r}"
-            elif spare is not None and any(entry.base_url is None for entry in self.upstreams):
-                yield f"{key}: needs upstreams with a base_url"
+            elif spare in spares[:index]:
+                yield f"{key}: names {spare!r} twice"
+        if spares and any(entry.base_url is None for entry in self.upstreams):
+            yield f"{key}: needs upstreams with a base_url"
 
     def _find_wrong_workers(self) -> Iterator[str]:
         if self.server.workers > 1 and self.server.page:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from abridge.apis.effort import LEAST_BUDGET, Effort, EffortLimits, RequestDefaults, Verbosity
 from abridge.apis.model_names import ModelRenames
@@ -14,6 +14,7 @@ from abridge.config.setting_types import (
     HeaderGlob,
     ModelGlob,
     PathGlob,
+    PositiveSeconds,
     ProfileName,
     Several,
     Table,
@@ -22,6 +23,15 @@ from abridge.config.setting_types import (
 from abridge.providers.catalog import PROFILES
 
 UpstreamName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class FallbackSettings(Table):
+    """An upstream that may answer in place of another."""
+
+    upstream: UpstreamName
+    """Its name."""
+    weight: PositiveFloat | None = None
+    """How often it comes first among its neighbours with a weight, in proportion to theirs."""
 
 
 class UpstreamSettings(Table):
@@ -38,9 +48,15 @@ class UpstreamSettings(Table):
     rename: dict[str, str] = Field(default_factory=dict)
     """Its model names, by globs of the names that clients use; the first match counts. `{}` in a
     name is replaced by what the glob's `*` matched."""
-    fallback: UpstreamName | None = None
-    """The name of the upstream to try if this one cannot be reached, breaks off before its answer
-    begins, or answers 429, 503 or 529. A request moves on at most once."""
+    fallback: UpstreamName | Several[UpstreamName | FallbackSettings] | None = None
+    """The upstreams to try if this one cannot be reached, breaks off before its answer begins, or
+    answers 429, 503 or 529: a name, or a list of them in the order to try. Neighbours such as
+    `{ upstream = "b", weight = 3 }` share the requests by weight."""
+    breaker_failures: PositiveInt = 5
+    """Consecutive failures (no connection, no answer, 503, 529) after which it counts as down: a
+    request that has a fallback skips it."""
+    breaker_seconds: PositiveSeconds = 30.0
+    """How long it is skipped. Then single requests try whether it is up again."""
     api: Literal["same", "auto", "chat", "responses", "messages", "gemini", "interactions"] = "auto"
     """The API it speaks. `same`: the client's; `auto`: the client's or, if upstream lacks it (404,
     405), another for ten minutes: Responses and Chat Completions for each other, and either for
@@ -88,6 +104,14 @@ class UpstreamSettings(Table):
         """What tells it from any other, and from one of the same name after a change of settings:
         what was found out about it holds for no other."""
         return f"{self.name} {self.profile} {self.base_url}"
+
+    @property
+    def fallbacks(self) -> tuple[FallbackSettings, ...]:
+        """Its fallbacks, each as a table."""
+        listed = (self.fallback,) if isinstance(self.fallback, str) else self.fallback or ()
+        return tuple(
+            FallbackSettings(upstream=each) if isinstance(each, str) else each for each in listed
+        )
 
     @property
     def request_defaults(self) -> RequestDefaults:

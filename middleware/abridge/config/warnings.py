@@ -219,18 +219,18 @@ def _warn_unknown_summaries(settings: Settings) -> Iterator[str]:
 
 def _warn_revealing_fallback(settings: Settings) -> Iterator[str]:
     for route in settings.routes:
-        fallback = settings.fallback_of(route)
-        if fallback is not None and hides_raw(route) and not hides_raw(fallback):
-            yield (
-                f"upstreams[].fallback: {route.upstream.name!r} hides raw reasoning, but its "
-                f"fallback {fallback.upstream.name!r} does not"
-            )
+        for fallback, _ in settings.fallbacks_of(route):
+            if hides_raw(route) and not hides_raw(fallback):
+                yield (
+                    f"upstreams[].fallback: {route.upstream.name!r} hides raw reasoning, but its "
+                    f"fallback {fallback.upstream.name!r} does not"
+                )
 
 
 def _warn_unreachable_upstream(settings: Settings) -> Iterator[str]:
     """Warn of globs that match nothing which an earlier upstream's do not match as well."""
     earlier: list[tuple[str, str]] = []  # globs, each with its upstream's name
-    spares = {upstream.fallback for upstream in settings.upstreams}
+    spares = {each.upstream for upstream in settings.upstreams for each in upstream.fallbacks}
     for index, upstream in enumerate(settings.upstreams):
         for glob in upstream.models if upstream.name not in spares else ():
             name = next((name for known, name in earlier if _covers(known, glob)), None)

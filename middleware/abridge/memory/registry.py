@@ -44,6 +44,9 @@ class OpenStores:
         self._observe = observe
         self._stores: dict[tuple[str, int, float], Store] = {}
         self.keyring = _load_keyring(settings.history)
+        shared = (route.history for route in settings.routes if route.history.is_shared)
+        self.shared = next(map(self.get, shared), None)
+        """The first that replicas share, if any."""
         self.summaries = self._create_summaries(settings)
         self.opened = OpenedBlobs()
 
@@ -66,12 +69,7 @@ class OpenStores:
 
     def _create_summaries(self, settings: Settings) -> SummaryRegistry:
         longest = max(settings.routes, key=lambda route: route.history.ttl).history
-        shared_stores = (
-            self.get(route.history) for route in settings.routes if route.history.is_shared
-        )
-        return SummaryRegistry(
-            self.keyring, MARK_TTL_FACTOR * longest.ttl, next(shared_stores, None)
-        )
+        return SummaryRegistry(self.keyring, MARK_TTL_FACTOR * longest.ttl, self.shared)
 
     def _open_store(self, history: HistorySettings) -> Store:
         if history.is_shared:
@@ -132,6 +130,11 @@ class MemoryRegistry:
         """Return whether a request may ask for sealed reasoning in its answer, by a byte search
         alone."""
         return self.keyring.configured and contains_any(body, SEALING_NEEDLES)
+
+    @property
+    def shared_store(self) -> Store | None:
+        """The first store that replicas share, if any."""
+        return self._stores.shared
 
     @property
     def size(self) -> int:

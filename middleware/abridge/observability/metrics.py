@@ -20,8 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 from abridge.caches import METRIC_LABELS
 
-GaugeMode = Literal["livesum", "livemax", "max"]
-"""Combine a gauge of several processes: the sum or maximum of the live ones, or of all."""
+GaugeMode = Literal["livesum", "livemin", "livemax", "max"]
+"""Combine a gauge of several processes: the sum, minimum or maximum of the live ones, or the
+maximum of all."""
 
 MULTIPROCESS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder in which several processes share their metrics."""
@@ -136,6 +137,12 @@ class Metrics:
         "profile",
         "reasoning",
         mode="livemax",
+    )
+    upstream_up = _gauge(
+        "1 if an upstream answers; 0 if it failed several times in a row, as far as each process "
+        "knows.",
+        "upstream",
+        mode="livemin",
     )
     upstream_responses = _counter("Responses of upstreams, by status.", "upstream", "status")
     upstream_failures = _counter(

@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from abridge.apis.api import Api
 from abridge.apis.registry import UPSTREAM_APIS
-from abridge.config.settings import FAILS_OVER, ROUTE, Route, Settings
+from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.usage import Tokens
 from abridge.lasting import Lasting
 from abridge.observability.metrics import Metrics, ModelLabels, metrics_for
@@ -41,7 +41,7 @@ def _discarded_metrics() -> Metrics:
 def summary_call_scope(scope: Scope) -> Scope:
     """Return the scope for a summarizer's own call, without its request's record and trace. It
     does not fail over."""
-    dropped = (RECORD, TRACE, FAILS_OVER)
+    dropped = (RECORD, TRACE, ATTEMPT)
     return {**{key: scope[key] for key in scope if key not in dropped}, SUMMARY_CALL: True}
 
 
@@ -68,6 +68,9 @@ class MetricsSink:
         }
         for row in self._known_upstreams | rows:
             self.metrics.upstream_info.labels(*row).set(row in rows)
+        for name, *_ in self._known_upstreams - rows:
+            if name not in {row[0] for row in rows}:
+                self.metrics.upstream_up.labels(name).set(1)  # it is no concern any more
         self._known_upstreams |= rows
 
     def metrics_for(self, scope: Scope) -> Metrics:

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic
+from typing import NamedTuple
 
-from cachetools import TTLCache
+from cachetools import TLRUCache
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.errors import respell_error
 from abridge.apis.json import parse_object, string
-from abridge.apis.registry import UPSTREAM_APIS, fallbacks
+from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks
 from abridge.caches import MODELS
 from abridge.config.settings import Route
+from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import EndpointMissing
 from abridge.pipeline.trial import Trial
 
@@ -44,15 +46,30 @@ SEEMS_MISSING = (
     "that"
 )
 
+_CLIENT_APIS: dict[str, Api] = {api.name: api for api in APIS}
+
 _log = logging.getLogger(__name__)
 
 
+class FoundApi(NamedTuple):
+    """An API that an upstream was found to have, until it is looked for again."""
+
+    api: UpstreamApi
+    until: float
+
+
 class ApiDiscovery:
-    """The APIs that upstreams were found to have, by upstream, client's API and model."""
+    """The APIs that upstreams were found to have, by upstream, client's API and model.
+
+    `listener` is called with an upstream of which something was found.
+    """
+
+    listener: Callable[[UpstreamSettings], None] | None = None
 
     def __init__(self, time: Callable[[], float] = monotonic) -> None:
-        self._found: TTLCache[tuple[str, str, str], UpstreamApi] = TTLCache(
-            MODELS, FOUND_TTL, timer=time
+        self._time = time
+        self._found: TLRUCache[tuple[str, str, str], FoundApi] = TLRUCache(
+            MODELS, ttu=lambda _, found, _now: found.until, timer=time
         )
         self._said: set[tuple[str, str, str]] = set()  # upstream, client's API, the one found
         self._translated: set[str] = set()  # the clients' APIs for which another one was found
@@ -69,10 +86,10 @@ class ApiDiscovery:
         if not self.is_due(route):
             return (UPSTREAM_APIS.get(route.upstream.api, api.upstream),)
         candidates = (api.upstream, *fallbacks(api))
-        found = self._found.get((route.upstream.identity, api.name, model))
-        if found is None:
+        known = self._found.get((route.upstream.identity, api.name, model))
+        if known is None:
             return candidates
-        return found, *(other for other in candidates if other is not found)
+        return known.api, *(other for other in candidates if other is not known.api)
 
     def may_translate(self, api: Api) -> bool:
         """Return whether any upstream was found to have another API than these clients'."""
@@ -84,8 +101,8 @@ class ApiDiscovery:
         name = route.upstream.name
         if found is api.upstream:
             return
-        self._translated.add(api.name)
-        self._found[route.upstream.identity, api.name, model] = found
+        self._keep(route.upstream, api, model, found, FOUND_TTL)
+        self._tell(route.upstream)
         if (name, api.name, found.name) not in self._said:
             self._said.add((name, api.name, found.name))
             _log.info(
@@ -95,9 +112,35 @@ class ApiDiscovery:
     def note_missing(self, route: Route, api: Api, model: str, missing: UpstreamApi) -> None:
         """Forget that upstream was found to have this API."""
         key = route.upstream.identity, api.name, model
-        if self._found.get(key) is missing:
+        known = self._found.get(key)
+        if known is not None and known.api is missing:
             del self._found[key]
             self._said.discard((route.upstream.name, api.name, missing.name))
+            self._tell(route.upstream)
+
+    def known(self, upstream: UpstreamSettings) -> Iterator[tuple[str, str, str, float]]:
+        """Yield what is known of an upstream: the client's API, the model, the API that was found,
+        and for how many seconds that counts."""
+        for (identity, api, model), (found, until) in list(self._found.items()):
+            if identity == upstream.identity:
+                yield api, model, found.name, until - self._time()
+
+    def hear(self, upstream: UpstreamSettings, names: tuple[str, str, str], seconds: float) -> None:
+        """Take over what another replica found. Raises KeyError for an unknown API."""
+        api, found = _CLIENT_APIS[names[0]], UPSTREAM_APIS[names[2]]
+        if seconds > 0:
+            self._keep(upstream, api, names[1], found, min(seconds, FOUND_TTL))
+
+    def _keep(
+        self, upstream: UpstreamSettings, api: Api, model: str, found: UpstreamApi, seconds: float
+    ) -> None:
+        self._translated.add(api.name)
+        key = upstream.identity, api.name, model
+        self._found[key] = FoundApi(found, self._time() + seconds)
+
+    def _tell(self, upstream: UpstreamSettings) -> None:
+        if self.listener is not None:
+            self.listener(upstream)
 
     def watch(self, app: ASGIApp, route: Route, api: Api) -> ASGIApp:
         """Return the application so that, where no API is looked for, its first answer tells

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Protocol
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -36,9 +37,11 @@ from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
 from abridge.pipeline.early_head import send_head_early
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
+from abridge.pipeline.health import UpstreamHealth
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
+from abridge.pipeline.shared_findings import SharedFindings
 from abridge.pipeline.token_counting import TokenCounting
 from abridge.pipeline.trial import StateTrial
 from abridge.providers.catalog import PROFILES
@@ -86,8 +89,15 @@ class Dispatcher:
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
-        self._failover = Failover(settings, metrics_sink)
+        health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
+        self._failover = Failover(settings, health, memory, metrics_sink)
         self._discovery = lasting.get("discovery", ApiDiscovery)
+        upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
+        self._findings = (
+            SharedFindings(memory.shared_store, upstreams, health, self._discovery)
+            if memory.shared_store is not None and upstreams
+            else None
+        )
         self._preparation = RequestPreparation(
             settings, memory, engagement.answer_memory.learned, metrics_sink
         )
@@ -97,26 +107,37 @@ class Dispatcher:
         )
 
     async def aclose(self) -> None:
+        if self._findings is not None:
+            await self._findings.aclose()
         await self._engagement.aclose()
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
-        """Have the request's upstream answer it, or that one's fallback where it cannot."""
-        fallback = await self._failover.fallback_for(request)
-        if fallback is None:
-            await self._ask(request, receive, send)
-            return
-        try:
-            await self._ask(request.fails_over(), receive, send)
-        except UpstreamUnavailable as failure:
-            self._failover.note(request.scope, fallback, failure)
-            retry_after = failure.retry_after
-        else:
-            return
-        request = await request.reread(fallback)
-        try:
-            await self._ask(request, receive, with_retry_after(retry_after, send))
-        except RequestError as refusal:
-            raise cannot_move_on(refusal) from None
+        """Have the request's upstream answer it, or the first of its fallbacks that can."""
+        self._hear_replicas()
+        retry_after, own = b"", request.route
+        attempts = await self._failover.attempts_for(request)
+        for attempt, after in zip_longest(attempts, attempts[1:]):
+            again = request if attempt.route is own else await request.reread(attempt.route)
+            try:
+                with attempt:
+                    answer = with_retry_after(retry_after, send)
+                    await self._ask(again.for_attempt(attempt), receive, answer)
+            except UpstreamUnavailable as failure:
+                cause, retry_after = failure.cause, retry_after or failure.retry_after
+            except RequestError as refusal:
+                if attempt.route is own or len(attempts) == 1:
+                    raise
+                if after is None:
+                    raise cannot_move_on(refusal) from None
+                cause = "refused"
+            else:
+                return
+            self._failover.note(request.scope, attempt.route, after.route, cause)
+
+    def _hear_replicas(self) -> None:
+        """Have what other replicas find out be read from now on, if there may be any."""
+        if self._findings is not None:
+            self._findings.start()
 
     async def _ask(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Answer a request on an API that its upstream has."""
@@ -144,6 +165,7 @@ class Dispatcher:
     ) -> None:
         """Let the application answer a request that need not be read. Where it does not have the
         client's API, and may be asked on another one, `read` reads the request after all."""
+        self._hear_replicas()
         route: Route = scope[ROUTE]
         if not self._discovery.is_due(route):
             await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)

@@ -1,55 +1,94 @@
-"""Move a request on to the fallback of its upstream.
+"""Move a request on to the fallbacks of its upstream.
 
-A request moves on once at most, before anything was sent to the client, if upstream cannot be
-reached or is too busy. It is prepared anew, since the fallback may have another API, profile and
-names. One that refers to what upstream stores stays with it: nobody else has that.
+A request moves on before anything was sent to the client, if upstream cannot be reached or is too
+busy; at once, if upstream is known to be down. It is prepared anew, since a fallback may have
+another API, profile and names. One that refers to what an upstream stores goes to that one: nobody
+else has that.
 """
 
 from __future__ import annotations
 
 import logging
+from itertools import groupby
+from random import Random
 
 from starlette.types import Message, Scope, Send
 
+from abridge.apis.json import string
 from abridge.apis.object_references import EVERYTHING, find_object_references, may_name_objects
 from abridge.config.settings import ROUTE, Route, Settings
-from abridge.errors import RequestError, UpstreamUnavailable
+from abridge.errors import RequestError
 from abridge.http.asgi import get_header
+from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
+from abridge.pipeline.health import Attempt, UpstreamHealth
 from abridge.pipeline.request import ApiRequest
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
+from abridge.stored_responses.repository import tenant_repositories
 
 BUSY_OR_BROKEN = frozenset({429, 502, 503, 504, 529})
 """Statuses after which a client may try again."""
+
+DOWN = "down"
+"""Why a request moves on from an upstream that it did not try."""
 
 _log = logging.getLogger(__name__)
 
 
 class Failover:
-    """The fallbacks of upstreams, and the count of their use."""
+    """The fallbacks of upstreams, and the count of their use. `random` draws among weights."""
 
-    def __init__(self, settings: Settings, metrics_sink: MetricsSink) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        health: UpstreamHealth,
+        memory: MemoryRegistry,
+        metrics_sink: MetricsSink,
+        random: Random | None = None,
+    ) -> None:
         self._fallbacks = {
-            route.upstream.name: settings.fallback_of(route) for route in settings.routes
+            route.upstream.name: settings.fallbacks_of(route) for route in settings.routes
         }
+        self._health = health
+        self._memory = memory
         self._metrics_sink = metrics_sink
+        self._random = random or Random()  # noqa: S311 -- no secret
+        for route in settings.routes:
+            if route.upstream.base_url is not None:
+                health.show(route.upstream)
 
-    async def fallback_for(self, request: ApiRequest) -> Route | None:
-        """Return the route on which a request may move on, if any."""
-        fallback = self._fallbacks[request.route.upstream.name]
-        if fallback is None or await request.work.run(_stays, request):
-            return None
-        return fallback
+    async def attempts_for(self, request: ApiRequest) -> list[Attempt]:
+        """Return the attempts to make at upstreams, in order, until one can answer. Those that are
+        down are left out, but the request's own is then the last resort."""
+        routes = [request.route]
+        name = request.route.upstream.name
+        if not self._fallbacks[name]:
+            pass
+        elif await request.work.run(_stays, request):
+            routes = [await self._find_home(request)]
+        else:
+            routes = [each for each in (request.route, *self.draw(name)) if self._admits(each)]
+            if request.route not in routes:
+                for spare in routes[:1]:
+                    self.note(request.scope, request.route, spare, DOWN)
+                routes.append(request.route)
+        return [Attempt(self._health, route, moves_on=route is not routes[-1]) for route in routes]
 
-    def note(self, scope: Scope, fallback: Route, failure: UpstreamUnavailable) -> None:
+    def draw(self, name: str) -> list[Route]:
+        """Return the fallbacks of an upstream in the order to try: neighbours with weights by
+        chance, so that each of them is the first as often as its weight says."""
+        drawn: list[Route] = []
+        for _, group in groupby(self._fallbacks[name], key=lambda each: each[1] is None):
+            drawn += (route for route, _ in sorted(group, key=self._rank))
+        return drawn
+
+    def note(self, scope: Scope, failed: Route, fallback: Route, cause: str) -> None:
         """Count and log a request that moves on."""
-        failed: Route = scope[ROUTE]
         names = failed.upstream.name, fallback.upstream.name
         metrics = self._metrics_sink.metrics_for(scope)
-        metrics.upstream_failovers.labels(*names, failure.cause).inc()
-        _log.warning(
-            "upstream %s: %s; the request moves on to %s", names[0], failure.cause, names[1]
-        )
+        metrics.upstream_failovers.labels(*names, cause).inc()
+        if cause != DOWN:
+            _log.warning("upstream %s: %s; the request moves on to %s", names[0], cause, names[1])
 
     def note_refused_state(self, scope: Scope) -> None:
         """Count and log a request that is sent again without reasoning state."""
@@ -59,6 +98,30 @@ class Failover:
             "upstream %s: refused reasoning state; retrying without it",
             route.upstream.name,
         )
+
+    async def _find_home(self, request: ApiRequest) -> Route:
+        """Return the route of the upstream that made the response which a request continues, if
+        that is known and one of its fallbacks; else the request's own."""
+        own = request.route
+        candidates = (own, *(route for route, _ in self._fallbacks[own.upstream.name]))
+        routes = {each.upstream.name: each for each in candidates}
+        previous = string(request.body.get(PREVIOUS_RESPONSE_ID))
+        memories = map(self._memory.for_route, candidates if previous else ())
+        for repository in tenant_repositories(memories, request.scope):
+            (record,) = await repository.find(previous)
+            (owner,) = await repository.find_owners([previous]) if record is None else ("",)
+            name = owner if record is None else record.upstream
+            if name in routes:
+                return routes[name]
+        return own
+
+    def _admits(self, route: Route) -> bool:
+        return self._health.breaker(route.upstream).admits
+
+    def _rank(self, fallback: tuple[Route, float | None]) -> float:
+        """Draw when a fallback would come first if it came so often; 0 without a weight."""
+        _, weight = fallback
+        return 0.0 if weight is None else self._random.expovariate(weight)
 
 
 def _stays(request: ApiRequest) -> bool:

@@ -32,7 +32,7 @@ from abridge.apis.summary_request import (
     requested_style,
 )
 from abridge.caches import CONTENT_TYPES, cached
-from abridge.config.settings import FAILS_OVER, ROUTE, Route
+from abridge.config.settings import ATTEMPT, ROUTE, Route
 from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
@@ -132,9 +132,9 @@ class ApiRequest:
             compacts=bool(api.compacts_at) and compacts(*request_paths(scope)),
         )
 
-    def fails_over(self) -> ApiRequest:
-        """Return the request, for an upstream with a fallback. The parsed body moves to it."""
-        return replace(self, scope={**self.scope, FAILS_OVER: True}, body=self.take_body())
+    def for_attempt(self, attempt: object) -> ApiRequest:
+        """Return the request, for an attempt at an upstream. The parsed body moves to it."""
+        return replace(self, scope={**self.scope, ATTEMPT: attempt}, body=self.take_body())
 
     async def reread(self, fallback: Route | None = None) -> ApiRequest:
         """Return the request with its body parsed again, to be replayed again; for another upstream

@@ -77,7 +77,8 @@ def startup_lines(settings: Settings, url: str, admin: str | None) -> Iterator[s
         models = ", ".join(upstream.models)
         profile = f"profile {upstream.profile}"
         api = "" if upstream.api == "auto" else f", api {upstream.api}"
-        spare = "" if upstream.fallback is None else f", fallback {upstream.fallback}"
+        spares = ", ".join(each.upstream for each in upstream.fallbacks)
+        spare = f", fallback {spares}" if spares else ""
         text = f"{upstream.name}: {upstream.base_url}, models {models}, {profile}{api}{spare}"
         yield f"  upstream    {text}"
     yield f"  summarizer  {_describe_summarizer(settings.summarizer)}"

@@ -20,6 +20,7 @@ from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from abridge.http.asgi import get_header
 from abridge.http.transport import HttpResponse, Transport, send_by
 from abridge.observability.metrics import Metrics
+from abridge.pipeline.health import Attempt
 from abridge.sidecar.proxy.response_heads import ResponseHeads, UnwritableHead
 from abridge.sidecar.proxy.targets import LoopError, UpstreamTarget
 
@@ -76,6 +77,9 @@ FIRST_ANSWERS = 3
 BUSY_STATUSES = frozenset({429, 503, 529})
 """Statuses of an upstream that cannot answer now (529: Anthropic's `overloaded_error`)."""
 
+DOWN_STATUSES = BUSY_STATUSES - {429}
+"""Those that do not depend on whose request it is: a limit may be one client's own."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -130,19 +134,21 @@ class UpstreamCaller:
         if status == 404:
             log_not_found(target)
 
-    async def call_or_fail_over(
-        self, target: UpstreamTarget, scope: Scope, body: bytes
+    async def attempt(
+        self, target: UpstreamTarget, scope: Scope, body: bytes, attempt: Attempt
     ) -> HttpResponse:
-        """Like `call`, where another upstream is asked if this one cannot answer.
-
-        Raises UpstreamUnavailable in place of connection errors and busy responses.
-        """
+        """Like `call`, and note whether upstream is up. Where another one is asked if this one
+        cannot answer, raises UpstreamUnavailable for connection errors and busy responses."""
         try:
             response = await self.call(target, scope, body)
         except CONNECTION_ERRORS as error:
+            attempt.note(is_up=False)
+            if not attempt.moves_on:
+                raise
             log_failure(error, target)
             raise UpstreamUnavailable(classify_failure(error).cause) from None
-        if response.status not in BUSY_STATUSES:
+        attempt.note(is_up=response.status not in DOWN_STATUSES)
+        if response.status not in BUSY_STATUSES or not attempt.moves_on:
             return response
         await response.aclose()
         retry_after = get_header(response.headers, b"retry-after")

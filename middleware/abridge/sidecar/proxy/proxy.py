@@ -25,7 +25,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from abridge.client_shares import ClientShares, client_of
-from abridge.config.settings import FAILS_OVER, ROUTE, Settings, check_settings
+from abridge.config.settings import ATTEMPT, ROUTE, Settings, check_settings
 from abridge.http.asgi import (
     NO_WEBSOCKET,
     answering_upgrade,
@@ -37,6 +37,7 @@ from abridge.http.transport import HttpResponse, Transport
 from abridge.lasting import Lasting
 from abridge.observability.metrics import metrics_for
 from abridge.observability.record import RECORD, SHUTTING_DOWN, Record, cancellation_cause
+from abridge.pipeline.health import Attempt
 from abridge.sidecar.proxy.calls import (
     TRANSPORT_ERRORS,
     UpstreamCaller,
@@ -196,8 +197,9 @@ class Proxy:
         if is_models_request(scope) and (len(self._targets) > 1 or target.renames):
             return await join_models(scope, self._targets.values(), self._caller, self._list_limit)
         try:
-            if scope.get(FAILS_OVER) and isinstance(body, bytes):
-                return await self._caller.call_or_fail_over(target, scope, body)
+            attempt: Attempt | None = scope.get(ATTEMPT)
+            if attempt is not None and isinstance(body, bytes):
+                return await self._caller.attempt(target, scope, body, attempt)
             return await self._caller.call(target, scope, body)
         except TRANSPORT_ERRORS as error:
             log_failure(error, target)

@@ -1,0 +1,110 @@
+"""Which upstreams are up, as requests show.
+
+An upstream that fails several times in a row is down for a while: requests that may go elsewhere
+do. Then one request at a time tries it, and the first answer shows that it is up again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from abridge.breaker import CircuitBreaker
+from abridge.config.settings import Route
+from abridge.config.upstreams import UpstreamSettings
+from abridge.observability.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+
+class UpstreamHealth:
+    """Knows of each upstream whether it is up.
+
+    `listener` is called with an upstream that is found to be up again, or down, or still down.
+    """
+
+    listener: Callable[[UpstreamSettings], None] | None = None
+
+    def __init__(self, metrics: Metrics, time: Callable[[], float] = monotonic) -> None:
+        self._metrics = metrics
+        self._time = time
+        self._breakers: dict[tuple[str, int, float], CircuitBreaker] = {}  # by upstream
+
+    def breaker(self, upstream: UpstreamSettings) -> CircuitBreaker:
+        """Return an upstream's breaker, which is open while it is down."""
+        rules = upstream.breaker_failures, upstream.breaker_seconds
+        key = (upstream.identity, *rules)
+        if key not in self._breakers:
+            self._breakers[key] = CircuitBreaker(*rules, self._time)
+        return self._breakers[key]
+
+    def show(self, upstream: UpstreamSettings) -> None:
+        """Have the metrics show whether an upstream is up."""
+        is_up = not self.breaker(upstream).is_open
+        self._metrics.upstream_up.labels(upstream.name).set(is_up)
+
+    def note(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
+        """Note that an upstream answered, or that it failed."""
+        breaker = self.breaker(upstream)
+        was_open = breaker.is_open
+        if is_up:
+            breaker.note_success()
+        else:
+            breaker.note_failure()
+        self._tell_change(
+            upstream, f"{upstream.breaker_failures} failures in a row", was_open=was_open
+        )
+        if self.listener is not None and (was_open or breaker.is_open):
+            self.listener(upstream)
+
+    def hear(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
+        """Take over what another replica found."""
+        breaker = self.breaker(upstream)
+        was_open = breaker.is_open
+        if is_up:
+            breaker.note_success()
+        else:
+            breaker.open()
+        self._tell_change(upstream, "what another replica found", was_open=was_open)
+
+    def _tell_change(self, upstream: UpstreamSettings, why: str, *, was_open: bool) -> None:
+        is_open = self.breaker(upstream).is_open
+        if is_open is was_open:
+            return
+        self.show(upstream)
+        if is_open:
+            _log.warning(
+                "upstream %s: down after %s; requests with a fallback skip it for %g seconds",
+                *(upstream.name, why, upstream.breaker_seconds),
+            )
+        else:
+            _log.info("upstream %s: up again", upstream.name)
+
+
+class Attempt:
+    """A request's attempt at the upstream of a route. The proxy reports how it goes; where the
+    attempt `moves_on`, another upstream is asked if this one cannot answer."""
+
+    def __init__(self, health: UpstreamHealth, route: Route, *, moves_on: bool) -> None:
+        self.route = route
+        self.moves_on = moves_on
+        self._health = health
+        self._breaker = health.breaker(route.upstream)
+
+    def __enter__(self) -> Self:
+        self._breaker.admit(self)
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._breaker.release(self)
+
+    def note(self, *, is_up: bool) -> None:
+        self._health.note(self.route.upstream, is_up=is_up)
