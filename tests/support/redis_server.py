@@ -8,7 +8,8 @@ import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
@@ -163,6 +164,29 @@ def redis_cluster() -> Iterator[Cluster]:
             assert time.monotonic() < deadline
             time.sleep(0.05)
         yield cluster
+
+
+@contextmanager
+def sentinel(folder: Path, primary: Server, *, patience: float = 0.3) -> Iterator[int]:
+    """Run a sentinel that watches `main`, which alone decides; yield its port. A primary that is
+    silent for `patience` seconds is down."""
+    port = free_port()
+    file = folder / "sentinel.conf"
+    file.write_text(
+        f"bind 127.0.0.1\nport {port}\ndir {folder}\n"
+        f"sentinel monitor main 127.0.0.1 {primary.port} 1\n"
+        f"sentinel down-after-milliseconds main {patience * 1000:.0f}\n"
+    )
+    process = subprocess.Popen(  # noqa: S603 -- found on this machine's own path
+        (str(PROGRAM), str(file), "--sentinel"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None
+    try:
+        assert any(b"+monitor master main" in line for line in process.stdout)
+        yield port
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @asynccontextmanager

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.redis_sentinel import SentinelAddress
 from abridge.memory.stores.store import Store
 from tests.memory.stores.cases import redis_store
-from tests.support.redis_server import PROGRAM, Server, free_port
+from tests.support.redis_server import Server, free_port, sentinel
 from tests.support.servers import HANG, until
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -59,25 +56,3 @@ async def until_kept(store: Store, key: bytes) -> None:
     async with asyncio.timeout(HANG):
         while not await is_kept():  # noqa: ASYNC110 -- there is no event to wait for
             await asyncio.sleep(0.05)
-
-
-@contextmanager
-def sentinel(folder: Path, primary: Server) -> Iterator[int]:
-    """Run a sentinel that watches `main`, which alone decides; yield its port."""
-    port = free_port()
-    file = folder / "sentinel.conf"
-    file.write_text(
-        f"bind 127.0.0.1\nport {port}\ndir {folder}\n"
-        f"sentinel monitor main 127.0.0.1 {primary.port} 1\n"
-        "sentinel down-after-milliseconds main 300\n"
-    )
-    process = subprocess.Popen(  # noqa: S603 -- found on this machine's own path
-        (str(PROGRAM), str(file), "--sentinel"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    assert process.stdout is not None
-    try:
-        assert any(b"+monitor master main" in line for line in process.stdout)
-        yield port
-    finally:
-        process.kill()
-        process.communicate()

@@ -1,0 +1,64 @@
+"""The simulation of a large fleet: what it asks of Redis is what its plan says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.campaigns.constants import Constants
+from tests.campaigns.scale import SIZES, Asked, Plan, Simulation, plot
+
+SECONDS = 10.0
+PLAN = Plan(replicas=4, streams=400, lasts=8.0, keys=20, teams=2)
+
+
+def test_streams_end_at_their_rate() -> None:
+    answers = Simulation(PLAN).run(SECONDS).answers
+    assert answers / SECONDS == pytest.approx(PLAN.streams / PLAN.lasts, rel=0.15)
+
+
+def test_costs_are_added_up() -> None:
+    constants = Constants(
+        claim=70.0,
+        claim_replica=2.0,
+        round_trip=10.0,
+        store_trips=3.0,
+        store_trip=5.0,
+        entry=7.0,
+        replica=9000.0,
+    )
+    asked = Asked(rounds=20, claims=100, claim_replicas=300, batches=10, answers=50)
+    found = asked.a_second(10.0, constants)
+    assert found.store == 15.0
+    assert found.trips == 2.0 + 1.0 + 15.0
+    assert dict(found.busy) == pytest.approx(
+        {
+            "limits": (100 * 70 + 300 * 2) / 1e7,
+            "store": 150 * 5 / 1e7,
+            "ledger": 50 * 7 / 1e7,
+            "round trips": 180 * 10 / 1e7,
+        }
+    )
+
+
+def test_a_key_on_one_replica_shares_its_page_with_no_other() -> None:
+    spread, hashed = (
+        Simulation(replace(PLAN, hashed=hashed, teams=20)).run(SECONDS) for hashed in (False, True)
+    )
+    assert hashed.claim_replicas == 0
+    assert spread.claim_replicas > 2 * spread.claims
+    assert hashed.claims < spread.claims
+
+
+def test_without_a_limit_of_streams_no_lease_is_renewed() -> None:
+    idle = replace(PLAN, lasts=1e6)
+    assert Simulation(idle).run(SECONDS).claims > 0
+    assert Simulation(replace(idle, limits_streams=False)).run(SECONDS).claims == 0
+
+
+def test_the_plot_shows_each_line() -> None:
+    lines = {name: [(size, size / 100) for size in SIZES] for name in ("one", "two", "three")}
+    drawn = plot(lines)
+    assert drawn.count("<polyline ") == len(lines)
+    assert all(f">{name}</text>" in drawn for name in lines)
