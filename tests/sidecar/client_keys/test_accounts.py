@@ -117,6 +117,21 @@ async def test_also_at_once() -> None:
     assert sum(admitted) == 50
 
 
+async def test_what_was_reserved_is_not_given_back_before_who_waits_for_it_has_it() -> None:
+    process = Process(Paper(), streams=50)
+
+    async def stream() -> None:
+        taken = await process.admit()
+        await asyncio.sleep(0)
+        taken.end(0, 0)
+
+    streams = []
+    for _ in range(300):  # some come in each round
+        streams.append(asyncio.create_task(stream()))
+        await asyncio.sleep(0)
+    await asyncio.gather(*streams)
+
+
 async def test_a_key_and_its_team_both_count() -> None:
     book = Paper()
     alice, bob = two(book, requests_per_minute=4)

@@ -86,17 +86,22 @@ class Reserve:
         if used:
             self.typical = (3 * self.typical + used) // 4 or 1
 
-    def spare(self, *, is_idle: bool) -> int:
-        """Return how much of what is left is to be given back: all but a block; all, if idle."""
-        return max(0, self.left - (0 if is_idle else self.limit // BLOCKS))
+    def needed(self, waiting: int) -> int:
+        """Return what so many requests are likely to use."""
+        return waiting * max(1, self.typical)
+
+    def spare(self, waiting: int, *, is_idle: bool) -> int:
+        """Return how much of what is left is to be given back: all but a block, and but for what
+        those who wait have not taken yet; all, if idle."""
+        return max(0, self.left - max(0 if is_idle else self.limit // BLOCKS, self.needed(waiting)))
 
     def wish(self, account: Account, *, is_idle: bool, share: int = 0) -> Wish:
         """Return what is to be written, and count it as written. With a `share` of 1/n it is for a
         page of the process's own, and stays owed to the book."""
         limit = max(1, self.limit // share) if share else self.limit
-        wanted = max(account.waiting * max(1, self.typical), limit // BLOCKS)
+        wanted = max(self.needed(account.waiting), limit // BLOCKS)
         wanted = wanted if account.waiting and self.left <= 0 else 0
-        spare = 0 if share else self.spare(is_idle=is_idle)
+        spare = 0 if share else self.spare(account.waiting, is_idle=is_idle)
         used, self.left = max(0, -self.left), max(0, self.left) - spare
         if self.kind.window == "open":
             used = account.running + self.left
@@ -147,7 +152,7 @@ class Account:
         return (
             self.pending is not None
             or any(each.owed or each.left < 0 for each in reserves)
-            or any(each.spare(is_idle=self.is_idle(now)) for each in reserves)
+            or any(each.spare(self.waiting, is_idle=self.is_idle(now)) for each in reserves)
             or ("streams" in self.reserves and self.running > 0 and self._must_renew(now))
         )
 
