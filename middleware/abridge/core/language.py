@@ -266,14 +266,15 @@ def _decide_chinese(characters: set[str]) -> str | None:
 
 def _weigh(rows: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
     """Return what each word or letter says for each language that has it."""
-    languages: dict[str, dict[str, float]] = {}
+    languages: dict[str, tuple[str, ...]] = {}
     for language, entries in rows.items():
         for entry in entries:
-            languages.setdefault(entry, {})[language] = RARE_WEIGHT if language in RARE else 1.0
-    return {
-        entry: {language: weight / len(weights) for language, weight in weights.items()}
-        for entry, weights in languages.items()
+            languages[entry] = (*languages.get(entry, ()), language)
+    weights = {  # once for all words of the same languages
+        having: {name: (RARE_WEIGHT if name in RARE else 1.0) / len(having) for name in having}
+        for having in set(languages.values())
     }
+    return {entry: weights[having] for entry, having in languages.items()}
 
 
 _WORD_WEIGHTS = {
