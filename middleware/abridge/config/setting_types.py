@@ -61,11 +61,7 @@ class Table(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        validate_default=False,
-        json_schema_extra=add_descriptions,
-        defer_build=True,  # most tables are only ever read within others
+        extra="forbid", frozen=True, json_schema_extra=add_descriptions, defer_build=True
     )
 
     table_path: ClassVar[tuple[str, ...]] = ()

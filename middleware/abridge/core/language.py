@@ -10,7 +10,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 
 from abridge.core.language_tables import (
     CHINESE,
@@ -267,17 +266,15 @@ def _decide_chinese(characters: set[str]) -> str | None:
 
 def _weigh(rows: Mapping[str, Iterable[str]]) -> dict[str, dict[str, float]]:
     """Return what each word or letter says for each language that has it."""
-    languages: dict[str, list[str]] = {}
+    languages: dict[str, tuple[str, ...]] = {}
     for language, entries in rows.items():
-        for entry in dict.fromkeys(entries):
-            languages.setdefault(entry, []).append(language)
-    return {entry: _share_out(*having) for entry, having in languages.items()}
-
-
-@cache  # so that the words of the same languages have one dictionary
-def _share_out(*languages: str) -> dict[str, float]:
-    weights = {language: RARE_WEIGHT if language in RARE else 1.0 for language in languages}
-    return {language: weight / len(weights) for language, weight in weights.items()}
+        for entry in entries:
+            languages[entry] = (*languages.get(entry, ()), language)
+    weights = {  # once for all words of the same languages
+        having: {name: (RARE_WEIGHT if name in RARE else 1.0) / len(having) for name in having}
+        for having in set(languages.values())
+    }
+    return {entry: weights[having] for entry, having in languages.items()}
 
 
 _WORD_WEIGHTS = {

@@ -38,7 +38,7 @@ WIDE_LETTERS = r"\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff"
 WIDE_CHARS = rf"{WIDE_LETTERS}\uff00-\uffef"
 """The same with full-width forms, such as their punctuation."""
 
-_WIDE_RUN = re.compile(f"[{WIDE_CHARS}]+")
+WIDE_RUN = re.compile(f"[{WIDE_CHARS}]+")
 
 _PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 
@@ -171,13 +171,13 @@ def text_size(text: str) -> float:
     """Return the size of a text, by which parts are cut."""
     if text.isascii():
         return len(text)
-    return len(text) + (WIDE_CHAR_SIZE - 1) * sum(map(len, _WIDE_RUN.findall(text)))
+    return len(text) + (WIDE_CHAR_SIZE - 1) * sum(map(len, WIDE_RUN.findall(text)))
 
 
 def _position_at(text: str, size: float) -> int | None:
     """Return the position up to which `text` has `size`, or None if it is smaller."""
     position = 0
-    for wide in () if text.isascii() else _WIDE_RUN.finditer(text):
+    for wide in () if text.isascii() else WIDE_RUN.finditer(text):
         if position + size <= wide.start():
             break
         size -= wide.start() - position

@@ -18,7 +18,7 @@ from typing import Literal
 
 from abridge.core.language import detect_language, is_another_language
 from abridge.core.plan import Passage
-from abridge.core.segmenter import WIDE_CHARS, WIDE_LETTERS, text_size
+from abridge.core.segmenter import WIDE_LETTERS, WIDE_RUN, text_size
 from abridge.core.styles import STYLES, TITLE
 from abridge.errors import SummarizerError
 from abridge.stages.hidden_thinking import ThinkingFilter, visible_text
@@ -77,8 +77,6 @@ _SENTENCE = re.compile(
     r".+?(?:(?<!\b[a-zA-Z])[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？]+[”’」』）]*|(?<=[^\s:：,，])\n\s*\n)",
     re.DOTALL,
 )
-
-_WIDE_END = re.compile(rf"[{WIDE_CHARS}]\Z")
 
 _OPEN_END = re.compile(r"[:：,，;；][*_]*\s*\Z")
 
@@ -168,7 +166,7 @@ class Echo:
 
 def _sequences(text: str) -> Iterator[str]:
     words = _SEQUENCE_WORD.findall(text.casefold())
-    wide = sum(_WIDE_END.match(word) is not None for word in words)
+    wide = sum(len(word) == 1 and WIDE_RUN.match(word) is not None for word in words)
     size = 6 if 2 * wide > len(words) else 5
     return (" ".join(words[at : at + size]) for at in range(len(words) - size + 1))
 
@@ -276,7 +274,7 @@ class Checks:
         return ""
 
     def _is_good_title(self, title: str) -> bool:
-        wide = _WIDE_END.search(title) is not None
+        wide = WIDE_RUN.match(title[-1:]) is not None
         return not (
             _BAD_TITLE.match(title)
             or len(title.split()) > MAX_TITLE_WORDS
@@ -351,7 +349,7 @@ class Checks:
             words = _BLANKS.sub(" ", sentence.replace("```", "")).strip()
             yield f"{self._gap}{words}"
             self._said += f"{words} "
-            self._gap = "" if _WIDE_END.search(words) else " "
+            self._gap = "" if WIDE_RUN.match(words[-1:]) else " "
         self._waiting.clear()
 
     def _make_title(self) -> Iterator[str]:
