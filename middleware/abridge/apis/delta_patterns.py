@@ -83,10 +83,12 @@ class FrameReader:
         """Read the frame at a place, with those after it that its event can tell, too; return the
         place of the next."""
         for pattern in self._patterns:
-            event, end = pattern.read(frames, place)
-            if event is not None:
+            text, out = pattern.take(frames[place])
+            if text:
                 self._unused = 0
-                return [event], end
+                if place + 1 < len(frames) and pattern.joins:
+                    return pattern.tell_run(DeltaRun([text], [out]), frames, place + 1)
+                return [pattern.tell(text, out)], place + 1
         return self._parse(frames[place]), place + 1
 
     def _parse(self, frame: bytes) -> list[Event]:
@@ -114,6 +116,7 @@ class FrameReader:
 
 
 _NO_TEXT = "", 0
+_NOTHING = "", None
 
 
 class _Hole(NamedTuple):
@@ -169,46 +172,46 @@ class _Pattern:
     keeps: tuple[Keep, ...]
     accepts: Accepts | None
 
-    def read(self, frames: Sequence[bytes], place: int) -> tuple[Event | None, int]:
-        """Read the frame at a place, and those after it that fit as well, into one event."""
-        text, frame = self._take(frames[place])
-        if not text:
-            return None, place
-        place, run = place + 1, None
-        if place < len(frames) and type(self.event) in JOINED:
-            run = self._take_run(text, frame, frames, place)
-            place += len(run.texts) - 1
-            text, frame = "".join(run.texts), frame and b"".join(filter(None, run.frames))
+    @property
+    def joins(self) -> bool:
+        """Whether deltas that come together become one event."""
+        return type(self.event) in JOINED
+
+    def tell(self, text: str, frame: bytes | None) -> Event:
+        """Return the event of a text, which is kept, and of what goes out."""
         for keep in self.keeps:
             keep(text)
-        event = next_delta(self.event, text, frame)
-        event.run = run
-        return event, place
+        return next_delta(self.event, text, frame)
 
-    def _take_run(
-        self, text: str, frame: bytes | None, frames: Sequence[bytes], place: int
-    ) -> DeltaRun:
-        """Take the frames that fit from a place on, after one with this text."""
-        run = DeltaRun([text], [frame])
+    def tell_run(
+        self, run: DeltaRun, frames: Sequence[bytes], place: int
+    ) -> tuple[list[Event], int]:
+        """Return the event of a run with which the frames from a place on go on that fit as well,
+        and the place of the next."""
         while place < len(frames):
-            text, frame = self._take(frames[place])
+            text, out = self.take(frames[place])
             if not text:
                 break
             run.texts.append(text)
-            run.frames.append(frame)
+            run.frames.append(out)
             place += 1
-        return run
+        goes_out = self.outgoing is not None
+        joined = b"".join(filter(None, run.frames)) if goes_out else None
+        event = self.tell("".join(run.texts), joined)
+        event.run = run
+        return [event], place
 
-    def _take(self, frame: bytes) -> tuple[str, bytes | None]:
+    def take(self, frame: bytes) -> tuple[str, bytes | None]:
         """Return the text of a frame of this pattern, and what goes out; "" for any other."""
         text, start = self.match(frame)
-        if not text or self.outgoing is None:
-            out = None
-        elif self.passes:
-            out = frame
-        elif (out := self.outgoing.make(frame, text, start)) is None:
-            return "", None
-        return ("", None) if self.accepts is not None and not self.accepts(text) else (text, out)
+        out: bytes | None = frame
+        if not text:
+            return _NOTHING
+        if not self.passes:
+            out = None if self.outgoing is None else self.outgoing.make(frame, text, start)
+            if out is None and self.outgoing is not None:
+                return _NOTHING
+        return (text, out) if self.accepts is None or self.accepts(text) else _NOTHING
 
     def may_stay_beside(self, event: Event) -> bool:
         """Return whether frames of this pattern are read as before after one with such an event:

@@ -361,20 +361,20 @@ def next_delta(event: Event, text: str, frame: bytes | None) -> Event:
     says the text only if the other said its own. Naming the part afterwards takes a fifth of the
     time."""
     made: Event
-    match event:
-        case ReasoningDelta():
-            made = ReasoningDelta(event.lane, frame, event.item, text)
-        case ToolCallDelta(call_index=index, custom=custom):
-            made = ToolCallDelta(event.lane, frame, call_index=index, arguments=text, custom=custom)
-        case RefusalDelta():
-            made = RefusalDelta(event.lane, frame, "", (), event.message_index, refusal=text)
-        case ContentDelta():
-            told = text if event.text else ""
-            made = ContentDelta(event.lane, frame, told, (), event.message_index)
-        case NativeSummary():
-            made = NativeSummary(event.lane, frame, event.item, event.index, event.stage, text)
-        case _:
-            made = Event(event.lane, frame)
+    if type(event) is ReasoningDelta:
+        made = ReasoningDelta(event.lane, frame, event.item, text)
+    elif type(event) is ContentDelta:
+        told = text if event.text else ""
+        made = ContentDelta(event.lane, frame, told, (), event.message_index)
+    elif type(event) is ToolCallDelta:
+        index = event.call_index
+        made = ToolCallDelta(event.lane, frame, "", (), 0, index, "", "", text, event.custom)
+    elif type(event) is RefusalDelta:
+        made = RefusalDelta(event.lane, frame, "", (), event.message_index, text)
+    elif type(event) is NativeSummary:
+        made = NativeSummary(event.lane, frame, event.item, event.index, event.stage, text)
+    else:
+        made = Event(event.lane, frame)
     made.part = event.part
     return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TypeAlias
@@ -156,7 +156,7 @@ class ReasoningItem:
         is_last = part is self.parts[-1] and part.stretch == self.stretches_read
         return self.is_arriving and is_last
 
-    def take_text(self, text: str) -> Iterable[Cut]:
+    def take_text(self, text: str) -> Sequence[Cut]:
         """Take reasoning; return what is to be summarized of it: nothing if upstream does that, or
         no more reasoning is to come."""
         if not self.is_arriving:

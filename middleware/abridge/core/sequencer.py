@@ -172,14 +172,12 @@ class Sequencer:
         for event in events if self._budget.is_limited else ():
             if isinstance(event, ReasoningDelta | ContentDelta):
                 self._budget.add_model_text(event.text)
-        texts: dict[tuple[int | None, int], list[str]] = {}
+        cuts: list[ItemCut] = []
         for event in events:
             if type(event) is ReasoningDelta:
-                texts.setdefault((event.lane, event.item), []).append(event.text)
-        cuts: list[ItemCut] = []
-        for (lane, number), pieces in texts.items():
-            if (item := self._lanes[lane].items.get(number)) is not None:
-                cuts += [(item, cut) for cut in item.take_text("".join(pieces))]
+                item = self._lanes[event.lane].items.get(event.item)
+                if item is not None and (found := item.take_text(event.text)):
+                    cuts += [(item, cut) for cut in found]
         return cuts
 
     def _take(self, event: Event, now: float) -> list[Effect]:

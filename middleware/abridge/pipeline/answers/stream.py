@@ -167,7 +167,8 @@ class StreamAnswer(Answer):
 
     def _read_frames(self, frames: list[bytes]) -> None:
         """Read the frames that came together, and have their events sequenced."""
-        events, place = list[Event](), 0
+        events: list[Event] = []
+        place = 0
         while place < len(frames) and not self._ended:
             if frames[place][0] == COLON and sse.frame_data(frames[place]) is None:
                 events, place = self._pass_comment(frames[place], events), place + 1
@@ -176,7 +177,7 @@ class StreamAnswer(Answer):
                 read, place = self._frames.read(frames, place)
             except Exception as error:  # noqa: BLE001 -- upstream may send anything
                 read = self._give_up(error)
-            events = events + read if events else read
+            events += read
         if not events:  # a keep-alive is due in the place of what does not reach the client
             self._wrote_nothing = True
         self._runner.feed(events)
