@@ -19,12 +19,11 @@ from abridge.summarizers.extractive.titles.drafts import (
     Draft,
     is_presentable,
     title_key,
-    words_of,
 )
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import MAX_WORDS, clause_wide, cut_wide, plain
-from abridge.summarizers.extractive.words import topic_words
+from abridge.summarizers.extractive.words import topic_words, words_of
 
 MAX_SENTENCES = 9  # different sentences that are read for a title
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
@@ -62,7 +61,7 @@ def make_title(
     more = _clip(dict.fromkeys(others[:MAX_SENTENCES]))
     shown, talk = _part_prompt_talk(shown)
     more, more_talk = _part_prompt_talk(more)
-    prompt_talk = [*talk, *more_talk]
+    prompt_talk = talk + more_talk
     labels = _clip(headings[:MAX_HEADINGS])
     private = frozenset(name for text in prompt_talk for name in _NAME.findall(text))
     language = language_of([*shown, *more, *labels])
@@ -74,7 +73,8 @@ def make_title(
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
         return language.on_request
-    return _choose_last_resort(language.last_resort, earlier)
+    last_used = {title_key(title): position for position, title in enumerate(earlier)}
+    return min(language.last_resort, key=lambda title: last_used.get(title_key(title), -1))
 
 
 def _best_draft(
@@ -93,7 +93,11 @@ def _best_draft(
         if pattern.score <= best.score:
             break
         for title, score in texts.drafts(pattern, best.score):
-            if title_key(title) not in known and _may_be_shown(title, private):
+            if (
+                title_key(title) not in known
+                and is_presentable(title)
+                and private.isdisjoint(_WORD.findall(title))
+            ):
                 draft = Draft(title, score - _repetition(title, earlier))
                 best = max(best, draft, key=lambda draft: draft.score)
     return best
@@ -165,13 +169,11 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozense
         if pattern.part != "value":
             thing = _uncapitalized(thing, names, all_nouns=pattern.grammar.capitals)
         thing = cut(thing, room)
-    if not thing or ("verb" in groups and not verb):
-        return ""
-    return _fill(pattern, {**groups, "verb": verb}, thing)
+    return "" if "verb" in groups and not verb else _fill(pattern, groups | {"verb": verb}, thing)
 
 
 def _fill(pattern: Pattern, groups: dict[str, str], thing: str) -> str:
-    """Return the title. A thing that is done needs no other verb."""
+    """Return the title, empty without a thing. A thing that is done needs no other verb."""
     if not thing:
         return ""
     is_done = pattern.part in ("subject", "recurring") and _DEED.match(thing)
@@ -192,10 +194,6 @@ def _clip(texts: Iterable[str]) -> list[str]:
     return [_MAIL.sub("\0", text) if "@" in text else text for text in clipped]
 
 
-def _may_be_shown(title: str, private: frozenset[str]) -> bool:
-    return is_presentable(title) and private.isdisjoint(_WORD.findall(title))
-
-
 def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """Part the texts that speak of prompts and secrets, which come second, from the others."""
     privacy = Privacy("\n".join(texts))
@@ -206,21 +204,10 @@ def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 def _repetition(title: str, earlier: Sequence[str]) -> float:
     """Return what to take off a title of which earlier ones say the same, or that begin alike."""
     words = _topic_of(title)
-    told = sum(_covers(_topic_of(other), words) for other in earlier) if words else 0
+    told = sum(4 * len(words & _topic_of(other)) >= 3 * len(words) for other in earlier if words)
     first = title.split(maxsplit=1)[0]
     return 0.9 * told + 0.3 * sum(other.startswith(first) for other in earlier[-3:])
 
 
-def _covers(topic: set[str], words: set[str]) -> bool:
-    """Return true if most of the words belong to a topic."""
-    return 4 * len(words & topic) >= 3 * len(words)
-
-
 def _topic_of(title: str) -> set[str]:
     return {word for word in title.lower().split()[1:] if len(word) > 3}
-
-
-def _choose_last_resort(titles: Sequence[str], earlier: Sequence[str]) -> str:
-    """Return the title that was not used, or not for the longest time."""
-    last_used = {title_key(title): position for position, title in enumerate(earlier)}
-    return min(titles, key=lambda title: last_used.get(title_key(title), -1))
