@@ -59,16 +59,19 @@ def make_title(
     """
     shown = _clip(dict.fromkeys(body[:MAX_SENTENCES]))
     more = _clip(dict.fromkeys(others[:MAX_SENTENCES]))
-    shown, talk = _part_prompt_talk(shown)
-    more, more_talk = _part_prompt_talk(more)
-    prompt_talk = talk + more_talk
     labels = _clip(headings[:MAX_HEADINGS])
+    texts = [*shown, *more, *labels]
+    language = language_of(texts)
+    hidden = set(filter(Privacy("\n".join(texts)).covers, texts))
+    prompt_talk = hidden.intersection(shown + more)
     private = frozenset(name for text in prompt_talk for name in _NAME.findall(text))
-    language = language_of([*shown, *more, *labels])
-    labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
     patterns = language.patterns if earlier else language.first_patterns
-    best = _best_draft(patterns, _Texts(shown, [*labels, *more]), earlier, private)
+    sources = _Texts(
+        [text for text in shown if text not in hidden],
+        [text for text in labels + more if text not in hidden],
+    )
+    best = _best_draft(patterns, sources, earlier, private)
     if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
@@ -192,13 +195,6 @@ def _uncapitalized(text: str, names: frozenset[str], *, all_nouns: bool = False)
 def _clip(texts: Iterable[str]) -> list[str]:
     clipped = (text[:MAX_SENTENCE_CHARS].strip() for text in texts)
     return [_MAIL.sub("\0", text) if "@" in text else text for text in clipped]
-
-
-def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part the texts that speak of prompts and secrets, which come second, from the others."""
-    privacy = Privacy("\n".join(texts))
-    talk = [text for text in texts if privacy.covers(text)]
-    return [text for text in texts if text not in talk], talk
 
 
 def _repetition(title: str, earlier: Sequence[str]) -> float:
