@@ -53,10 +53,10 @@ ENGLISH_GRAMMAR = Grammar(
     pointers=words_of("this these"),
     articles=words_of("the a an each every"),
     adjectives=words_of(
-        "clear odd even open closed high low long short big small great good bad fine hard full "
-        "empty new old similar easier harder better worse larger smaller bigger higher lower "
-        "straightforward obvious simple correct same unclear different right wrong yes no"
-        " likely important not still also indeed as to less more most still that possible true"
+        "clear odd even open closed high low long short big small great good bad fine hard full"
+        " empty new old similar easier longer free harder better worse larger smaller bigger"
+        " higher lower straightforward obvious simple correct same unclear different right wrong"
+        " yes no likely important not still also indeed as to less more most that possible true"
         " false equal based given either"
     ),
     fillers=words_of("also just simply carefully really actually indeed then now again"),

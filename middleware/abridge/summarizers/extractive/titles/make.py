@@ -30,6 +30,8 @@ MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_HEADINGS = 12  # headings that are read for a title
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
 POSITION_SCORE = 0.2  # off the score of a title for each sentence that would be a better source
+SURE_SCORE = 3.5  # score of a pattern from which it is no side point that it finds
+ASIDE_SCORE = 0.5  # off the score of what the first and the last sentence shown do not name
 OUTSIDE_SCORE = 0.6  # off the score of one that is made of what the part does not show
 PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
@@ -126,6 +128,10 @@ class _Texts:
         return frozenset(_NAMED.findall("\n".join(self._texts)))
 
     @cached_property
+    def _edges(self) -> frozenset[str]:
+        return topic_words(" ".join(self._lowered[: self._shown][:: max(1, self._shown - 1)]))
+
+    @cached_property
     def _counts(self) -> Counter[str]:
         return Counter(chain.from_iterable(map(topic_words, self._lowered[: self._shown])))
 
@@ -140,20 +146,22 @@ class _Texts:
         for loss, place in self._late if pattern.late else self._all if named else self._early:
             if pattern.score - loss > least and (found := pattern.find(self._lowered[place])):
                 title = _form(pattern, found, self._texts[place], self._names)
-                yield Draft(title, pattern.score - loss + _weight(title, pattern, self._counts))
+                yield Draft(title, pattern.score - loss + self._weight(title, pattern))
 
-
-def _weight(title: str, pattern: Pattern, counts: Counter[str]) -> float:
-    """Return what to add for a title whose words tell much, and which other sentences use."""
-    if "{" not in pattern.form:
-        return 0.0
-    words = topic_words(title.partition(" ")[2].lower())
-    score = -0.1 * max(0, len(title.split()) - 8)
-    if pattern.part in ("subject", "clause"):
-        score -= 0.5 * (sum(counts[word] > 1 for word in words) < 1 + (pattern.part == "clause"))
-    if pattern.part == "subject":
-        score -= 1.2 * (len(words) < 2)
-    return score - 0.6 * (len(words) < 2 and title.isascii())
+    def _weight(self, title: str, pattern: Pattern) -> float:
+        """Return what to add for a title whose words tell much, and which other sentences use."""
+        if "{" not in pattern.form:
+            return 0.0
+        words = topic_words(title.partition(" ")[2].lower())
+        score = -0.1 * max(0, len(title.split()) - 8)
+        if pattern.part in ("subject", "clause"):
+            used = sum(self._counts[word] > 1 for word in words)
+            score -= 0.5 * (used < 1 + (pattern.part == "clause"))
+        if pattern.part == "subject":
+            score -= 1.2 * (len(words) < 2)
+        if pattern.part in ("subject", "clause", "noun") and pattern.score < SURE_SCORE:
+            score -= ASIDE_SCORE * (len(words) > 1 and words.isdisjoint(self._edges))
+        return score - 0.6 * (len(words) < 2 and title.isascii())
 
 
 def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozenset[str]) -> str:

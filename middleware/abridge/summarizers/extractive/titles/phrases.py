@@ -79,9 +79,11 @@ class Grammar:
         return " ".join(words[:end]).rstrip(".") if self._names(lowered[:end]) else ""
 
     def noun(self, text: str, room: int) -> str:
-        """Return the same, empty if a verb is in it."""
+        """Return the same, empty if a verb is in it or an adjective at its end."""
         found = self.phrase(text, room)
-        return found if self.finite.isdisjoint(found.lower().split()) else ""
+        words = found.lower().split()
+        is_noun = self.finite.isdisjoint(words) and self.adjectives.isdisjoint(words[-1:])
+        return found if is_noun else ""
 
     def value(self, text: str, room: int) -> str:
         """Return a result, which goes to the clause's end or to a preposition; else empty."""
