@@ -54,7 +54,6 @@ BOUNDED = {
     f"{_EXTRACTIVE}.privacy.RULES": _SENTENCES,
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
     f"{_EXTRACTIVE}.titles.drafts._SECRET": _TITLES,
-    f"{_EXTRACTIVE}.titles.drafts.hides_secret": _TITLES,
     **{
         f"{module.__name__}.{name}": _TITLES
         for module in (asian, english, european)

@@ -538,3 +538,25 @@ def test_no_title_ends_within_a_word() -> None:
     end = "the question is about folding in ha"
     filler = ("it is so, " * 20)[: MAX_READ_CHARS - len(end) - 1]
     assert title(f"{filler} {end}lf each time, I think.") == "Looking into folding"
+
+
+def test_a_side_point_is_no_title_where_the_part_begins_or_ends_with_another_thing() -> None:
+    body = [
+        "Let me start by thinking about what happens when I stretch a rubber band.",
+        "I know that rubber bands are made of rubber, which is a polymer.",
+        "Polymers are long chains of molecules.",
+        "When I stretch the rubber band, I'm doing work on it, putting energy into it.",
+        "That energy must be going somewhere.",
+    ]
+    title = make_title(body, [], [])
+    assert "rubber band" in title
+    assert "olymers" not in title
+
+
+def test_a_thing_does_not_end_with_an_adjective() -> None:
+    body = [
+        "The girl who took her time with one cup left the bag in longer, extracting more poison.",
+        "The girl who drank one slowly absorbed all the poison.",
+        "The question says all drinks were poisoned, implying the poison is in the bag.",
+    ]
+    assert "in longer" not in make_title(body, [], ["Comparing the cups"])

@@ -17,9 +17,7 @@ _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
 _DISPLAY_MATH = re.compile(r"\s*(?:\\\[|\\\]|\$\$|\\begin\b|\\end\b|&)")
 _TABLE_OR_RULE = re.compile(r"\s*(?:\||[-=*_#~]{3,}\s*$)|[^|]*\|[^|]*\|")
 
-_CODE_ENDS = ("{", "}", ";", ":", ">")
-"""Whatever `_CODE_END` finds ends in one of these."""
-
+_CODE_ENDS = ("{", "}", ";", ":", ">")  # whatever `_CODE_END` finds ends in one of these
 _CODE_END = re.compile(r".*(?:[{};]|\)\s*:|=>|->\s*\S+:)\s*$")
 
 _CODE = re.compile(
@@ -69,25 +67,20 @@ def _join_wrapped(text: str) -> Iterator[str]:
     """Yield lines of prose, several as one where a line was wrapped."""
     block, fenced = "", False
     for line in text.splitlines():
-        toggles = _toggles_fence(line)
+        bare = line.strip()
+        toggles = bool(_FENCE.match(line)) or (  # code or a displayed formula begins or ends
+            bare in {"$$", "\\]"} or (bare.startswith("\\[") and "\\]" not in bare)
+        )
         fenced ^= toggles
         legible = not (fenced or toggles) and _is_prose(line)
         if block and legible and _is_continuation(block, line):
-            block = f"{block} {line.strip()}"
+            block = f"{block} {bare}"
             continue
         if block:
             yield block
-        block = line.strip() if legible else ""
+        block = bare if legible else ""
     if block:
         yield block
-
-
-def _toggles_fence(line: str) -> bool:
-    """Return true if code or a displayed formula begins or ends with the line."""
-    if _FENCE.match(line):
-        return True
-    bare = line.strip()
-    return bare in {"$$", "\\]"} or (bare.startswith("\\[") and "\\]" not in bare)
 
 
 def _is_prose(line: str) -> bool:

@@ -19,10 +19,7 @@ FLOOR = -0.5  # the least score of a sentence that stands among others
 FIRST_FLOOR = -1.5  # the least score of one that is shown alone
 LEANT_ON_FLOOR = -3.0  # the least score of one that a conclusion leans on
 MORE_FLOOR = -1.0  # the least worth of a run that is added to others
-
-SHORT_FLOOR = -3.5
-"""The least worth of one that is added to fewer characters than a part should have."""
-
+SHORT_FLOOR = -3.5  # the same where there are fewer characters than a part should have
 MAX_RUN = 4  # the most sentences that are taken together
 LONG_STYLE = 6  # sentences from which a style has room for a third run
 SENTENCE_COST = 1.2  # what a sentence must score to be worth its place in a run
@@ -35,16 +32,10 @@ UNASKED_SCORE = -0.3  # for a run that answers a question which is left out
 COVERED_SCORE = -0.8  # for a run from a paragraph of which another is told already
 CONCLUDED_SCORE = 1.5  # for a run that ends with a conclusion
 SAME_SHARE = 0.62  # share of its words from which a sentence says the same as another
-
-LATE_SCORE = 3.0
-"""What a conclusion at the end of all is worth beyond one at the start of the last part."""
-
+LATE_SCORE = 3.0  # for a conclusion at the end, beside one at the start
 FOUND_SCORE = 1.2  # the least score of a finding that ends an extract without a conclusion
 MAX_FOUND_RUN = 2  # the most sentences that are taken with it
-
-LATE_SHARE = 1.5
-"""The part of a passage, as one in so many, after which a finding may end an extract as a
-conclusion would."""
+LATE_SHARE = 1.5  # one part in so many comes before a finding that may end an extract
 
 Run = list[Candidate]
 
@@ -85,8 +76,11 @@ class Choice:
 
     def _find_ends(self, end: int) -> Run:
         """Return the sentences with which an extract may end."""
-        told = self.is_repeated if self.is_last else self.is_told
-        sound = [one for one in self.candidates.values() if one.score > 0 and not told(one)]
+        sound = [
+            one
+            for one in self.candidates.values()
+            if one.score > 0 and not (one.words in self.told if self.is_last else self.is_told(one))
+        ]
         return [one for one in sound if one.concludes] or [
             one for one in sound if one.score > FOUND_SCORE and LATE_SHARE * one.position > end
         ]
@@ -116,20 +110,20 @@ class Choice:
             run: Run = []
             for position in range(start, start + min(MAX_RUN, max(1, self.places))):
                 one = self.candidates.get(position)
-                if one is None or one.position in self.chosen or self.is_said(one, run):
+                if one is None or one.position in self.chosen:
+                    break
+                if self.repeats(one, run) or self.is_told(one):
                     break
                 if run and one.announces and not one.sound and not self.is_lenient:
                     break
                 run.append(one)
-                if not (one.sound or self._may_end(one)):
+                if not one.sound and not (
+                    one.tentative and self.is_lenient and one.withdrawn > UNSOUND_SCORE
+                ):
                     continue
                 yield list(run)
                 if one.score <= floor:
                     break
-
-    def _may_end(self, one: Candidate) -> bool:
-        """Return true if a sentence that is not sound may end a run."""
-        return one.tentative and self.is_lenient and one.withdrawn > UNSOUND_SCORE
 
     def value(self, run: Run) -> float:
         """Return what adding a run is worth."""
@@ -162,15 +156,14 @@ class Choice:
         for run in self.find_runs():
             if self.fits(run) and (value := self.value(run)) > floor:
                 best, floor = run, value
-        for one in best:
-            self.take(one)
+        self.take(best)
         return bool(best)
 
-    def take(self, one: Candidate) -> None:
-        self.chosen[one.position] = one
-        self.room -= one.size
-        self.is_short = sum(each.size for each in self.chosen.values()) < self.min_size
-        self.places -= 1
+    def take(self, run: Run) -> None:
+        self.chosen |= {one.position: one for one in run}
+        self.room -= sum(one.size for one in run)
+        self.places -= len(run)
+        self.is_short = sum(one.size for one in self.chosen.values()) < self.min_size
 
     def fits(self, run: Run) -> bool:
         if not self.chosen and len(run) == 1:
@@ -178,18 +171,13 @@ class Choice:
         beside = {run[0].position - 1, run[-1].position + 1} & self.chosen.keys()
         if not beside:
             opens = run[0].opens and len(run) > 1  # a paragraph of its own
-            if self._count_runs() >= self.runs + self.is_short + opens:
+            count = sum(position - 1 not in self.chosen for position in self.chosen)
+            if count >= self.runs + self.is_short + opens:
                 return False
         return len(run) <= max(1, self.places) and sum(one.size for one in run) <= self.room
 
-    def _count_runs(self) -> int:
-        return sum(position - 1 not in self.chosen for position in self.chosen)
-
-    def is_said(self, one: Candidate, run: Run) -> bool:
-        """Return true if a sentence of the run, a chosen one, or one told before says as much."""
-        return self.repeats(one, run) or self.is_told(one)
-
     def repeats(self, one: Candidate, run: Run) -> bool:
+        """Return true if a sentence of the run, or a chosen one, says as much."""
         words, count = one.words, len(one.words)
         for other in (*run, *self.chosen.values()):
             fewer = min(count, len(other.words))
@@ -207,10 +195,6 @@ class Choice:
                 return True
         return False
 
-    def is_repeated(self, one: Candidate) -> bool:
-        """Return true if a sentence of an earlier part is the same, but for its connectives."""
-        return one.words in self.told
-
 
 def choose_sentences(
     candidates: Sequence[Candidate],
@@ -227,9 +211,7 @@ def choose_sentences(
     )
     runs = 3 if rules.max_sentences > LONG_STYLE else 2
     choice = Choice(sound, told, rules.max_chars, rules.min_chars, places, runs, is_last)
-    choice.is_short = rules.min_chars > 0
-    for one in choice.find_conclusion():
-        choice.take(one)
+    choice.take(choice.find_conclusion())
     choice.fill()
     if choice.is_short:
         choice.is_lenient = True

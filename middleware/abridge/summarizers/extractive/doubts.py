@@ -17,13 +17,12 @@ THINKING_ALOUD = re.compile(
     r"(?:(?:but|and|so|or|now|actually|okay|ok|well|yes|yeah|first|then|also|however)\W+)*(?:h+m+"
     r"|wait|hold on|maybe|perhaps|i['’]?m (?:not|just|thinking|getting|still|a bit)|not sure|nah"
     r"|sometimes|should i|let(?:['’]s| me| us)(?! (?:go with|pick|choose|say|assume|suppose))"
-    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)"
-    r"|i (?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b"
-    r"|one more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen"
-    r"|vielleicht|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être"
-    r"|espera|a ver|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等"
-    r"|等一下|让我|讓我|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし"
-    r"|음|잠깐|아마"
+    r"|(?:double[- ])?checking|re-?reading|confirming|verifying|looking (?:back|at|through|for)|i "
+    r"(?:guess|wonder|feel|can also|remember something|get it)|that makes sense|stop\b|done\b|one "
+    r"more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen|vielleicht"
+    r"|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être|espera|a ver"
+    r"|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我"
+    r"|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -96,32 +95,29 @@ AFFIRMATION = re.compile(
 
 SHRUG = re.compile(
     r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
-    r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem"
-    r"|an issue)|not a \w+|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do"
-    r"|where (?:do|should) i (?:start|begin)|i think i['’]m overcomplicating.{0,12}"
-    r"|i(?:['’]ll| will) (?:proceed|go ahead|wrap (?:it|this) up).{0,30}"
-    r"|that['’]s (?:a|the) \w+(?: \w+)? insight|that seems (?:high|low|right|correct|plausible|off)"
-    r"|(?:that|this|it) (?:makes sense|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite "
-    r"|fairly )?(?:confident|sure|done)\b.{0,30}|duplicates again|(?:still )?(?:not (?:good|great"
-    r"|enough)|too (?:high|low|big|small))|(?:i hope|hope) (?:that|this|it) makes sense"
-    r"|(?:everything |it all |all (?:of )?this )?(?:makes|made) (?:\w+ )?sense(?: now)?"
-    r"|(?:but )?i(?:['’]m| am) (?:still |also )?(?:not|un|really|a bit|kind of|getting|so) "
-    r"?(?:\w+ )?(?:sure|certain|confident|confused|stuck|convinced)\b[^,;:]{0,24}"
-    r"|that['’]s (?:just )?(?:a stretch|weird|odd|strange|confusing|the real question)(?: here)?"
-    r"|i (?:think )?i? ?have a plan"
-    r"|(?:can['’]t|could|might(?: not)?) be (?:it|the \w+ \w+)"
-    r"(?: too| either)?|another (?:angle|option|possibility))\W*"
+    r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem|an "
+    r"issue)|not a \w+|probably (?:ok(?:ay)?|fine)|exactly|i['’]ll go with (?:that|it)|they do"
+    r"|where (?:do|should) i (?:start|begin)|i think i['’]m overcomplicating.{0,12}|i(?:['’]ll| "
+    r"will) (?:proceed|go ahead|wrap (?:it|this) up).{0,30}|that['’]s (?:a|the) \w+(?: \w+)? "
+    r"insight|that seems (?:high|low|right|correct|plausible|off)|(?:that|this|it) (?:makes sense"
+    r"|checks out)|i(?: think i)?['’]?(?:m| am) (?:pretty |quite |fairly )?(?:confident|sure"
+    r"|done)\b.{0,30}|duplicates again|(?:still )?(?:not (?:good|great|enough)|too (?:high|low|big"
+    r"|small))|(?:i hope|hope) (?:that|this|it) makes sense|(?:everything |it all |all (?:of "
+    r")?this )?(?:makes|made) (?:\w+ )?sense(?: now)?|(?:but )?i(?:['’]m| am) (?:still |also "
+    r")?(?:not|un|really|a bit|kind of|getting|so) ?(?:\w+ )?(?:sure|certain|confident|confused"
+    r"|stuck|convinced)\b[^,;:]{0,24}|that['’]s (?:just )?(?:a stretch|weird|odd|strange|confusing"
+    r"|the real question)(?: here)?|i (?:think )?i? ?have a plan|(?:can['’]t|could|might(?: not)?) "
+    r"be (?:it|the \w+ \w+)(?: too| either)?|another (?:angle|option|possibility))\W*"
 )
 """Sentences that only nod."""
 
 NOTE = re.compile(
     r"(?:(?:so|but|also|however|then|and)\W+)?(?:do(?:n['’]t| not) \w+|must|need to|should|can"
     r"|could|might|may|note(?! that)|show|be|check|mention|provide|ensure|avoid|keep|explain"
-    r"|include|output|only in|evidence|use|add|ask|offer|bring down|subtract|return(?:s|ed)?"
-    r"|final output|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would"
-    r"|seems to) make sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it"
-    r"|the answer is simple)\b|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b"
-    r"|we might be stuck"
+    r"|include|output|only in|evidence|use|add|ask|offer|bring down|subtract|return(?:s|ed)?|final "
+    r"output|final answer)\b|(?:i think )?(?:that|this|it) (?:might|may|could|would|seems to) make "
+    r"sense\b|i (?:think|guess) (?:i['’]ve|that['’]s (?:it|the)|this is it|the answer is simple)\b"
+    r"|i (?:don['’]t think|can['’]t think|don['’]t see|can['’]t find)\b|we might be stuck"
 )
 """Sentences without a subject, which are notes to oneself, and those that say that all is said."""
 
@@ -138,9 +134,8 @@ _FOLLOWING = _any_of(RETRACTION, SECOND_THOUGHT, AFFIRMATION)
 _QUESTION = re.compile(r"[?？]\W*$")
 _TOLD_QUESTION = re.compile(
     r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$|^(?:\w+,? ){0,2}?(?:question|riddle|problem"
-    r"|puzzle)"
-    r"(?: here)?(?: is|['’]s| asks| says| goes)\b[^?]{12,}\?$|^(?:用户|题目|问题)(?:想|问|是"
-    r"|：).{6,}？$"
+    r"|puzzle)(?: here)?(?: is|['’]s| asks| says| goes)\b[^?]{12,}\?$|^(?:用户|题目|问题)(?:想|问"
+    r"|是|：).{6,}？$"
 )
 """A question that the user asked, not one that the reasoning asks itself."""
 

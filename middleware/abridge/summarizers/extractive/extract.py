@@ -29,18 +29,11 @@ from abridge.summarizers.extractive.titles.make import make_title
 from abridge.summarizers.extractive.words import WIDE_CHAR, topic_words
 from abridge.work import Work
 
-MAX_INPUT_CHARS = 20_000
-"""Maximum characters of reasoning to read: a third from its head, the rest from its tail."""
-
+MAX_INPUT_CHARS = 20_000  # that are read: a third from the head, the rest from the tail
 MAX_TITLE_SENTENCES = 4  # sentences beside the chosen ones of which a title may be made
-
 MAX_FIRST_SENTENCES = 3  # the first of all, which mostly state the task
-
-MAX_TOLD_PARTS = 20
-"""The most earlier parts, counted from the last, whose sentences are not said again."""
-
-SHORT_CHARS = 4000
-"""Characters of a passage that take some 12 ms where that takes longest, prose in letters 6 ms."""
+MAX_TOLD_PARTS = 20  # the latest parts, whose sentences are not said again
+SHORT_CHARS = 4000  # of a passage that takes at most some 12 ms, in letters 6 ms
 
 _log = logging.getLogger(__name__)
 

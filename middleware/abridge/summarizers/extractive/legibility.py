@@ -42,10 +42,8 @@ _VERB = re.compile(
 
 _SENTENCE_STOPS = (".", "!", "。")
 
-PLAIN_SHARE = 0.75
-"""Share of letters from which a text is plain words; `WIDE_PLAIN_SHARE` in Chinese and the like."""
-
-WIDE_PLAIN_SHARE = 0.6
+PLAIN_SHARE = 0.75  # of letters, from which a text is plain words
+WIDE_PLAIN_SHARE = 0.6  # the same in Chinese and the like
 
 
 def is_legible(text: str) -> bool:
@@ -60,16 +58,10 @@ def is_legible(text: str) -> bool:
         return False
     if "`" in text:
         text = _CODE_SPAN.sub("`_`", text)
-    return not _DEBRIS.search(text) and _is_balanced(text)
-
-
-def _is_balanced(text: str) -> bool:
     return (
-        text.count("(") == text.count(")")
-        and text.count("[") == text.count("]")
-        and text.count("“") == text.count("”")
-        and text.count('"') % 2 == 0
-        and text.count("`") % 2 == 0
+        not _DEBRIS.search(text)
+        and all(text.count(pair[0]) == text.count(pair[1]) for pair in ("()", "[]", "“”"))
+        and all(text.count(mark) % 2 == 0 for mark in '"`')
     )
 
 
@@ -79,7 +71,8 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
     count = word_count(text, wide=wide)
     score = -2.0 if count < 4 else -0.5 if count < 7 else 0.0
     score -= 0.5 * (count > 45)
-    score -= 1.5 * text.endswith("…") + 0.8 * (not wide and "ing" in text and _is_verbless(text))
+    is_participle = not wide and "ing" in text and _PARTICIPLE.match(text)
+    score -= 1.5 * text.endswith("…") + 0.8 * bool(is_participle and not _VERB.search(text))
     is_whole = text.endswith(_SENTENCE_STOPS)
     score -= 1.0 * (sentence.hangs or (sentence.is_item and not is_whole))
     score += 0.5 * is_whole
@@ -89,8 +82,3 @@ def score_form(text: str, sentence: Sentence, *, wide: bool) -> float:
         score -= 1.5 * (not wide and numbers > 1 and 3 * numbers >= count)
     plain_share = WIDE_PLAIN_SHARE if wide else PLAIN_SHARE
     return score - max(0.0, plain_share - letter_share(text)) * 8
-
-
-def _is_verbless(text: str) -> bool:
-    """Return true for a sentence that seems to be a participle without a verb."""
-    return bool(_PARTICIPLE.match(text)) and not _VERB.search(text)

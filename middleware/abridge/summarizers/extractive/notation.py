@@ -27,8 +27,7 @@ _GROUPS = (
 )
 """Commands with arguments, innermost first; braces that remain become brackets."""
 
-_GROUP_START = re.compile(r"\{|\\[dt]?frac|\\sqrt")
-"""Whatever one of `_GROUPS` finds holds this."""
+_GROUP_START = re.compile(r"\{|\\[dt]?frac|\\sqrt")  # whatever one of them finds holds this
 
 _SYMBOLS = {"left": "", "right": "", "quad": " "} | dict(
     re.findall(

@@ -78,9 +78,8 @@ _NAMED = re.compile(
     r"(?i:here(?:['’]s| is)\b|(?:this|that|these|those) (?:user|question|problem|task|function|code"
     r"|riddle|request|puzzle)\b|(?:that|this) (?:the|a)\b|es gibt|it is (?:known|possible) that\b"
     r"|it(?:['’]s| is) (?:clear|important|crucial|worth|essential|best)|(?:putting|taking"
-    r"|combining) (?:it|this|these|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+"
-    r"|这个?(?:函数|问题|题|数列|代码"
-    r"|用户|道题)|この(?:問題|質問|関数|コード)|他[人の]|她们"
+    r"|combining) (?:it|this|these|all))|(?:[Dd]as|[Dd]ies|[Dd]iese[rs]?) [A-ZÄÖÜ]\w+|这个?(?:函数"
+    r"|问题|题|数列|代码|用户|道题)|この(?:問題|質問|関数|コード)|他[人の]|她们"
 )
 """Openings that only look as if they leaned: they name what they speak of."""
 

@@ -43,10 +43,9 @@ RULES = (
     ),
     _rule(  # what the model resolves not to say
         "mention|reveal|disclose|repeat|expos|leak|divulg",
-        r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to|(?:^|i |we |you "
-        r"|[,;:.] )(?:do not|don['’]t|will not|won['’]t|can['’]t"
-        r"|cannot))(?: \w+){0,2}? (?:mention|reveal|disclose|repeat|expos|leak|divulg)(?:ing"
-        r"|e)?\b",
+        r"(?:(?:should|must|and)(?:n['’]t| not)|never|avoid(?:ing)?|not to|(?:^|i |we |you |[,;:.] "
+        r")(?:do not|don['’]t|will not|won['’]t|can['’]t|cannot))(?: \w+){0,2}? (?:mention|reveal"
+        r"|disclose|repeat|expos|leak|divulg)(?:ing|e)?\b",
     ),
     _rule(
         "erwähn|verrat|preisgeb|nenn|wiederhol",
@@ -55,10 +54,9 @@ RULES = (
     ),
     _rule(  # passwords and codes
         "pass|kennwort|api|secret|token|contraseña|pin|code",
-        r"(?:password|passwd|passphrase|passwort|kennwort|api[ _-]?key|secret key|access token"
-        r"|mot de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est"
-        r"|es)\s*[\"'`“]?(?=\S*\d)\S|code ?name|(?:discount|promo|voucher|access"
-        r"|security) code\b(?=.*\d)",
+        r"(?:password|passwd|passphrase|passwort|kennwort|api[ _-]?key|secret key|access token|mot "
+        r"de passe|contraseña|\bpin)\s*(?:is|ist|lautet|[:=]|est|es)\s*[\"'`“]?(?=\S*\d)\S|code "
+        r"?name|(?:discount|promo|voucher|access|security) code\b(?=.*\d)",
     ),
     _rule(  # personal data
         "birth|dob|geburts|naissance|nacimiento|iban|ssn|number| no.",
@@ -75,9 +73,8 @@ RULES = (
     _rule(
         "提示|消息|指令|政策|准则|规定|提|露|重复|密码|身份证|手机号|出生日期|名字叫|忽略",
         r"系统提示|系統提示|提示词|系统消息|开发者(?:消息|指令)|(?:根据|违反|按照)(?:内容|安全"
-        r"|使用)?(?:政策|准则|规定)|(?:不要|不能|不得|不应该?|不可以?|避免)\w{0,3}(?:提及|提到"
-        r"|透露|泄露|重复)|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上"
-        r"|上述)",
+        r"|使用)?(?:政策|准则|规定)|(?:不要|不能|不得|不应该?|不可以?|避免)\w{0,3}(?:提及|提到|透露"
+        r"|泄露|重复)|密码(?:是|为|：)|身份证|手机号|出生日期|名字叫|忽略(?:之前|以上|上述)",
     ),
     _rule(
         "プロンプト|メッセージ|指示|ポリシー|ガイドライン|ない|ては|番号|パスワード|生年月日",
@@ -98,8 +95,7 @@ _KEPT = re.compile(
 )
 """What the model resolves not to say, so that other sentences that name it are private, too."""
 
-_KEPT_HINTS = ("reveal", "disclose", "divulge", "leak", "expose", "share")
-"""Whatever `_KEPT` finds holds one of these."""
+_KEPT_HINTS = ("reveal", "disclose", "divulge", "leak", "expose", "share")  # all it finds holds one
 
 _MAIL = re.compile(r"[\w.+-]@[\w-]{1,64}\.\w")
 
@@ -115,7 +111,6 @@ _NUMBER = re.compile(  # of a telephone, of a card
 _DIGITS = re.compile(r"\d[\d ()./-]{6,}\d")
 
 MIN_TOKEN_CHARS = 16
-
 _TOKEN = re.compile(rf"[A-Za-z0-9_-]{{{MIN_TOKEN_CHARS},}}")
 
 _TOKEN_BYTES = bytes(
@@ -143,7 +138,8 @@ class Privacy:
         self._has_mail = "@" in text
         self._has_digits = bool(_DIGITS.search(text))
         self._has_code = "-" in text
-        self._has_keys = _has_token(text) and any(map(_is_key, _TOKEN.findall(text)))
+        has_token = b"x" * MIN_TOKEN_CHARS in text.encode(errors="replace").translate(_TOKEN_BYTES)
+        self._has_keys = has_token and any(map(_is_key, _TOKEN.findall(text)))
 
     def covers(self, text: str) -> bool:
         """Return true if a sentence holds what may not be shown."""
@@ -167,10 +163,6 @@ def _holds_any(lowered: str, hints: Iterable[str]) -> bool:
         if hint in lowered:
             return True
     return False
-
-
-def _has_token(text: str) -> bool:
-    return b"x" * MIN_TOKEN_CHARS in text.encode(errors="replace").translate(_TOKEN_BYTES)
 
 
 def _find_kept(lowered: str) -> list[str]:

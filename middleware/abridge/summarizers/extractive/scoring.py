@@ -9,6 +9,7 @@ Sentences that hold a secret, code or half a formula are no candidates.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,30 +25,17 @@ from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.sentences import Sentence
 from abridge.summarizers.extractive.words import is_wide, share_of, topic_words
 
-LEADING_CHARS = 24
-"""Characters within which a cue counts as the start of its sentence; a third of it in Chinese."""
-
-UNSOUND_SCORE = -2.5
-"""Score of the doubts from which a sentence is shown only if there is nothing else."""
-
+LEADING_CHARS = 24  # in which a cue counts as a sentence's start; a third of it in Chinese
+UNSOUND_SCORE = -2.5  # of doubts from which a sentence is shown only if there is nothing else
 FIRST_SCORE = 2.5  # for the first sentence of all, which mostly says what the task is
 FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is stated
 END_SCORE = 0.8  # for the two sentences at the end of all
 ANSWER_SCORE = 3.0  # for a sentence that the reasoning itself marks as the answer
-
 CHECKED_SCORE = -2.2  # for a conclusion that the next paragraph begins to check
-
-SUPPOSED_SCORE = -1.5
-"""For what is said while something is tried out, and for what follows on what may not be shown."""
-
-DISMISSED_SCORE = -4.0
-"""For what is said in a paragraph that ends with "Not needed" or the like."""
-
-ANNOUNCING_SCORE = -0.5
-"""For a question or an intention, in place of all doubts: it is told with its answer alone."""
-
+SUPPOSED_SCORE = -1.5  # for what is tried out, and what follows on what may not be shown
+DISMISSED_SCORE = -4.0  # for a paragraph that ends with "Not needed" or the like
+ANNOUNCING_SCORE = -0.5  # for a question or an intention, in place of all doubts
 TOLD_SCORE = -4.0  # for the share of its words beyond half that earlier parts have used
-
 META_ONLY = -2.0  # score of the cues up to which a sentence is about the answer's wording alone
 META_SCORE = -1.0  # for such a sentence
 
@@ -171,7 +159,7 @@ class _Scorer:
             sound=sound,
             opens=self._opens(position, before),
             block=sentence.block,
-            turned=self._turns(position + 1),
+            turned=self._begins_with(doubts.CONTRAST, position + 1),
             score=score,
             announces=announces,
             tentative=own > doubts.NO_SCORE and not (following < 0 and self.is_nod(position + 1)),
@@ -185,17 +173,17 @@ class _Scorer:
             before < 0 or self._sentences[before].block != blocks[0]
         )
 
-    def _turns(self, position: int) -> bool:
+    def _begins_with(self, pattern: re.Pattern[str], position: int) -> bool:
         return (
             position < len(self._begins)
             and self._begins[position]
-            and doubts.CONTRAST.match(self._lowered[position]) is not None
+            and pattern.match(self._lowered[position]) is not None
         )
 
     def _is_supposed(self, position: int) -> bool:
         """Return true while something is tried out: until the paragraph ends or concludes."""
         lower, block = self._lowered[position], self._sentences[position].block
-        if self._begins[position] and doubts.HYPOTHESIS.match(lower):
+        if self._begins_with(doubts.HYPOTHESIS, position):
             self._supposing = block
         elif self._supposing == block:
             found = cues.CONCLUSION.search(lower, wide=is_wide(lower))
@@ -215,25 +203,21 @@ class _Scorer:
         following = "".join(self._openings[position + 1 : position + 2])
         own = doubts.score_own(lower, self._openings[position], begins=self._begins[position])
         score = doubts.score_following(following)
-        if score == doubts.SECOND_THOUGHT_SCORE and self._concludes_paragraph(position, wide=wide):
-            score = CHECKED_SCORE
+        if (
+            score == doubts.SECOND_THOUGHT_SCORE
+            and self._closes(position)
+            and (
+                self._begins_with(doubts.CONSEQUENCE, position)
+                or cues.CONCLUSION.search(lower, wide=wide) is not None
+            )
+        ):
+            score = CHECKED_SCORE  # "Wait" after a paragraph's conclusion only begins its check
         return own, score
-
-    def _concludes_paragraph(self, position: int, *, wide: bool) -> bool:
-        """Return true for a conclusion at a paragraph's end: "Wait" then only begins its check."""
-        if not self._closes(position):
-            return False
-        lower = self._lowered[position]
-        return self._draws(position) or cues.CONCLUSION.search(lower, wide=wide) is not None
 
     def _closes(self, position: int) -> bool:
         """Return true for the last sentence of a paragraph."""
         blocks = [sentence.block for sentence in self._sentences[position : position + 2]]
         return len(blocks) < 2 or blocks[0] != blocks[1]
-
-    def _draws(self, position: int) -> bool:
-        """Return true for a sentence that begins as a consequence does."""
-        return self._begins[position] and bool(doubts.CONSEQUENCE.match(self._lowered[position]))
 
     def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
         """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
@@ -243,11 +227,10 @@ class _Scorer:
         is_meta, is_plan = cues.META in starts, cues.PLAN in starts
         score = -2.5 * is_meta - 0.5 * is_plan
         score -= 1.0 * (cues.HEDGE in starts)
-        if self._begins[position]:
-            score += 0.7 * bool(doubts.CONSEQUENCE.match(lower))
-            score += 0.5 * bool(doubts.CONTRAST.match(lower))
+        draws = self._begins_with(doubts.CONSEQUENCE, position)
+        score += 0.7 * draws + 0.5 * self._begins_with(doubts.CONTRAST, position)
         is_answer = self._sentences[position].is_answer
-        concludes = is_answer or (self._draws(position) and self._closes(position))
+        concludes = is_answer or (draws and self._closes(position))
         score += ANSWER_SCORE * is_answer
         task_score = -0.5 if self._told else self._rules.task_score
         leading_chars = LEADING_CHARS // 3 if wide else LEADING_CHARS

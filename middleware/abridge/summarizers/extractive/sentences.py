@@ -16,14 +16,11 @@ from dataclasses import dataclass
 from abridge.summarizers.extractive.blocks import ProseBlock, split_blocks
 from abridge.summarizers.extractive.notation import plain_math
 
-MAX_SENTENCE_CHARS = 320
-"""Maximum characters of a sentence; a longer one is cut at a clause and gets an ellipsis."""
+MAX_SENTENCE_CHARS = 320  # a longer one is cut at a clause and gets an ellipsis
 
-_SENTENCE_END = (
-    re.compile(  # starts with a character, not with alternatives: that is much faster to find
-        r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s"
-        r"|$))|(?<=[。！？])[。！？]*[」』”’）)\]]*)"
-    )
+_SENTENCE_END = re.compile(  # fast to find: starts with a character, not with alternatives
+    r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*(?:(?=\s|$)|[\"'”’)\]»]+(?!\s+[a-z])(?=\s|$))"
+    r"|(?<=[。！？])[。！？]*[」』”’）)\]]*)"
 )
 
 _ABBREVIATION = re.compile(
@@ -49,9 +46,7 @@ _ORDINAL = re.compile(
     re.IGNORECASE,
 )
 
-_ORDINAL_END = re.compile(r"\d\.(?:$|\s[JFMASOND])", re.IGNORECASE)
-"""Whatever `_ORDINAL` finds holds this: to look for it takes a fifth of the time."""
-
+_ORDINAL_END = re.compile(r"\d\.(?:$|\s[JFMASOND])", re.IGNORECASE)  # whatever it finds holds this
 _FACTORIAL = re.compile(r"(?:\b[\dA-Za-z]|\))!(?=\s*[^\sA-Z\"'])")
 _CLAUSE_END = re.compile(r"[,;:—](?=\s)|[，；：、]")
 _PAIRS = (("(", ")"), ('"', '"'), ("“", "”"), ("「", "」"), ("（", "）"))
@@ -59,7 +54,6 @@ _SPACE = re.compile(r"\s")
 
 _EDGE_CHARS = " \t,;:—，；：、"
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-
 
 _ANSWER_HEADING = re.compile(
     r"(?:the )?(?:final |short )?(?:answer|conclusion|recommendation|result|verdict|decision)\W*$"

@@ -24,13 +24,15 @@ _LETTERS = re.compile(
 _LONG_WORD = re.compile(r"[a-z]{4,}|\d(?:[\d.,]*\d)?")
 """A word of four and more letters, or a number."""
 
-STOP_WORDS = frozenset(
-    re.findall(
-        r"\w+",
-        "about also been could does first from have just like make more need only other really"
-        " should some something sure than that their them then there these they thing think this"
-        " those user want wants what when where which will with would your",
-    )
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STOP_WORDS = words_of(
+    "about also been could does first from have just like make more need only other really"
+    " should some something sure than that their them then there these they thing think this"
+    " those user want wants what when where which will with would your"
 )
 """Stop words of four and more letters."""
 

@@ -6,15 +6,10 @@ import re
 from typing import NamedTuple
 
 MAX_TITLE_CHARS = 64
-
 MAX_TITLE_WORDS = 10
-
 MAX_WIDE_TITLE_CHARS = 24  # maximum characters of a title in Chinese, Japanese or Korean
 
-WIDE = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-"""Letters of which one is a syllable or a word, as a range of a regular expression."""
-
-_WIDE_LETTER = re.compile(f"[{WIDE}]")
+_WIDE_LETTER = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")  # a syllable or a word
 _FORBIDDEN_CHARS = re.compile(r"[*`\\|<>{}\[\]#~^=@$\x00-\x1f]|__|://")
 
 _NOT_FOR_TITLES = re.compile(
@@ -37,15 +32,6 @@ class Draft(NamedTuple):
     score: float
 
 
-def words_of(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-def hides_secret(text: str) -> bool:
-    """Return true if something in `text` looks like a key, an address or a phone number."""
-    return bool(_SECRET.search(text))
-
-
 def is_presentable(title: str) -> bool:
     """Return true if `title` may be shown: short, without markup, and without secrets."""
     limit = MAX_WIDE_TITLE_CHARS if _WIDE_LETTER.search(title) else MAX_TITLE_CHARS
@@ -53,7 +39,7 @@ def is_presentable(title: str) -> bool:
         2 < len(title) <= limit
         and not _FORBIDDEN_CHARS.search(title)
         and not _NOT_FOR_TITLES.search(title.lower())
-        and not hides_secret(title)
+        and not _SECRET.search(title)
         and title.count('"') % 2 == 0
         and title.count("“") == title.count("”")
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abridge.summarizers.extractive.titles.drafts import words_of
 from abridge.summarizers.extractive.titles.patterns import Part, Pattern, patterns
 from abridge.summarizers.extractive.titles.phrases import Grammar
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of, third_person_of
+from abridge.summarizers.extractive.words import words_of
 
 _AUXILIARIES = (
     "is are was were am has have had can could will would should must may might does do did be been"
@@ -15,20 +15,16 @@ _AUXILIARIES = (
 
 _VERBS = VERBS | words_of(
     "allow begin belong become cause come contain cost decrease depend die fall fail forget get "
-    "give go"
-    " appear arrive contribute develop exist expel stand come feel follow form look matter "
-    "produce result work"
-    " grow happen have hit involve kill know lack lead let lie live lose lower mean melt need "
-    "occur own"
-    " pay prove reach remain rise say see seem sink speak stay survive take tend travel turn weigh"
-    " win"
+    "give go appear arrive contribute develop exist expel stand come feel follow form look matter "
+    "produce result work grow happen have hit involve kill know lack lead let lie live lose lower "
+    "mean melt need occur own pay prove reach remain rise say see seem sink speak stay survive "
+    "take tend travel turn weigh win"
 )
 
 _PAST = (
     "became began came chose contained cost died fell found gave got grew had happened held hit "
-    "kept"
-    " knew left lost made meant met needed paid ran rose said sank saw seemed showed stayed took"
-    " turned went won wrote"
+    "kept knew left lost made meant met needed paid ran rose said sank saw seemed showed stayed "
+    "took turned went won wrote"
 )
 
 ENGLISH_GRAMMAR = Grammar(
@@ -57,45 +53,39 @@ ENGLISH_GRAMMAR = Grammar(
     pointers=words_of("this these"),
     articles=words_of("the a an each every"),
     adjectives=words_of(
-        "clear odd even open closed high low long short big small great good bad fine hard full "
-        "empty new old similar easier harder better worse larger smaller bigger higher lower "
-        "straightforward obvious simple correct same unclear different right wrong yes no"
-        " likely important not still also indeed as to less more most still that possible true"
+        "clear odd even open closed high low long short big small great good bad fine hard full"
+        " empty new old similar easier longer free harder better worse larger smaller bigger"
+        " higher lower straightforward obvious simple correct same unclear different right wrong"
+        " yes no likely important not still also indeed as to less more most that possible true"
         " false equal based given either"
     ),
     fillers=words_of("also just simply carefully really actually indeed then now again"),
     vague=words_of(
         "a all an area areas condition answer answers approach aspect beginning best better case "
-        "cases cause certain"
-        " chance choice clear conclusion context correct crux current detail details different "
-        "each elements end"
-        " entire even every example examples fact few final first following goal goals hint idea"
-        " important input instance intended issue issues item items key kind last level likely log"
-        " main matter necessary need next note numbers one option options order other others"
-        " outcome overall part parts people person place point points possibility possible premise"
-        " previous problem problems proposed purpose question questions reason request response"
-        " rest riddle right root same second section sense scenario sentence side simple "
-        "simplest situation"
-        " solution someone start statement step steps strategy stuff sure task text the thing"
-        " things third thought thoughts time today topic total true two type used user way ways"
-        " whole word words wrong"
+        "cases cause certain chance choice clear conclusion context correct crux current detail "
+        "details different each elements end entire even every example examples fact few final "
+        "first following goal goals hint idea important input instance intended issue issues item "
+        "items key kind last level likely log main matter necessary need next note numbers one "
+        "option options order other others outcome overall part parts people person place point "
+        "points possibility possible premise previous problem problems proposed purpose question "
+        "questions reason request response rest riddle right root same second section sense "
+        "scenario sentence side simple simplest situation solution someone start statement step "
+        "steps strategy stuff sure task text the thing things third thought thoughts time today "
+        "topic total true two type used user way ways whole word words wrong"
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(
         "being suppose perhaps maybe regardless but because so since while although though if "
-        "before "
-        "unless after which "
-        "whereas until then"
+        "before unless after which whereas until then"
     ),
     verbs=VERBS | words_of("be get have know see take wait pour"),
     finite=words_of(f"{_AUXILIARIES} {_PAST}") | {third_person_of(verb) for verb in _VERBS},
     plural=_VERBS,
     plurals=words_of("people men women children mice feet teeth two three four five both police"),
     adverbs=words_of(
-        "also always only never just still already actually really typically usually often then"
-        " down away straight back out there together first simply both all each now even "
-        "probably likely indeed definitely originally "
-        "initially"
+        "also always only never just still already actually really typically usually often then "
+        "down away straight back out there together first simply both all each now even probably "
+        "likely indeed definitely originally initially"
     ),
 )  # fmt: skip
 
@@ -145,10 +135,9 @@ _SAID = (
 
 _LINK = (
     r"(?:so|maybe|perhaps|but|and|therefore|thus|hence|also|now|then|because|since|first|second"
-    r"|third|finally|overall|again|however|next|yes|okay|well|for example|for instance"
-    r"|additionally|moreover|in (?:short|summary|conclusion|total|the end|other words|this case"
-    r"|that case|fact)|on the other hand|step \d+:?|at this point|either way|ultimately"
-    r"|alternatively|similarly)"
+    r"|third|finally|overall|again|however|next|yes|okay|well|for example|for instance|additionally"
+    r"|moreover|in (?:short|summary|conclusion|total|the end|other words|this case|that case|fact)"
+    r"|on the other hand|step \d+:?|at this point|either way|ultimately|alternatively|similarly)"
 )
 
 _PREPOSED = (
@@ -159,11 +148,10 @@ _PREPOSED = (
 
 _SAYS_MUCH = (
     r"(?!.{1,50}\b(?:comes? to mind|rings? a bell|(?:is|was|are) (?:(?:also|just|an?|the|very"
-    r"|really|pretty) )*(?:another|key|important|crucial|clear|fine|good|correct|right|wrong"
-    r"|likely|possible|thing|interesting|different|here|straightforward|tricky|complex|related"
-    r"|relevant|similar|unclear|irrelevant|essential|sound|false|true)\W|makes? sense|stands? out"
-    r"|matters?|helps?|seems?|looks?|sounds?|feels?|adds? up|checks? out|says?|asks?|mentions?"
-    r"|goes)\b)"
+    r"|really|pretty) )*(?:another|key|important|crucial|clear|fine|good|correct|right|wrong|likely"
+    r"|possible|thing|interesting|different|here|straightforward|tricky|complex|related|relevant"
+    r"|similar|unclear|irrelevant|essential|sound|false|true)\W|makes? sense|stands? out|matters?"
+    r"|helps?|seems?|looks?|sounds?|feels?|adds? up|checks? out|says?|asks?|mentions?|goes)\b)"
 )
 """What follows tells more than that something is so."""
 
@@ -204,18 +192,16 @@ _SETTLES = (
 )
 
 _BRINGS_UP = (
-    r"\b(?:(?:thing|thought|possibility|idea|condition|one) that (?:comes|pops|jumps"
-    r"|springs) (?:in)?to (?:my )?mind is|(?:reminds me of|(?:makes|made"
-    r"|has) me think(?:ing)? (?:of|about)|thinking about|(?:strongly )?(?:suggest|indicate"
-    r"|point to|hint at)s?)) (?:something like )?"
+    r"\b(?:(?:thing|thought|possibility|idea|condition|one) that (?:comes|pops|jumps|springs) "
+    r"(?:in)?to (?:my )?mind is|(?:reminds me of|(?:makes|made|has) me think(?:ing)? (?:of|about)"
+    r"|thinking about|(?:strongly )?(?:suggest|indicate|point to|hint at)s?)) (?:something like )?"
 )
 
 _MODIFIED = (
     r"\b(?P<object>the (?!part|aspect|case|type|kind)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
-    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all"
-    r"|two) )?(?:[\w'’-]+ ){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will"
-    r"|would|should|must|may|and|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if"
-    r"|after|before|than)\b)"
+    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ "
+    r"){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may"
+    r"|and|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
 )
 """A thing and what it belongs to, wherever in a sentence."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abridge.summarizers.extractive.titles.drafts import words_of
 from abridge.summarizers.extractive.titles.patterns import Pattern, patterns
 from abridge.summarizers.extractive.titles.phrases import Grammar
+from abridge.summarizers.extractive.words import words_of
 
 
 def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
@@ -188,11 +188,9 @@ _GERMAN = Grammar(
     clauses=words_of("ob warum wie welche welcher welches welchen wann was wer wo wieso"),
     breaks=words_of("aber denn weil sondern da obwohl falls wenn dass und damit"),
     finite=words_of(
-        "ist sind war waren hat haben hatte wird werden wurde kann können muss müssen soll "
-        "sollte darf"
-        " dürfen fällt kostet braucht passt reicht bleibt bleiben liegt steht stehen gilt kommt "
-        "geht"
-        " dauert fehlt fährt zahlt ergibt beträgt lag verjähren nennt"
+        "ist sind war waren hat haben hatte wird werden wurde kann können muss müssen soll sollte "
+        "darf dürfen fällt kostet braucht passt reicht bleibt bleiben liegt steht stehen gilt "
+        "kommt geht dauert fehlt fährt zahlt ergibt beträgt lag verjähren nennt"
     ),
     adverbs=words_of("also daher nur dann noch immer so auch"),
 )
@@ -207,17 +205,15 @@ GERMAN = (
     *patterns(
         _GERMAN,
         ((r"\b(?:fragt(?: mich| sich)?|wissen(?: will)?|klären|prüfen|überlegen|frage(?: ist| "
-          r"lautet)?|will wissen"
-          r"|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie|welche[rsnm]?|wann"
-          r"|was|wer|wo|wieso)\b)"),
+          r"lautet)?|will wissen|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie"
+          r"|welche[rsnm]?|wann|was|wer|wo|wieso)\b)"),
          "Klären, {object}", 3.8),
         ((r"\b(?:aufgabe|ziel|plan|es geht darum|idee)(?: ist)?(?: es)?, "
           r"(?P<object>[^.;:!?()\n,]{4,70}?) zu"
           r" (?P<verb>[a-zäöüß]+(?:en|ern|eln))\b"), "{object} {verb}", 3.7),
         ((r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
           r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der "
-          r"(?:nutzer"
-          r"|benutzer)|die nutzerin) (?:möchte|will)|man muss"
+          r"(?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"
           rf"|lass(?:t|en)? (?:mich|uns|sie uns)) (?P<object>[^.;:!?()\n,]{{4,80}}?) "
           rf"{_GERMAN_VERB}"),
          "{object} {verb}", 3.6),
@@ -245,7 +241,6 @@ GERMAN = (
         _GERMAN,
         ((r"^(?:(?:also|aber|und|damit|dann|so),? )*(?=(?:die|das|eine) )"),
          "{object} betrachten", 2.6),
-        (r"^(?:(?:also|aber|und|damit|dann|so),? )*(?=\\w+ )", "Zum Thema: {object}", 2.5),
         cut="subject", late=True,
     ),
     *patterns(

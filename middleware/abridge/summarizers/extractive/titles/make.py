@@ -19,18 +19,19 @@ from abridge.summarizers.extractive.titles.drafts import (
     Draft,
     is_presentable,
     title_key,
-    words_of,
 )
 from abridge.summarizers.extractive.titles.languages import language_of
 from abridge.summarizers.extractive.titles.patterns import Pattern
 from abridge.summarizers.extractive.titles.phrases import MAX_WORDS, clause_wide, cut_wide, plain
-from abridge.summarizers.extractive.words import topic_words
+from abridge.summarizers.extractive.words import topic_words, words_of
 
 MAX_SENTENCES = 9  # different sentences that are read for a title
 MAX_SENTENCE_CHARS = 400  # characters of a sentence that are read
 MAX_HEADINGS = 12  # headings that are read for a title
 MAX_TAKEN = 60  # earlier titles that a title must differ from, the latest of them
 POSITION_SCORE = 0.2  # off the score of a title for each sentence that would be a better source
+SURE_SCORE = 3.5  # score of a pattern from which it is no side point that it finds
+ASIDE_SCORE = 0.5  # off the score of what the first and the last sentence shown do not name
 OUTSIDE_SCORE = 0.6  # off the score of one that is made of what the part does not show
 PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
@@ -60,21 +61,25 @@ def make_title(
     """
     shown = _clip(dict.fromkeys(body[:MAX_SENTENCES]))
     more = _clip(dict.fromkeys(others[:MAX_SENTENCES]))
-    shown, talk = _part_prompt_talk(shown)
-    more, more_talk = _part_prompt_talk(more)
-    prompt_talk = [*talk, *more_talk]
     labels = _clip(headings[:MAX_HEADINGS])
+    texts = [*shown, *more, *labels]
+    language = language_of(texts)
+    hidden = set(filter(Privacy("\n".join(texts)).covers, texts))
+    prompt_talk = hidden.intersection(shown + more)
     private = frozenset(name for text in prompt_talk for name in _NAME.findall(text))
-    language = language_of([*shown, *more, *labels])
-    labels, _ = _part_prompt_talk(labels)
     earlier = taken[-MAX_TAKEN:]
     patterns = language.patterns if earlier else language.first_patterns
-    best = _best_draft(patterns, _Texts(shown, [*labels, *more]), earlier, private)
+    sources = _Texts(
+        [text for text in shown if text not in hidden],
+        [text for text in labels + more if text not in hidden],
+    )
+    best = _best_draft(patterns, sources, earlier, private)
     if best.text and (best.score >= PROMPT_TALK_SCORE or not prompt_talk):
         return best.text
     if prompt_talk and title_key(language.on_request) not in map(title_key, earlier):
         return language.on_request
-    return _choose_last_resort(language.last_resort, earlier)
+    last_used = {title_key(title): position for position, title in enumerate(earlier)}
+    return min(language.last_resort, key=lambda title: last_used.get(title_key(title), -1))
 
 
 def _best_draft(
@@ -93,7 +98,11 @@ def _best_draft(
         if pattern.score <= best.score:
             break
         for title, score in texts.drafts(pattern, best.score):
-            if title_key(title) not in known and _may_be_shown(title, private):
+            if (
+                title_key(title) not in known
+                and is_presentable(title)
+                and private.isdisjoint(_WORD.findall(title))
+            ):
                 draft = Draft(title, score - _repetition(title, earlier))
                 best = max(best, draft, key=lambda draft: draft.score)
     return best
@@ -119,6 +128,10 @@ class _Texts:
         return frozenset(_NAMED.findall("\n".join(self._texts)))
 
     @cached_property
+    def _edges(self) -> frozenset[str]:
+        return topic_words(" ".join(self._lowered[: self._shown][:: max(1, self._shown - 1)]))
+
+    @cached_property
     def _counts(self) -> Counter[str]:
         return Counter(chain.from_iterable(map(topic_words, self._lowered[: self._shown])))
 
@@ -133,20 +146,22 @@ class _Texts:
         for loss, place in self._late if pattern.late else self._all if named else self._early:
             if pattern.score - loss > least and (found := pattern.find(self._lowered[place])):
                 title = _form(pattern, found, self._texts[place], self._names)
-                yield Draft(title, pattern.score - loss + _weight(title, pattern, self._counts))
+                yield Draft(title, pattern.score - loss + self._weight(title, pattern))
 
-
-def _weight(title: str, pattern: Pattern, counts: Counter[str]) -> float:
-    """Return what to add for a title whose words tell much, and which other sentences use."""
-    if "{" not in pattern.form:
-        return 0.0
-    words = topic_words(title.partition(" ")[2].lower())
-    score = -0.1 * max(0, len(title.split()) - 8)
-    if pattern.part in ("subject", "clause"):
-        score -= 0.5 * (sum(counts[word] > 1 for word in words) < 1 + (pattern.part == "clause"))
-    if pattern.part == "subject":
-        score -= 1.2 * (len(words) < 2)
-    return score - 0.6 * (len(words) < 2 and title.isascii())
+    def _weight(self, title: str, pattern: Pattern) -> float:
+        """Return what to add for a title whose words tell much, and which other sentences use."""
+        if "{" not in pattern.form:
+            return 0.0
+        words = topic_words(title.partition(" ")[2].lower())
+        score = -0.1 * max(0, len(title.split()) - 8)
+        if pattern.part in ("subject", "clause"):
+            used = sum(self._counts[word] > 1 for word in words)
+            score -= 0.5 * (used < 1 + (pattern.part == "clause"))
+        if pattern.part == "subject":
+            score -= 1.2 * (len(words) < 2)
+        if pattern.part in ("subject", "clause", "noun") and pattern.score < SURE_SCORE:
+            score -= ASIDE_SCORE * (len(words) > 1 and words.isdisjoint(self._edges))
+        return score - 0.6 * (len(words) < 2 and title.isascii())
 
 
 def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozenset[str]) -> str:
@@ -165,13 +180,11 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozense
         if pattern.part != "value":
             thing = _uncapitalized(thing, names, all_nouns=pattern.grammar.capitals)
         thing = cut(thing, room)
-    if not thing or ("verb" in groups and not verb):
-        return ""
-    return _fill(pattern, {**groups, "verb": verb}, thing)
+    return "" if "verb" in groups and not verb else _fill(pattern, groups | {"verb": verb}, thing)
 
 
 def _fill(pattern: Pattern, groups: dict[str, str], thing: str) -> str:
-    """Return the title. A thing that is done needs no other verb."""
+    """Return the title, empty without a thing. A thing that is done needs no other verb."""
     if not thing:
         return ""
     is_done = pattern.part in ("subject", "recurring") and _DEED.match(thing)
@@ -192,35 +205,13 @@ def _clip(texts: Iterable[str]) -> list[str]:
     return [_MAIL.sub("\0", text) if "@" in text else text for text in clipped]
 
 
-def _may_be_shown(title: str, private: frozenset[str]) -> bool:
-    return is_presentable(title) and private.isdisjoint(_WORD.findall(title))
-
-
-def _part_prompt_talk(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part the texts that speak of prompts and secrets, which come second, from the others."""
-    privacy = Privacy("\n".join(texts))
-    talk = [text for text in texts if privacy.covers(text)]
-    return [text for text in texts if text not in talk], talk
-
-
 def _repetition(title: str, earlier: Sequence[str]) -> float:
     """Return what to take off a title of which earlier ones say the same, or that begin alike."""
     words = _topic_of(title)
-    told = sum(_covers(_topic_of(other), words) for other in earlier) if words else 0
+    told = sum(4 * len(words & _topic_of(other)) >= 3 * len(words) for other in earlier if words)
     first = title.split(maxsplit=1)[0]
     return 0.9 * told + 0.3 * sum(other.startswith(first) for other in earlier[-3:])
 
 
-def _covers(topic: set[str], words: set[str]) -> bool:
-    """Return true if most of the words belong to a topic."""
-    return 4 * len(words & topic) >= 3 * len(words)
-
-
 def _topic_of(title: str) -> set[str]:
     return {word for word in title.lower().split()[1:] if len(word) > 3}
-
-
-def _choose_last_resort(titles: Sequence[str], earlier: Sequence[str]) -> str:
-    """Return the title that was not used, or not for the longest time."""
-    last_used = {title_key(title): position for position, title in enumerate(earlier)}
-    return min(titles, key=lambda title: last_used.get(title_key(title), -1))

@@ -79,9 +79,11 @@ class Grammar:
         return " ".join(words[:end]).rstrip(".") if self._names(lowered[:end]) else ""
 
     def noun(self, text: str, room: int) -> str:
-        """Return the same, empty if a verb is in it."""
+        """Return the same, empty if a verb is in it or an adjective at its end."""
         found = self.phrase(text, room)
-        return found if self.finite.isdisjoint(found.lower().split()) else ""
+        words = found.lower().split()
+        is_noun = self.finite.isdisjoint(words) and self.adjectives.isdisjoint(words[-1:])
+        return found if is_noun else ""
 
     def value(self, text: str, room: int) -> str:
         """Return a result, which goes to the clause's end or to a preposition; else empty."""
@@ -195,8 +197,7 @@ class Grammar:
 
     @staticmethod
     def _last(lowered: list[str], kind: frozenset[str], start: int = 1) -> int:
-        places = (at for at in range(len(lowered) - 1, start - 1, -1) if lowered[at] in kind)
-        return next(places, 0)
+        return next((at for at in range(len(lowered) - 1, start - 1, -1) if lowered[at] in kind), 0)
 
     def _find_verb(self, lowered: list[str]) -> int:
         """Return where the finite verb of a clause stands; 0 if none is seen."""
@@ -212,11 +213,11 @@ class Grammar:
             is_verb = word in self.finite or (word in self.plural and is_plural)
             if is_verb and (word in self.ends or after not in self.ends):
                 return at
-            is_noun = before not in self.weak and not is_plural
             if (
                 at > 1
                 and lowered[at - 2] in self.articles
-                and is_noun
+                and before not in self.weak
+                and not is_plural
                 and word[-1:] == "s"
                 and self._is_bound(after)
             ):
@@ -292,11 +293,8 @@ class Grammar:
         )
 
 
-MAX_WIDE_CHARS = 12
-"""Most characters of an object in a script without spaces; a word in Latin letters counts two."""
-
-MAX_WIDE_CLAUSE_CHARS = 22
-"""The same of a clause."""
+MAX_WIDE_CHARS = 12  # of an object in a script without spaces; a word in Latin letters counts two
+MAX_WIDE_CLAUSE_CHARS = 22  # of a clause
 
 _WIDE_POINTS = re.compile(r"[它他她您你我这那其]|用户|これ|それ|この|その|ユーザー")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from abridge.summarizers.extractive.titles.drafts import words_of
+from abridge.summarizers.extractive.words import words_of
 
 VERBS = words_of(
     "abstract accept account adapt add address adjust adopt align allow analyse analyze answer"
