@@ -69,11 +69,8 @@ def test_without_a_limit_of_streams_no_lease_is_renewed() -> None:
 
 
 def test_twice_the_replicas_meet_twice_as_many_on_each_page() -> None:
-    few = replace(PLAN, replicas=20, streams=4000, keys=10)
-    found = Simulation(few).run(SECONDS).doubled()
-    many = Simulation(replace(few, replicas=40, streams=8000)).run(SECONDS)
-    assert found.claims == pytest.approx(many.claims, rel=0.1)
-    assert found.claim_replicas == pytest.approx(many.claim_replicas, rel=0.1)
+    asked = Asked(rounds=20, claims=100, claim_replicas=300, batches=10, answers=50)
+    assert asked.doubled() == Asked(40, 200, 1200, 20, 100)
 
 
 def test_the_plot_shows_each_line() -> None:
