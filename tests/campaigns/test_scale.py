@@ -62,12 +62,6 @@ def test_a_key_on_one_replica_shares_its_page_with_no_other() -> None:
     assert hashed.claims < spread.claims
 
 
-def test_without_a_limit_of_streams_no_lease_is_renewed() -> None:
-    idle = replace(PLAN, lasts=1e6)
-    assert Simulation(idle).run(SECONDS).claims > 0
-    assert Simulation(replace(idle, limits_streams=False)).run(SECONDS).claims == 0
-
-
 def test_twice_the_replicas_meet_twice_as_many_on_each_page() -> None:
     asked = Asked(rounds=20, claims=100, claim_replicas=300, batches=10, answers=50)
     assert asked.doubled() == Asked(40, 200, 1200, 20, 100)
