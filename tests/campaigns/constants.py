@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from abridge.memory.stores import redis_client
 from abridge.memory.stores.redis_client import RedisConnection
@@ -111,8 +111,11 @@ async def trip_cost(server: Server) -> float:
     """Return the microseconds of a round trip whose command does next to nothing."""
     connection = RedisConnection(server.url)
 
+    async def send(client: Any) -> None:
+        await client.ping()
+
     async def ping() -> None:
-        await asyncio.gather(*(connection.run(lambda client: client.ping()) for _ in range(TRIPS)))
+        await asyncio.gather(*(connection.run(send) for _ in range(TRIPS)))
 
     cost = await _cost(server, ping)
     await connection.aclose()

@@ -1,4 +1,4 @@
-"""Simulate a large fleet: `python -m tests.campaigns.scale [--replicas N] [--seconds S]`.
+"""Simulate a large fleet: `python -m tests.campaigns.scale`.
 
 Limits are counted by Abridge's own code, on pages in memory and by a simulated clock. What the rest
 asks of Redis, and what all of it costs, are the constants that `fleet --write` measured. Prints
@@ -7,15 +7,14 @@ docs/scaling.md's table and draws its plot.
 
 from __future__ import annotations
 
-import argparse
 import heapq
-import sys
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil, log10
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from abridge.config.client_key import Limits
 from abridge.observability.ledger import ledger
@@ -24,16 +23,20 @@ from abridge.sidecar.client_keys.accounts import Account, Taken
 from abridge.sidecar.client_keys.limits import Page, Sender, settle
 from tests.campaigns.constants import Constants
 
+FILE = Path(__file__).with_name("scaling.json")
 PLOT = Path(__file__).parents[2] / "docs" / "scaling.svg"
 
 STREAMS_EACH = 1000
 """Streams at once in each replica."""
 
-SIZES = (4, 10, 25, 50, 100)
-"""Numbers of replicas in the plot."""
+SIZES = (4, 10, 25, 50)
+"""Numbers of replicas that are simulated. Twice the last is derived from it."""
+
+SECONDS = 5.0
+"""Simulated seconds that are counted: leases are renewed every five."""
 
 SETTLING = 6.0
-"""Simulated seconds that are not counted: leases are spread over five."""
+"""Simulated seconds that are not counted: what was reserved at once at the start is given back."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,17 @@ class Asked:
     claim_replicas: int = 0  # other replicas on the pages of those claims
     batches: int = 0  # of the ledger
     answers: int = 0
+
+    def doubled(self) -> Asked:
+        """Return what twice the replicas ask, with twice the streams of the same keys: each replica
+        serves as many keys as before, and meets twice the replicas on their pages."""
+        return Asked(
+            2 * self.rounds,
+            2 * self.claims,
+            4 * self.claim_replicas,
+            2 * self.batches,
+            2 * self.answers,
+        )
 
     def a_second(self, seconds: float, of: Constants) -> Rates:
         store = self.answers * of.store_trips
@@ -176,10 +190,14 @@ class Simulation:
             if (account := replica.accounts.get(name)) is None:
                 account = replica.accounts[name] = Account(name)
                 account.take_over(each)
-            while account.lacks:
+            for _ in range(accounts.MAX_ROUNDS):
+                if not account.lacks:
+                    break
                 account.waiting = 1
                 self._settle(replica, [account])
                 account.waiting = 0
+            else:
+                raise ValueError(f"the limits of {name} are too low for the plan's load")
             yield account
 
     def _write_due(self, replica: Replica) -> None:
@@ -217,14 +235,60 @@ LINES = {
 """The lines of the plot."""
 
 
-def rates(plan: Plan, seconds: float, constants: Constants) -> Rates:
-    return Simulation(plan).run(seconds).a_second(seconds, constants)
+Asking: TypeAlias = dict[str, dict[int, Asked]]
+"""What each line asks in `SECONDS`, by the number of replicas."""
 
 
-def plot(lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
+def simulate() -> Asking:
+    return {
+        name: {
+            size: Simulation(replace(base, replicas=size, streams=size * STREAMS_EACH)).run(SECONDS)
+            for size in SIZES
+        }
+        for name, base in LINES.items()
+    }
+
+
+def read() -> Asking:
+    """Return what the last simulation found."""
+    kept = json.loads(FILE.read_text())
+    return {
+        name: {int(size): Asked(**asked) for size, asked in line.items()}
+        for name, line in kept.items()
+    }
+
+
+def costs(asking: Asking, of: Constants) -> dict[str, dict[int, Rates]]:
+    found, last = {}, SIZES[-1]
+    for name, line in asking.items():
+        whole = {**line, 2 * last: line[last].doubled()}
+        found[name] = {size: asked.a_second(SECONDS, of) for size, asked in whole.items()}
+    return found
+
+
+def table(lines: Mapping[str, Mapping[int, Rates]]) -> str:
+    """Return the table of docs/scaling.md."""
+    spread, *others = lines.values()
+    names = " | ".join(lines)
+    head = f"| replicas | streams | round trips | claims | {names} |"
+    rows = [head, "|---" * (4 + len(lines)) + "|"]
+    for size, found in spread.items():
+        shares = " | ".join(percent(each[size].share) for each in (spread, *others))
+        rows.append(
+            f"| {size} | {size * STREAMS_EACH:,} | {found.trips:,.0f} | {found.claims:,.0f}"
+            f" | {shares} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def plot(lines: Mapping[str, Mapping[int, Rates]]) -> str:
     """Draw how busy Redis is, by the number of replicas."""
     dashes = ("", "6 4", "2 4")
-    most = max(share for line in lines.values() for _, share in line)
+    most = max(each.share for line in lines.values() for each in line.values())
     parts = [
         (
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" font-family="sans-serif"'
@@ -237,7 +301,8 @@ def plot(lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
         ),
     ]
     scale = max(1.0, most)
-    x0, x1 = log10(SIZES[0]), log10(SIZES[-1])
+    sizes = (*SIZES, 2 * SIZES[-1])
+    x0, x1 = log10(sizes[0]), log10(sizes[-1])
 
     def x(size: float) -> float:
         return round(60 + 420 * (log10(size) - x0) / (x1 - x0), 1)
@@ -250,38 +315,24 @@ def plot(lines: Mapping[str, Sequence[tuple[int, float]]]) -> str:
             color = "#cf222e" if share == 1 else "#d0d7de"
             parts.append(f'<path d="M60 {y(share)}H480" stroke="{color}"/>')
             parts.append(f'<text x="52" y="{y(share) + 4}" text-anchor="end">{share:.0%}</text>')
-    parts += [f'<text x="{x(size)}" y="330" text-anchor="middle">{size}</text>' for size in SIZES]
+    parts += [f'<text x="{x(size)}" y="330" text-anchor="middle">{size}</text>' for size in sizes]
     for dash, (name, line) in zip(dashes, lines.items(), strict=True):
-        points = " ".join(f"{x(size)},{y(share)}" for size, share in line)
+        points = " ".join(f"{x(size)},{y(each.share)}" for size, each in line.items())
         parts.append(
             f'<polyline points="{points}" fill="none" stroke="#0969da" stroke-width="2"'
             f' stroke-dasharray="{dash}"/>'
         )
-        parts.append(f'<text x="488" y="{y(line[-1][1]) + 4}">{name}</text>')
+        parts.append(f'<text x="488" y="{y(line[sizes[-1]].share) + 4}">{name}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.scale", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="simulated")
-    parsed = parser.parse_args(arguments)
-    constants, lines = Constants.load(), dict[str, list[tuple[int, float]]]()
-    for name, base in LINES.items():
-        for size in SIZES:
-            plan = replace(base, replicas=size, streams=size * STREAMS_EACH)
-            found = rates(plan, parsed.seconds, constants)
-            lines.setdefault(name, []).append((size, found.share))
-            parts = ", ".join(f"{part} {share:.1%}" for part, share in found.busy.items())
-            print(
-                f"{name:26} {size:4} replicas: {found.rounds:,.0f} rounds with"
-                f" {found.claims:,.0f} claims, {found.batches:,.0f} batches,"
-                f" {found.store:,.0f} of the store; {found.trips:,.0f} round trips a second;"
-                f" {found.share:.0%} of a Redis ({parts})",
-                flush=True,
-            )
-    PLOT.write_text(plot(lines))
-    return 0
+def main() -> None:
+    asking = simulate()
+    FILE.write_text(json.dumps(asking, default=asdict, indent=1) + "\n")
+    found = costs(asking, Constants.load())
+    PLOT.write_text(plot(found))
+    print(table(found))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

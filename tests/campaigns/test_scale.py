@@ -7,7 +7,18 @@ from dataclasses import replace
 import pytest
 
 from tests.campaigns.constants import Constants
-from tests.campaigns.scale import SIZES, Asked, Plan, Simulation, plot
+from tests.campaigns.scale import (
+    PLOT,
+    SIZES,
+    Asked,
+    Plan,
+    Rates,
+    Simulation,
+    costs,
+    plot,
+    read,
+    table,
+)
 
 SECONDS = 10.0
 PLAN = Plan(replicas=4, streams=400, lasts=8.0, keys=20, teams=2)
@@ -51,14 +62,22 @@ def test_a_key_on_one_replica_shares_its_page_with_no_other() -> None:
     assert hashed.claims < spread.claims
 
 
-def test_without_a_limit_of_streams_no_lease_is_renewed() -> None:
-    idle = replace(PLAN, lasts=1e6)
-    assert Simulation(idle).run(SECONDS).claims > 0
-    assert Simulation(replace(idle, limits_streams=False)).run(SECONDS).claims == 0
+def test_twice_the_replicas_meet_twice_as_many_on_each_page() -> None:
+    asked = Asked(rounds=20, claims=100, claim_replicas=300, batches=10, answers=50)
+    assert asked.doubled() == Asked(40, 200, 1200, 20, 100)
 
 
 def test_the_plot_shows_each_line() -> None:
-    lines = {name: [(size, size / 100) for size in SIZES] for name in ("one", "two", "three")}
+    rates = Rates(1.0, 1.0, 1.0, 1.0, 1.0, {"limits": 0.5})
+    lines = {
+        name: dict.fromkeys((*SIZES, 2 * SIZES[-1]), rates) for name in ("one", "two", "three")
+    }
     drawn = plot(lines)
     assert drawn.count("<polyline ") == len(lines)
     assert all(f">{name}</text>" in drawn for name in lines)
+
+
+def test_the_page_shows_the_last_simulation() -> None:
+    found = costs(read(), Constants.load())
+    assert table(found) in PLOT.with_suffix(".md").read_text()
+    assert PLOT.read_text() == plot(found)

@@ -13,6 +13,7 @@ from abridge.apis import effort, model_names, token_counters
 from abridge.apis.compaction import responses as compaction
 from abridge.apis.messages import request as messages_request
 from abridge.caches import MAX_KEY_CHARS, OPENED_BLOB_BYTES
+from abridge.memory.stores import redis_client
 from abridge.observability.tracing import export
 from abridge.pipeline import exchange_plan, trial
 from abridge.sidecar.client_keys import accounts, limits
@@ -22,6 +23,8 @@ from abridge.sidecar.websocket import session
 from abridge.summarizers import checks, guard
 from tests.benchmarks import figures, report
 from tests.benchmarks.figures import REPLICA_SHARE
+from tests.campaigns import scale
+from tests.campaigns.constants import Constants
 from tests.docs.pages import PAGES, ROOT, name_of, without_fences
 from tests.docs.test_readme import DEMO_SECONDS
 from tests.grafana.committed import RULES
@@ -78,6 +81,8 @@ def percent(share: float) -> str:
 NAME = f"{model_names.MAX_NAME_CHARS} characters"
 PAUSE = f"{guard.BACKOFF_SECONDS:g} s"
 SENT = "100 KB"  # in what the benchmarks of histories and bodies send
+COSTS = Constants.load()
+FLEETS = scale.costs(scale.read(), COSTS)
 TTL = f"{DEFAULTS.history.seal_ttl / 86400:g} days"
 
 SOURCES: dict[str, set[str]] = {
@@ -117,6 +122,16 @@ SOURCES: dict[str, set[str]] = {
         percent(alert("AbridgeProcessorBusy")),
     },
     "docs/routing.md": {f"{effort.LEAST_BUDGET} tokens"},
+    "docs/scaling.md": {
+        *(
+            f"{cost:g} µs"
+            for cost in (COSTS.claim, COSTS.claim_replica, COSTS.entry, COSTS.round_trip)
+        ),
+        f"{COSTS.store_trip:g} µs",
+        *(scale.percent(each.share) for line in FLEETS.values() for each in line.values()),
+        f"{redis_client.MAX_WAIT * 1000:g} ms",
+    }
+    - {WHOLE},
     "docs/summaries.md": {percent(exchange_plan.FIRST_SHARE)},
     "docs/summarizers.md": {f"{checks.TOLERANCE:g} times", percent(checks.MAX_ECHO)},
     "docs/threat-model.md": {
