@@ -195,23 +195,20 @@ class _Pattern:
             run.texts.append(text)
             run.frames.append(out)
             place += 1
-        goes_out = self.outgoing is not None
-        joined = b"".join(filter(None, run.frames)) if goes_out else None
-        event = self.tell("".join(run.texts), joined)
+        frame = None if self.outgoing is None else b"".join(filter(None, run.frames))
+        event = self.tell("".join(run.texts), frame)
         event.run = run
         return [event], place
 
     def take(self, frame: bytes) -> tuple[str, bytes | None]:
         """Return the text of a frame of this pattern, and what goes out; "" for any other."""
         text, start = self.match(frame)
-        out: bytes | None = frame
-        if not text:
-            return _NOTHING
-        if not self.passes:
-            out = None if self.outgoing is None else self.outgoing.make(frame, text, start)
-            if out is None and self.outgoing is not None:
-                return _NOTHING
-        return (text, out) if self.accepts is None or self.accepts(text) else _NOTHING
+        out: bytes | None = frame if self.passes else None
+        if text and self.outgoing is not None and not self.passes:
+            out = self.outgoing.make(frame, text, start)
+            text = "" if out is None else text
+        accepted = text and (self.accepts is None or self.accepts(text))  # asked last: it notes it
+        return (text, out) if accepted else _NOTHING
 
     def may_stay_beside(self, event: Event) -> bool:
         """Return whether frames of this pattern are read as before after one with such an event:
