@@ -36,6 +36,7 @@ BOUNDED = {
     "abridge.stages.tag_forms._form": _OWN,
     "abridge.config.warnings._ONE_OF_SEVERAL": _SETTINGS,
     "abridge.http.hosts.is_allowed_host": "globs of the settings, and the host of a head",
+    "abridge.observability.spending._ModelPrices.matches": "globs of the settings, and a name",
     "abridge.providers.profile._nest": _OWN,
     "abridge.sidecar.proxy.response_heads.ResponseHeads.headers_for_client": _SETTINGS,
     "abridge.summarizers.checks.Checks._show": _SENTENCES,

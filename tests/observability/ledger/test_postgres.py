@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("asyncpg", reason="asyncpg is not installed")
 
-import abridge
 from abridge.observability.ledger import postgres
 from abridge.observability.ledger.postgres import LOCK, MIGRATIONS, PostgresTable
+from tests.docs.pages import ROOT
 from tests.observability.ledger.cases import entry, requests, usage_query
 from tests.support.postgres_server import PostgresServer
 
@@ -140,7 +139,7 @@ async def test_who_only_writes_and_trims_needs_no_right_to_make_tables(url: str)
 
 async def test_the_query_that_the_page_shows_adds_up(url: str, table: PostgresTable) -> None:
     await table.write([entry(1), entry(2), entry(3, outcome="failed")])
-    page = (Path(abridge.__file__).parents[2] / "docs" / "ledger.md").read_text()
+    page = (ROOT / "docs" / "ledger.md").read_text()
     query = page.partition("```sql\n")[2].partition("```")[0].replace(";", "")
     ((_, team, currency, price),) = await PostgresServer.query(url, query)
     assert (team, currency, price) == ("research", "USD", Decimal("0.2"))

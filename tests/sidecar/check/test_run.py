@@ -181,10 +181,13 @@ class TestReaching:
     @pytest.mark.parametrize(
         ("address", "expected"),
         [
-            (None, "ledger.url_env: the variable LEDGER, which it names, is not set"),
-            ("redis://h:geheim/0", "ledger.url_env: takes an address such as redis://"),
-            ("postgresql://a:ge/heim@h/db", "ledger.url_env: takes an address such as postgresql:"),
-            ("mysql://a:geheim@h/db", "ledger.url_env: takes an address"),
+            (None, "ledger.url_env: neither the variable LEDGER, which it names, nor"),
+            ("redis://h:geheim/0", "ledger.url_env: must be an address such as redis://"),
+            (
+                "postgresql://a:ge/heim@h/db",
+                "ledger.url_env: must be an address such as postgresql:",
+            ),
+            ("mysql://a:geheim@h/db", "ledger.url_env: must be an address"),
             ("postgresql://a:geheim@h/db", ""),
         ],
     )

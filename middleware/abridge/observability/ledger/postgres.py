@@ -20,7 +20,7 @@ from abridge.config.setting_types import SQL_SCHEMES
 from abridge.observability.ledger.entry import COLUMNS, TOKEN_COLUMNS, Entry
 from abridge.observability.ledger.usage import Grouping, Usage, UsageQuery
 
-INVALID_ADDRESS = "takes an address such as postgresql://user:password@host:5432/database"
+INVALID_ADDRESS = "must be an address such as postgresql://user:password@host:5432/database"
 
 PATIENCE = 5.0
 """Seconds to connect, and to write."""
