@@ -178,6 +178,6 @@ def test_the_server_is_named_without_the_login(address: str, server: str) -> Non
     "address", ["postgresql://anna:sec/ret@db.example/abridge", "postgresql:/x", "mysql://db"]
 )
 def test_an_address_that_cannot_be_is_not_repeated(address: str) -> None:
-    with pytest.raises(ValueError, match="takes an address") as caught:
+    with pytest.raises(ValueError, match="must be an address") as caught:
         PostgresTable(address, YEAR)
     assert "sec" not in str(caught.value)
