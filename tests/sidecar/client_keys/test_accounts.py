@@ -120,16 +120,19 @@ async def test_also_at_once() -> None:
 async def test_what_was_reserved_is_not_given_back_before_who_waits_for_it_has_it() -> None:
     process = Process(Paper(), streams=50)
 
-    async def stream() -> None:
-        taken = await process.admit()
+    async def stream() -> bool:
+        running: list[Taken] = []
+        is_admitted = await process.admits(running)
         await asyncio.sleep(0)
-        taken.end(0, 0)
+        for taken in running:
+            taken.end(0, 0)
+        return is_admitted
 
     streams = []
     for _ in range(300):  # some come in each round
         streams.append(asyncio.create_task(stream()))
         await asyncio.sleep(0)
-    await asyncio.gather(*streams)
+    assert sum(await asyncio.gather(*streams)) == 300
 
 
 async def test_a_key_and_its_team_both_count() -> None:
