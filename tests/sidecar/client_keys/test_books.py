@@ -54,7 +54,10 @@ async def test_a_broken_file_has_nothing_and_is_replaced(path: Path, text: str) 
     assert await write(path, claim("key:alice", 1, number=2)) == [6]
 
 
-@pytest.mark.parametrize("page", [3, {"used": 3}, {"used": {"tokens_per_day": "9"}}, {"at": "x"}])
+@pytest.mark.parametrize(
+    "page",
+    [3, {"used": 3}, {"used": {"tokens_per_day": "9"}}, {"processes": {"a": [9]}}, {"at": "x"}],
+)
 async def test_so_is_a_broken_page(path: Path, page: Any) -> None:
     pages = {"key:alice": page, "key:bob": {"used": {"tokens_per_day": [9, TODAY * 1000]}, "at": 0}}
     path.with_name(FILE).write_text(json.dumps(pages))

@@ -72,7 +72,7 @@ class FileBook:
             try:
                 pages = json.loads(self._path.read_bytes())
                 replies = _write(claims, pages, now)
-            except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
+            except (FileNotFoundError, ValueError, TypeError, LookupError, AttributeError):
                 pages = {}  # there is none, or it is broken
                 replies = _write(claims, pages, now)
             replace_file(self._path, json.dumps(pages) + "\n", flush=False)
