@@ -310,8 +310,8 @@ class TestTheBookIsAway:
         assert process.sample("limits_alone") == 0
         assert process.sample("limit_rounds_total", result="failed") == 3
         away, back = (entry.getMessage() for entry in caplog.records)
-        assert away.startswith("limits of keys: paper is out of reach (gone); each process goes on")
-        assert back == "limits of keys: paper is within reach again"
+        assert away.startswith("limits of keys at paper: unreachable (gone); each process goes on")
+        assert back == "limits of keys at paper: reachable again"
 
     async def test_a_claim_whose_reply_was_lost_counts_once(self) -> None:
         book = Paper()

@@ -129,7 +129,7 @@ async def test_replicas_go_on_while_their_redis_is_away(tmp_path: Path) -> None:
             statuses += await replicas.statuses(key, 30)
             assert statuses.count(200) + statuses.count(429) == 66
             assert 34 <= statuses.count(200) <= 46
-            await one.until("is out of reach")
+            await one.until("limits of keys at")
             metrics = (await replicas.session.get(one.metrics)).text
             assert "abridge_limits_alone 1.0" in metrics
             server.start()

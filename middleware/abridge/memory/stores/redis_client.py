@@ -38,7 +38,7 @@ from redis.exceptions import ReadOnlyError, RedisError, ResponseError
 from abridge.breaker import CircuitBreaker
 from abridge.memory.stores import redis_cluster, redis_sentinel
 from abridge.memory.stores.redis_cluster import ClusterClient
-from abridge.memory.stores.store import BackendError, ProblemLog
+from abridge.memory.stores.store import BackendError, OutageLog, ProblemLog
 from abridge.waiting import silence_timeout
 
 MAX_WAIT = 0.05
@@ -88,6 +88,7 @@ class RedisConnection:
         self._new_client, self.server = client_maker(url)
         self._breaker = CircuitBreaker(1, COOLDOWN, time)
         self._problems = ProblemLog(_log, self.server, time)
+        self._outage = OutageLog(_log, f"store at {self.server}")
         self._loop_clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
 
     async def run(self, operation: Callable[[Client], Awaitable[T]]) -> T:
@@ -127,7 +128,7 @@ class RedisConnection:
             self._handle_failure(outcome)
             raise BackendError
         if trial:
-            _log.info("store at %s: reachable again", self.server)
+            self._outage.end()
             self._breaker.note_success()
         if isinstance(outcome, Exception):
             self._problems.warn(f"it refuses operations ({_error_name(outcome)})")
@@ -135,8 +136,7 @@ class RedisConnection:
         return outcome
 
     def _handle_failure(self, error: Exception) -> None:
-        if not self._breaker.is_open:
-            _log.warning("store at %s: unreachable (%s)", self.server, _error_name(error))
+        self._outage.begin(f"unreachable ({_error_name(error)})")
         self._breaker.note_failure()
 
 

@@ -304,3 +304,24 @@ class ProblemLog:
         if self._logged_at.get(problem, -LOG_INTERVAL) + LOG_INTERVAL <= now:
             self._logged_at[problem] = now
             self._log.warning("store at %s: %s", self._name, problem)
+
+
+class OutageLog:
+    """Logs when an outage of a server begins, and when it ends: each once. `server` says what it is
+    and where, `back` what is said at the end."""
+
+    def __init__(self, log: logging.Logger, server: str, back: str = "reachable again") -> None:
+        self._log, self._server, self._back = log, server, back
+        self.is_on = False
+
+    def begin(self, problem: str) -> None:
+        """Note a failure. The text must not contain what was sent."""
+        if not self.is_on:
+            self._log.warning("%s: %s", self._server, problem)
+        self.is_on = True
+
+    def end(self) -> None:
+        """Note a success."""
+        if self.is_on:
+            self._log.info("%s: %s", self._server, self._back)
+        self.is_on = False

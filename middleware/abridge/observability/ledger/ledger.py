@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from abridge.memory.stores.store import OutageLog
 from abridge.observability.ledger.entry import Entry, is_billable, make_entry
 from abridge.observability.ledger.usage import Usage, UsageQuery
 from abridge.observability.metrics import Metrics
@@ -63,7 +64,7 @@ class Ledger:
         self._waiting: deque[Entry] = deque()
         self._batch: tuple[Entry, ...] = ()
         self._writing: asyncio.Task[None] | None = None
-        self._is_away = False
+        self._outage = OutageLog(_log, f"ledger at {backend.server}", back="written again")
 
     def add(self, record: Record, prices: Prices) -> None:
         """Take the record of a request, which cost what the prices say."""
@@ -102,7 +103,7 @@ class Ledger:
 
     async def _write_all(self) -> None:
         while self._size:
-            await asyncio.sleep(RETRY_SECONDS if self._is_away else WRITE_SECONDS)
+            await asyncio.sleep(RETRY_SECONDS if self._outage.is_on else WRITE_SECONDS)
             while self._size and await self._write_batch():
                 pass
 
@@ -114,20 +115,10 @@ class Ledger:
         try:
             await self._backend.write(self._batch)
         except Exception as error:  # noqa: BLE001 -- rubbish breaks any part of a client
-            self._note_failure(error)
+            self._metrics.ledger_failures.inc()
+            self._outage.begin(f"cannot be written ({type(error).__name__})")
             return False
         self._metrics.ledger_waiting.dec(len(self._batch))
         self._batch = ()
-        if self._is_away:
-            self._is_away = False
-            _log.info("ledger at %s: written again", self._backend.server)
+        self._outage.end()
         return True
-
-    def _note_failure(self, error: Exception) -> None:
-        """Log the first failure of an outage, without its text, which may contain what was sent."""
-        self._metrics.ledger_failures.inc()
-        if not self._is_away:
-            self._is_away = True
-            _log.warning(
-                "ledger at %s: cannot be written (%s)", self._backend.server, type(error).__name__
-            )

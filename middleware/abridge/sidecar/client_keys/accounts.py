@@ -16,7 +16,7 @@ from math import inf
 from uuid import uuid4
 
 from abridge.config.client_key import Limits
-from abridge.memory.stores.store import BackendError
+from abridge.memory.stores.store import BackendError, OutageLog
 from abridge.observability.metrics import Metrics
 from abridge.sidecar.client_keys.books import Book
 from abridge.sidecar.client_keys.limits import (
@@ -249,7 +249,7 @@ class Accounts:
         self._rounds: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._heard_at, self._numbers = -inf, count(1)
-        self._is_away: bool | None = None
+        self._outage = OutageLog(_log, f"limits of keys at {book.name}")
 
     async def admit(self, limits: Mapping[str, Limits]) -> Taken:
         """Admit a request that counts against limits, by the names of their accounts. Raises
@@ -358,11 +358,17 @@ class Accounts:
         try:
             replies = await self._book.settle(claims)
         except BackendError as error:
-            self._note_state(str(error), is_away=True)
+            self._metrics.limit_rounds.labels("failed").inc()
+            self._metrics.limits_alone.set(1)
+            share = f"1/{self._processes} of each limit" if self._processes > 1 else "the limits"
+            reason = f" ({error})" if str(error) else ""
+            self._outage.begin(f"unreachable{reason}; each process goes on with {share}, by itself")
             for each in accounts:
                 each.go_alone(self._sender(at), now)
         else:
-            self._note_state("", is_away=False)
+            self._metrics.limit_rounds.labels("ok").inc()
+            self._metrics.limits_alone.set(0)
+            self._outage.end()
             for each, reply in zip(accounts, replies, strict=False):
                 each.take_reply(reply, now)
             if is_heard:
@@ -370,24 +376,6 @@ class Accounts:
 
     def _sender(self, at: int) -> Sender:
         return Sender(self._process, next(self._numbers), at, self._processes)
-
-    def _note_state(self, problem: str, *, is_away: bool) -> None:
-        """Say once that the book is out of reach, and once that it is back."""
-        self._metrics.limit_rounds.labels("failed" if is_away else "ok").inc()
-        if is_away == self._is_away:
-            return
-        self._metrics.limits_alone.set(is_away)
-        if is_away:
-            share = f"1/{self._processes} of each limit" if self._processes > 1 else "the limits"
-            _log.error(
-                "limits of keys: %s is out of reach%s; each process goes on with %s, by itself",
-                self._book.name,
-                f" ({problem})" if problem else "",
-                share,
-            )
-        elif self._is_away:
-            _log.info("limits of keys: %s is within reach again", self._book.name)
-        self._is_away = is_away
 
 
 def _runs(task: asyncio.Task[None] | None) -> bool:
