@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 from abridge.config.client_key import Limits
 from abridge.observability.ledger import ledger
 from abridge.sidecar.client_keys import accounts
-from abridge.sidecar.client_keys.accounts import Account, Taken
+from abridge.sidecar.client_keys.accounts import Account, Admission
 from abridge.sidecar.client_keys.limits import Page, Sender, settle
 from tests.campaigns.constants import Constants
 
@@ -143,7 +143,7 @@ class Simulation:
         self._of_key, self._of_team = plan.limits(plan.keys), plan.limits(plan.teams)
         self._replicas = [Replica(f"r{place}") for place in range(plan.replicas)]
         self._pages: dict[str, Page] = {}
-        self._ends: list[tuple[float, int, Replica, Taken]] = []
+        self._ends: list[tuple[float, int, Replica, Admission]] = []
         self._now, self._number = 0.0, 0
         self.asked = Asked()
 
@@ -174,7 +174,7 @@ class Simulation:
         place = key if self._plan.hashed else self._random.randrange(1 << 30)
         replica = self._replicas[place % len(self._replicas)]
         limits = {f"key:{key}": self._of_key, f"team:{key % self._plan.teams}": self._of_team}
-        taken = Taken(list(self._admit(replica, limits)), self._now)
+        taken = Admission(list(self._admit(replica, limits)), self._now)
         self._number += 1
         heapq.heappush(self._ends, (self._now + lasts, self._number, replica, taken))
 
@@ -191,7 +191,7 @@ class Simulation:
                 account = replica.accounts[name] = Account(name)
                 account.take_over(each)
             for _ in range(accounts.MAX_ROUNDS):
-                if not account.lacks:
+                if not account.used_up:
                     break
                 account.waiting = 1
                 self._settle(replica, [account])

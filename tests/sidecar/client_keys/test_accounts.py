@@ -19,19 +19,19 @@ from abridge.sidecar.client_keys.accounts import (
     ALONE_SECONDS,
     IDLE_SECONDS,
     Accounts,
+    Admission,
     LimitReached,
-    Taken,
 )
 from abridge.sidecar.client_keys.limits import BLOCKS, LEASE, Claim, Page, Reply, settle
 
 DAY = 86400
 
 
-class Paper:
+class MemoryBook:
     """A book in memory, which processes share. It is `away`, or `loses` replies."""
 
-    name = "paper"
-    hears = True
+    name = "memory"
+    counts_processes = True
 
     def __init__(self) -> None:
         self.seconds = 20_000.5 * DAY
@@ -61,7 +61,7 @@ class Paper:
 class Process:
     """One process, and the limits that its requests count against."""
 
-    def __init__(self, book: Paper, *, processes: int = 1, **limits: Any) -> None:
+    def __init__(self, book: MemoryBook, *, processes: int = 1, **limits: Any) -> None:
         self.book, self.registry = book, CollectorRegistry()
         self.limits = {"key:alice": Limits(**limits)}
         self.accounts = Accounts(
@@ -72,10 +72,10 @@ class Process:
             monotonic=lambda: book.seconds,
         )
 
-    async def admit(self) -> Taken:
+    async def admit(self) -> Admission:
         return await self.accounts.admit(self.limits)
 
-    async def admits(self, running: list[Taken] | None = None) -> bool:
+    async def admits(self, running: list[Admission] | None = None) -> bool:
         try:
             taken = await self.admit()
         except LimitReached:
@@ -100,28 +100,28 @@ class Process:
         return self.registry.get_sample_value(f"abridge_{name}", labels)
 
 
-def two(book: Paper, **limits: Any) -> tuple[Process, Process]:
+def two(book: MemoryBook, **limits: Any) -> tuple[Process, Process]:
     return Process(book, **limits), Process(book, **limits)
 
 
 async def test_processes_let_exactly_as_many_through_as_one_would() -> None:
-    one, other = two(Paper(), requests_per_minute=6)
+    one, other = two(MemoryBook(), requests_per_minute=6)
     admitted = [await each.admits() for _ in range(9) for each in (one, other)]
     assert sum(admitted) == 6
     assert await one.refusal() == ("requests_per_minute", 10)
 
 
 async def test_also_at_once() -> None:
-    both = two(Paper(), requests_per_minute=50)
+    both = two(MemoryBook(), requests_per_minute=50)
     admitted = await asyncio.gather(*(each.admits() for _ in range(60) for each in both))
     assert sum(admitted) == 50
 
 
 async def test_what_was_reserved_is_not_given_back_before_who_waits_for_it_has_it() -> None:
-    process = Process(Paper(), streams=50)
+    process = Process(MemoryBook(), streams=50)
 
     async def stream() -> bool:
-        running: list[Taken] = []
+        running: list[Admission] = []
         is_admitted = await process.admits(running)
         await asyncio.sleep(0)
         for taken in running:
@@ -136,7 +136,7 @@ async def test_what_was_reserved_is_not_given_back_before_who_waits_for_it_has_i
 
 
 async def test_a_key_and_its_team_both_count() -> None:
-    book = Paper()
+    book = MemoryBook()
     alice, bob = two(book, requests_per_minute=4)
     bob.limits = {"key:bob": Limits(requests_per_minute=4)}
     for each in (alice, bob):
@@ -149,7 +149,7 @@ async def test_a_key_and_its_team_both_count() -> None:
 
 async def test_tokens_and_money_are_known_when_an_answer_ends() -> None:
     for limits in ({"tokens_per_day": 100}, {"money_per_month": 1e-7}, {"tokens_per_minute": 100}):
-        one, other = two(Paper(), **limits)
+        one, other = two(MemoryBook(), **limits)
         await one.use(50, 50)
         await other.use(50, 50)
         await one.write()
@@ -159,14 +159,14 @@ async def test_tokens_and_money_are_known_when_an_answer_ends() -> None:
 
 
 async def test_no_more_requests_run_than_the_rest_of_a_budget_is_likely_to_pay_for() -> None:
-    process = Process(Paper(), tokens_per_day=1000)
+    process = Process(MemoryBook(), tokens_per_day=1000)
     for _ in range(4):
         await process.use(100)  # what one uses
     assert sum([await process.admits() for _ in range(50)]) <= 10
 
 
 async def test_what_nobody_needs_is_given_back() -> None:
-    one, other = two(Paper(), tokens_per_day=64_000, streams=640)
+    one, other = two(MemoryBook(), tokens_per_day=64_000, streams=640)
     await one.use(10)
     assert one.book.used("key:alice", "tokens_per_day") == 1000
     one.book.seconds += 1
@@ -179,7 +179,7 @@ async def test_what_nobody_needs_is_given_back() -> None:
 
 
 async def test_more_than_a_block_is_given_back_by_those_that_are_busy() -> None:
-    process = Process(Paper(), streams=640)
+    process = Process(MemoryBook(), streams=640)
     for taken in [await process.admit() for _ in range(300)]:
         taken.end(0, 0)
     await process.write()
@@ -189,7 +189,7 @@ async def test_more_than_a_block_is_given_back_by_those_that_are_busy() -> None:
 
 class TestStreams:
     async def test_processes_share_them(self) -> None:
-        one, other = two(Paper(), streams=3)
+        one, other = two(MemoryBook(), streams=3)
         open_now = [await each.admit() for each in (one, other, one)]
         assert await other.refusal() == ("streams", 1)
         open_now[0].end(0, 0)
@@ -197,7 +197,7 @@ class TestStreams:
         assert not await other.admits()
 
     async def test_a_process_that_was_killed_gives_them_back(self) -> None:
-        killed, other = two(Paper(), streams=3)
+        killed, other = two(MemoryBook(), streams=3)
         for _ in range(3):
             await killed.admit()
         assert not await other.admits()
@@ -205,7 +205,7 @@ class TestStreams:
         assert sum([await other.admits() for _ in range(5)]) == 3
 
     async def test_those_that_last_are_kept(self) -> None:
-        one, other = two(Paper(), streams=3)
+        one, other = two(MemoryBook(), streams=3)
         for _ in range(3):
             await one.admit()
         for _ in range(60):
@@ -217,7 +217,7 @@ class TestStreams:
 
 class TestTheBookIsAway:
     async def test_each_process_goes_on_with_its_share(self) -> None:
-        book = Paper()
+        book = MemoryBook()
         one, other = two(book, requests_per_minute=20)
         for each in (one, other, one):
             book.seconds += 1
@@ -227,7 +227,7 @@ class TestTheBookIsAway:
         assert admitted == [10, 10]
 
     async def test_of_what_was_left_when_it_was_last_seen(self) -> None:
-        book = Paper()
+        book = MemoryBook()
         one, other = two(book, requests_per_minute=20)
         for _ in range(4):
             for each in (one, other):
@@ -242,7 +242,7 @@ class TestTheBookIsAway:
 
     async def test_who_has_used_up_a_share_comes_again_soon(self) -> None:
         """More may be left than that, when the book is back."""
-        book = Paper()
+        book = MemoryBook()
         book.away = True
         process = Process(book, processes=2, tokens_per_day=100)
         await process.use(50)
@@ -252,20 +252,20 @@ class TestTheBookIsAway:
         assert await process.admits()
 
     async def test_nobody_is_locked_out_of_a_small_limit(self) -> None:
-        book = Paper()
+        book = MemoryBook()
         one, other = (Process(book, processes=9, requests_per_minute=1) for _ in range(2))
         book.away = True
         assert [await each.admits() for each in (one, other)] == [True, True]
         assert [await each.admits() for each in (one, other)] == [False, False]
 
     async def test_a_process_that_never_saw_it_knows_of_the_other_workers(self) -> None:
-        book = Paper()
+        book = MemoryBook()
         book.away = True
         process = Process(book, processes=4, requests_per_minute=20)
         assert sum([await process.admits() for _ in range(30)]) == 5
 
     async def test_what_was_used_meanwhile_is_written_when_it_is_back(self) -> None:
-        book = Paper()
+        book = MemoryBook()
         one, other = two(book, requests_per_minute=600, tokens_per_day=1000)
         await one.use(100)
         book.away = True
@@ -283,7 +283,7 @@ class TestTheBookIsAway:
         assert not await other.admits()
 
     async def test_a_book_that_forgot_all_is_told_what_was_used(self) -> None:
-        book = Paper()
+        book = MemoryBook()
         one, other = two(book, tokens_per_day=1000)
         await one.use(600)
         await one.write()
@@ -297,7 +297,7 @@ class TestTheBookIsAway:
 
     async def test_it_is_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.INFO, "abridge")
-        book = Paper()
+        book = MemoryBook()
         process = Process(book, processes=4, requests_per_minute=60)
         await process.admits()
         assert process.sample("limits_alone") == 0
@@ -310,11 +310,11 @@ class TestTheBookIsAway:
         assert process.sample("limits_alone") == 0
         assert process.sample("limit_rounds_total", result="failed") == 3
         away, back = (entry.getMessage() for entry in caplog.records)
-        assert away.startswith("limits of keys at paper: unreachable (gone); each process goes on")
-        assert back == "limits of keys at paper: reachable again"
+        assert away.startswith("limits of keys at memory: unreachable (gone); each process goes on")
+        assert back == "limits of keys at memory: reachable again"
 
     async def test_a_claim_whose_reply_was_lost_counts_once(self) -> None:
-        book = Paper()
+        book = MemoryBook()
         process = Process(book, tokens_per_day=6400)
         await process.use(1000)
         book.loses = True
@@ -328,7 +328,7 @@ class TestTheBookIsAway:
 
 
 async def test_a_new_day_has_nothing_left_of_the_old_ones_blocks() -> None:
-    process = Process(Paper(), tokens_per_day=6400)
+    process = Process(MemoryBook(), tokens_per_day=6400)
     await process.use(10)
     process.book.seconds += DAY / 2
     await process.write()
@@ -338,7 +338,7 @@ async def test_a_new_day_has_nothing_left_of_the_old_ones_blocks() -> None:
 
 
 async def test_a_client_that_leaves_takes_nothing() -> None:
-    process = Process(Paper(), requests_per_minute=2)
+    process = Process(MemoryBook(), requests_per_minute=2)
     leaving = asyncio.create_task(process.admit())
     await asyncio.sleep(0)
     leaving.cancel()
@@ -348,7 +348,7 @@ async def test_a_client_that_leaves_takes_nothing() -> None:
 
 
 async def test_accounts_that_nobody_uses_are_forgotten() -> None:
-    process = Process(Paper(), tokens_per_day=6400)
+    process = Process(MemoryBook(), tokens_per_day=6400)
     await process.use(10)
     for _ in range(2):
         process.book.seconds += IDLE_SECONDS
@@ -357,7 +357,7 @@ async def test_accounts_that_nobody_uses_are_forgotten() -> None:
 
 
 async def test_an_account_is_kept_for_as_long_as_a_request_runs() -> None:
-    process = Process(Paper(), tokens_per_day=6400)
+    process = Process(MemoryBook(), tokens_per_day=6400)
     long = await process.admit()
     for _ in range(3):
         process.book.seconds += IDLE_SECONDS
@@ -368,7 +368,7 @@ async def test_an_account_is_kept_for_as_long_as_a_request_runs() -> None:
 
 
 async def test_one_that_was_forgotten_and_comes_back_is_counted_on() -> None:
-    process = Process(Paper(), tokens_per_day=6400)
+    process = Process(MemoryBook(), tokens_per_day=6400)
     for used in (100, 200, 300):
         await process.use(100)
         process.book.seconds += IDLE_SECONDS
@@ -378,7 +378,7 @@ async def test_one_that_was_forgotten_and_comes_back_is_counted_on() -> None:
 
 
 async def test_a_limit_of_streams_counts_those_that_run_already() -> None:
-    process = Process(Paper(), requests_per_minute=100)
+    process = Process(MemoryBook(), requests_per_minute=100)
     running = [await process.admit() for _ in range(3)]
     process.limits = {"key:alice": Limits(streams=4)}
     running.append(await process.admit())
@@ -390,7 +390,7 @@ async def test_a_limit_of_streams_counts_those_that_run_already() -> None:
 
 
 async def test_limits_that_change_hold_at_once() -> None:
-    process = Process(Paper(), requests_per_minute=100)
+    process = Process(MemoryBook(), requests_per_minute=100)
     await process.use(1)
     process.limits = {"key:alice": Limits(requests_per_minute=3, streams=1)}
     assert [await process.admits() for _ in range(2)] == [True, False]
@@ -399,7 +399,7 @@ async def test_limits_that_change_hold_at_once() -> None:
 async def test_a_thousand_streams_cost_a_few_round_trips() -> None:
     """Without blocks each would cost two."""
     process = Process(
-        Paper(), requests_per_minute=60_000, tokens_per_minute=60_000_000, streams=2000
+        MemoryBook(), requests_per_minute=60_000, tokens_per_minute=60_000_000, streams=2000
     )
     for _ in range(1000):
         await process.use(1000)
@@ -421,10 +421,10 @@ def test_no_interleaving_lets_more_through(steps: list[tuple[int, str]], limit: 
     tokens = 10 * limit
 
     async def run() -> None:
-        book = Paper()
+        book = MemoryBook()
         limits = {"requests_per_minute": limit, "tokens_per_day": tokens, "streams": limit}
         processes = [Process(book, **limits) for _ in range(3)]
-        running: list[list[Taken]] = [[], [], []]
+        running: list[list[Admission]] = [[], [], []]
         began, admitted, unwritten, ended = book.seconds, 0, 0, 0
         for number, step in steps:
             process, mine = processes[number], running[number]

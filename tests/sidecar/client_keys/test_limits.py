@@ -31,7 +31,7 @@ KINDS = {kind.name: kind for kind in LIMIT_KINDS}
 NOON = 20_000 * DAY + DAY // 2
 
 
-class Paper:
+class SharedPage:
     """A page, and the claims of some processes on it."""
 
     def __init__(self, name: str, limit: int, replicas: int = 1) -> None:
@@ -58,99 +58,99 @@ class Paper:
 
 class TestMinute:
     def test_a_minutes_requests_may_come_at_once(self) -> None:
-        paper = Paper("requests_per_minute", 3)
-        assert [paper.reserve() for _ in range(5)] == [0, 0, 0, 20, 20]
+        page = SharedPage("requests_per_minute", 3)
+        assert [page.reserve() for _ in range(5)] == [0, 0, 0, 20, 20]
 
     def test_they_leak_out_evenly(self) -> None:
-        paper = Paper("requests_per_minute", 3)
+        page = SharedPage("requests_per_minute", 3)
         for _ in range(3):
-            paper.reserve()
+            page.reserve()
         later = (5_000, 19_000, 20_000, 20_100, 40_100)
-        assert [paper.reserve(NOON + after) for after in later] == [15, 1, 0, 20, 0]
+        assert [page.reserve(NOON + after) for after in later] == [15, 1, 0, 20, 0]
 
     def test_there_is_never_room_for_more_than_a_minutes(self) -> None:
-        paper = Paper("requests_per_minute", 2)
-        paper.reserve()
-        assert [paper.reserve(NOON + DAY) for _ in range(3)] == [0, 0, 30]
+        page = SharedPage("requests_per_minute", 2)
+        page.reserve()
+        assert [page.reserve(NOON + DAY) for _ in range(3)] == [0, 0, 30]
 
     @pytest.mark.parametrize("limit", [1, 7, 59, 61, 977])
     def test_a_client_that_waits_as_it_was_told_is_admitted(self, limit: int) -> None:
-        paper, now = Paper("requests_per_minute", limit), NOON
+        page, now = SharedPage("requests_per_minute", limit), NOON
         for _ in range(3 * limit):
-            if seconds := paper.reserve(now):
+            if seconds := page.reserve(now):
                 now += 1000 * seconds
-                assert paper.reserve(now) == 0
+                assert page.reserve(now) == 0
 
     def test_tokens_beyond_it_are_waited_for(self) -> None:
-        paper = Paper("tokens_per_minute", 600)
-        paper.write(used=1200)
-        assert paper.reserve() == 61
-        assert paper.reserve(NOON + 61_000) == 0
+        page = SharedPage("tokens_per_minute", 600)
+        page.write(used=1200)
+        assert page.reserve() == 61
+        assert page.reserve(NOON + 61_000) == 0
 
     def test_a_clock_that_goes_back_adds_nothing(self) -> None:
-        paper = Paper("requests_per_minute", 2)
-        assert [paper.reserve(NOON - step * MINUTE) for step in range(3)] == [0, 0, 30]
+        page = SharedPage("requests_per_minute", 2)
+        assert [page.reserve(NOON - step * MINUTE) for step in range(3)] == [0, 0, 30]
 
 
 class TestBudget:
     def test_it_is_used_up_until_midnight(self) -> None:
-        paper = Paper("tokens_per_day", 100)
-        paper.write(used=99)
-        assert paper.reserve() == 0
-        assert paper.reserve() == DAY // 2000
-        assert paper.reserve(NOON + DAY // 2 - 500) == 1
-        assert paper.reserve(NOON + DAY // 2) == 0
+        page = SharedPage("tokens_per_day", 100)
+        page.write(used=99)
+        assert page.reserve() == 0
+        assert page.reserve() == DAY // 2000
+        assert page.reserve(NOON + DAY // 2 - 500) == 1
+        assert page.reserve(NOON + DAY // 2) == 0
 
     def test_or_until_the_next_month(self) -> None:
-        paper = Paper("money_per_month", 5 * NANO)
+        page = SharedPage("money_per_month", 5 * NANO)
         moments = [(2026, 12, 31, 23), (2027, 1, 1, 0), (2028, 2, 29, 23), (2028, 3, 1, 0)]
         waits = []
         for moment in moments:
             now = int(datetime(*moment, tzinfo=UTC).timestamp() * 1000)
-            waits.append(paper.reserve(now))
-            paper.write(used=5 * NANO, now=now)
-            waits.append(paper.reserve(now))
+            waits.append(page.reserve(now))
+            page.write(used=5 * NANO, now=now)
+            waits.append(page.reserve(now))
         days = 31 * 24 * 3600
         assert waits == [0, 3600, 0, days, 0, 3600, 0, days]
 
     def test_what_is_given_back_is_there_for_others(self) -> None:
-        paper = Paper("tokens_per_day", 100)
-        paper.write(used=100)
-        assert paper.reserve(process="b") > 0
-        paper.write(used=-1)
-        assert paper.reserve(process="b") == 0
+        page = SharedPage("tokens_per_day", 100)
+        page.write(used=100)
+        assert page.reserve(process="b") > 0
+        page.write(used=-1)
+        assert page.reserve(process="b") == 0
 
     def test_a_page_that_was_lost_goes_on_with_what_was_known(self) -> None:
-        paper = Paper("tokens_per_day", 100)
+        page = SharedPage("tokens_per_day", 100)
         known = {"known": 100.0, "known_at": NOON - 1}
-        assert paper.write(wanted=1, **known).granted == ((0, 100.0),)
-        lost = Paper("tokens_per_day", 100)
+        assert page.write(wanted=1, **known).granted == ((0, 100.0),)
+        lost = SharedPage("tokens_per_day", 100)
         yesterdays = {"known": 100.0, "known_at": NOON - DAY}
         assert lost.write(wanted=1, **yesterdays).granted == ((1, 1.0),)
 
 
 class TestStreams:
     def test_a_process_holds_what_it_says(self) -> None:
-        paper = Paper("streams", 3)
-        assert [paper.reserve(process="a") for _ in range(2)] == [0, 0]
-        paper.write(used=2, process="a")
-        assert [paper.write(used, 1, process="b").granted[0] for used in (0, 1)] == [(1, 3), (0, 3)]
-        paper.write(used=0, process="a")
-        assert paper.write(1, 5, process="b").granted == ((1, 2.0),)
+        page = SharedPage("streams", 3)
+        assert [page.reserve(process="a") for _ in range(2)] == [0, 0]
+        page.write(used=2, process="a")
+        assert [page.write(used, 1, process="b").granted[0] for used in (0, 1)] == [(1, 3), (0, 3)]
+        page.write(used=0, process="a")
+        assert page.write(1, 5, process="b").granted == ((1, 2.0),)
 
     def test_a_process_that_is_not_heard_of_gives_them_back(self) -> None:
-        paper = Paper("streams", 2)
-        paper.write(used=2, process="killed")
-        assert paper.reserve(NOON + LEASE - 1, process="b") == 1
-        assert paper.reserve(NOON + LEASE, process="b") == 0
-        paper.write(used=2, process="killed", now=NOON + LEASE)  # it was only paused
-        assert paper.reserve(NOON + LEASE, process="c") == 1
+        page = SharedPage("streams", 2)
+        page.write(used=2, process="killed")
+        assert page.reserve(NOON + LEASE - 1, process="b") == 1
+        assert page.reserve(NOON + LEASE, process="b") == 0
+        page.write(used=2, process="killed", now=NOON + LEASE)  # it was only paused
+        assert page.reserve(NOON + LEASE, process="c") == 1
 
 
 class TestBlocks:
     def test_they_become_smaller_as_the_limit_comes_near(self) -> None:
-        paper, blocks = Paper("tokens_per_day", 1000, replicas=4), []
-        while block := paper.write(wanted=100).granted[0].amount:
+        page, blocks = SharedPage("tokens_per_day", 1000, replicas=4), []
+        while block := page.write(wanted=100).granted[0].amount:
             blocks.append(block)
         assert blocks[:3] == [100, 100, 100]
         assert blocks[3:] == sorted(blocks[3:], reverse=True)
@@ -158,26 +158,26 @@ class TestBlocks:
         assert sum(blocks) == 1000
 
     def test_a_claim_that_is_sent_again_is_answered_again(self) -> None:
-        paper = Paper("tokens_per_day", 100)
-        first = paper.write(used=30, wanted=5, number=1)
-        assert paper.write(used=30, wanted=5, number=1, now=NOON + 9) == first
-        assert paper.write(used=1, number=2).granted == ((0, 36.0),)
-        assert paper.write(used=30, wanted=5, number=1).granted == ((0, 36.0),)  # too late
+        page = SharedPage("tokens_per_day", 100)
+        first = page.write(used=30, wanted=5, number=1)
+        assert page.write(used=30, wanted=5, number=1, now=NOON + 9) == first
+        assert page.write(used=1, number=2).granted == ((0, 36.0),)
+        assert page.write(used=30, wanted=5, number=1).granted == ((0, 36.0),)  # too late
 
     def test_processes_that_are_gone_are_forgotten(self) -> None:
-        paper = Paper("streams", 2)
+        page = SharedPage("streams", 2)
         for number in range(50):
-            paper.write(process=str(number), now=NOON + number * MINUTE)
-        assert len(paper.page["processes"]) <= 11
+            page.write(process=str(number), now=NOON + number * MINUTE)
+        assert len(page.page["processes"]) <= 11
 
 
 def test_money_is_counted_exactly() -> None:
     limits = Limits(money_per_day=0.1, money_per_month=1e6)
     values = [KINDS[name].value(limits) for name in ("money_per_day", "money_per_month")]
     assert values == [100_000_000, 10**15]
-    paper = Paper("money_per_month", 10**15)
-    paper.write(used=10**15 - 1)
-    assert paper.write(wanted=5).granted == ((1, float(10**15)),)
+    page = SharedPage("money_per_month", 10**15)
+    page.write(used=10**15 - 1)
+    assert page.write(wanted=5).granted == ((1, float(10**15)),)
 
 
 moves = st.lists(
@@ -190,12 +190,12 @@ def test_no_minute_has_more_than_is_allowed(
     *, moves: list[tuple[str, int, int]], limit: int, gives_back: bool
 ) -> None:
     """A bucket that leaks lets a minute's requests through at once, and as many in each minute."""
-    paper, now, reserved = Paper("requests_per_minute", limit, replicas=3), NOON, 0
+    page, now, reserved = SharedPage("requests_per_minute", limit, replicas=3), NOON, 0
     for process, wanted, passed in moves:
         now += passed
-        amount = paper.write(wanted=wanted, now=now, process=process).granted[0].amount
+        amount = page.write(wanted=wanted, now=now, process=process).granted[0].amount
         if gives_back and amount > 1:
-            paper.write(used=-1, now=now, process=process)
+            page.write(used=-1, now=now, process=process)
             amount -= 1
         reserved += amount
         assert reserved <= limit + (now - NOON) * limit / MINUTE + 1e-3

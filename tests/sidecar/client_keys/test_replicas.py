@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from abridge.config.client_key import ClientKey, digest, new_key
-from abridge.sidecar.client_keys.accounts import HEARD_SECONDS
+from abridge.sidecar.client_keys.accounts import PRESENCE_SECONDS
 from abridge.sidecar.client_keys.file import add_key
 from tests.support.redis_server import Server
 from tests.support.servers import HANG, serve, soon
@@ -124,7 +124,7 @@ async def test_replicas_go_on_while_their_redis_is_away(tmp_path: Path) -> None:
             one = replicas.replicas[0]
             key = await replicas.add("alice", tokens_per_day=40 * USED)
             statuses = await replicas.statuses(key, 3)
-            await asyncio.sleep(HEARD_SECONDS + 1)  # so that each knows of the other
+            await asyncio.sleep(PRESENCE_SECONDS + 1)  # so that each knows of the other
             server.kill()
             statuses += await replicas.statuses(key, 30)
             assert statuses.count(200) + statuses.count(429) == 66

@@ -37,7 +37,7 @@ from abridge.sidecar.client_keys.limits import (
 ROUND_SECONDS = 1.0
 """Seconds between two rounds that write what was used and renew leases."""
 
-HEARD_SECONDS = 5.0
+PRESENCE_SECONDS = 5.0
 """Seconds after which a process says that it is there, if it has nothing to write."""
 
 REFUSAL_SECONDS = 1.0
@@ -56,8 +56,8 @@ ROUND_ACCOUNTS = 100
 MAX_ROUNDS = 20
 """Rounds that a request waits for, should others take what was reserved each time."""
 
-HERE = Wish("streams", "open", 1 << 50, 1, 0, 0, 0)
-"""A process says that it is there by what it has open on a page for that: one of all that are."""
+PRESENT = Wish("streams", "open", 1 << 50, 1, 0, 0, 0)
+"""Each process holds one of these on a page for that, so the book counts those that are there."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Reserve:
 
     kind: LimitKind
     limit: int
-    left: int = 0  # reserved and not used; below 0: used and not reserved
+    balance: int = 0  # reserved and not used; below 0: used and not reserved
     owed: int = 0  # used while the book was away
     typical: int = 0  # what a request used lately
     used: float = 0.0  # of the limit in all, as the book last said
@@ -77,12 +77,12 @@ class Reserve:
     def take(self) -> int:
         """Take what a request is likely to use, and return it."""
         amount = 1 if self.kind.unit in ("requests", "streams") else self.typical
-        self.left -= amount
+        self.balance -= amount
         return amount
 
     def end(self, taken: int, used: int) -> None:
         """Put right what a request took, once it is known."""
-        self.left += taken - used
+        self.balance += taken - used
         if used:
             self.typical = (3 * self.typical + used) // 4 or 1
 
@@ -91,20 +91,21 @@ class Reserve:
         return waiting * max(1, self.typical)
 
     def spare(self, waiting: int, *, is_idle: bool) -> int:
-        """Return how much of what is left is to be given back: all but a block, and but for what
-        those who wait have not taken yet; all, if idle."""
-        return max(0, self.left - max(0 if is_idle else self.limit // BLOCKS, self.needed(waiting)))
+        """Return how much is to be given back: what exceeds both a block, or nothing if idle, and
+        what those who wait are likely to use."""
+        kept = max(0 if is_idle else self.limit // BLOCKS, self.needed(waiting))
+        return max(0, self.balance - kept)
 
     def wish(self, account: Account, *, is_idle: bool, share: int = 0) -> Wish:
         """Return what is to be written, and count it as written. With a `share` of 1/n it is for a
         page of the process's own, and stays owed to the book."""
         limit = max(1, self.limit // share) if share else self.limit
         wanted = max(self.needed(account.waiting), limit // BLOCKS)
-        wanted = wanted if account.waiting and self.left <= 0 else 0
+        wanted = wanted if account.waiting and self.balance <= 0 else 0
         spare = 0 if share else self.spare(account.waiting, is_idle=is_idle)
-        used, self.left = max(0, -self.left), max(0, self.left) - spare
+        used, self.balance = max(0, -self.balance), max(0, self.balance) - spare
         if self.kind.window == "open":
-            used = account.running + self.left
+            used = account.running + self.balance
         elif share:
             self.owed += used
         else:
@@ -139,9 +140,9 @@ class Account:
                 self.reserves[kind.name].limit = value
 
     @property
-    def lacks(self) -> list[Reserve]:
+    def used_up(self) -> list[Reserve]:
         """What nothing is left of."""
-        return [each for each in self.reserves.values() if each.left <= 0]
+        return [each for each in self.reserves.values() if each.balance <= 0]
 
     def is_idle(self, now: float) -> bool:
         return not self.waiting and now - self.used_at >= ROUND_SECONDS
@@ -151,7 +152,7 @@ class Account:
         reserves = self.reserves.values()
         return (
             self.pending is not None
-            or any(each.owed or each.left < 0 for each in reserves)
+            or any(each.owed or each.balance < 0 for each in reserves)
             or any(each.spare(self.waiting, is_idle=self.is_idle(now)) for each in reserves)
             or ("streams" in self.reserves and self.running > 0 and self._must_renew(now))
         )
@@ -187,8 +188,8 @@ class Account:
             if (reserve := self.reserves.get(wish.name)) is None:
                 continue
             if reserve.used_at < window_start(wish.window, reply.at):
-                reserve.left = min(0, reserve.left)  # the rest was of the last day or month
-            reserve.left += granted.amount
+                reserve.balance = min(0, reserve.balance)  # the rest was of the last day or month
+            reserve.balance += granted.amount
             if not is_own:
                 reserve.used, reserve.used_at = granted.used, reply.at
             elif wish.window != "open":
@@ -201,7 +202,7 @@ class Account:
             self.refusal, self.refused_until = (kind, seconds), now + REFUSAL_SECONDS
 
 
-class Taken:
+class Admission:
     """What a request that was admitted has taken; it is ended once."""
 
     def __init__(self, accounts: Sequence[Account], now: float) -> None:
@@ -248,29 +249,29 @@ class Accounts:
         self._due: dict[Account, None] = {}
         self._rounds: asyncio.Task[None] | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self._heard_at, self._numbers = -inf, count(1)
+        self._present_at, self._numbers = -inf, count(1)
         self._outage = OutageLog(_log, f"limits of keys at {book.name}")
 
-    async def admit(self, limits: Mapping[str, Limits]) -> Taken:
+    async def admit(self, limits: Mapping[str, Limits]) -> Admission:
         """Admit a request that counts against limits, by the names of their accounts. Raises
         LimitReached."""
         accounts = list(self._limited(limits))
-        if not _runs(self._keeper) and (accounts or self._book.hears):
+        if not _runs(self._keeper) and (accounts or self._book.counts_processes):
             self._keeper = asyncio.create_task(self._keep())
         rounds = 0
-        while lacking := [account for account in accounts if account.lacks]:
+        while exhausted := [account for account in accounts if account.used_up]:
             if rounds == MAX_ROUNDS:
-                raise LimitReached(lacking[0], lacking[0].lacks[0].kind, 1)
-            self._check(lacking)
-            await self._write(lacking, waits=True)
+                raise LimitReached(exhausted[0], exhausted[0].used_up[0].kind, 1)
+            self._check(exhausted)
+            await self._write(exhausted, waits=True)
             rounds += 1
-        return Taken(accounts, self._monotonic())
+        return Admission(accounts, self._monotonic())
 
     def charge(self, limits: Mapping[str, Limits], tokens: int, money: int) -> None:
         """Count what was used by a request that was admitted as another one."""
         for account in self._limited(limits):
             for each in account.reserves.values():
-                each.left -= {"tokens": tokens, "money": money}.get(each.kind.unit, 0)
+                each.balance -= {"tokens": tokens, "money": money}.get(each.kind.unit, 0)
 
     async def aclose(self) -> None:
         """Write what was used and give back the rest."""
@@ -294,9 +295,9 @@ class Accounts:
             if account.reserves:
                 yield account
 
-    def _check(self, lacking: Iterable[Account]) -> None:
+    def _check(self, exhausted: Iterable[Account]) -> None:
         now = self._monotonic()
-        for account in lacking:
+        for account in exhausted:
             if account.refusal is not None and now < account.refused_until:
                 raise LimitReached(account, *account.refusal)
 
@@ -312,7 +313,8 @@ class Accounts:
                 self._due.setdefault(account)
             elif now - account.used_at >= IDLE_SECONDS and not (account.round or account.running):
                 del self._accounts[name]
-        if self._due or (self._book.hears and now - self._heard_at >= HEARD_SECONDS):
+        is_silent = now - self._present_at >= PRESENCE_SECONDS
+        if self._due or (self._book.counts_processes and is_silent):
             await self._write(list(self._due))
 
     async def _write(self, accounts: Sequence[Account], *, waits: bool = False) -> None:
@@ -353,8 +355,8 @@ class Accounts:
         for each in accounts:  # what had no reply is sent once more
             each.pending = each.pending or each.claim(self._sender(at), now)
             claims.append(each.pending)
-        if is_heard := now - self._heard_at >= ROUND_SECONDS:
-            claims.append(Claim("processes", self._sender(at), (HERE,)))
+        if says_present := now - self._present_at >= ROUND_SECONDS:
+            claims.append(Claim("processes", self._sender(at), (PRESENT,)))
         try:
             replies = await self._book.settle(claims)
         except BackendError as error:
@@ -371,8 +373,8 @@ class Accounts:
             self._outage.end()
             for each, reply in zip(accounts, replies, strict=False):
                 each.take_reply(reply, now)
-            if is_heard:
-                self._heard_at, self._processes = now, max(1, round(replies[-1].granted[0].used))
+            if says_present:
+                self._present_at, self._processes = now, max(1, round(replies[-1].granted[0].used))
 
     def _sender(self, at: int) -> Sender:
         return Sender(self._process, next(self._numbers), at, self._processes)

@@ -26,10 +26,10 @@ SUFFIX = ".spent"
 
 
 class Book(Protocol):
-    """Keeps the pages. One that `hears` wants to know which processes there are."""
+    """Keeps the pages. If it `counts_processes`, each says every few seconds that it is there."""
 
     name: str
-    hears: bool
+    counts_processes: bool
 
     async def settle(self, claims: Sequence[Claim]) -> Sequence[Reply]:
         """Write claims of one process on their pages. Raises BackendError, after which it is not
@@ -42,7 +42,7 @@ class Book(Protocol):
 class FileBook:
     """The book beside a file of keys. `now` is in seconds since the epoch."""
 
-    hears = False
+    counts_processes = False
 
     def __init__(self, keys_file: Path, now: Callable[[], float]) -> None:
         self._path = keys_file.with_name(keys_file.name + SUFFIX)

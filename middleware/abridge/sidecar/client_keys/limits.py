@@ -141,7 +141,7 @@ def settle(page: Page, claim: Claim, now: int) -> Reply:
             amount = float(elsewhere + wish.used)
         else:
             before, at = used.get(wish.name, (wish.known, wish.known_at))
-            amount = max(0.0, _left_of(before, at, wish, now) + wish.used)
+            amount = max(0.0, _still_used(before, at, wish, now) + wish.used)
         room = floor(wish.limit - amount + ROUNDING)
         block = min(wish.wanted, max(1, room // (2 * count))) if room > 0 else 0
         granted.append(Granted(block, amount + block))
@@ -153,7 +153,7 @@ def settle(page: Page, claim: Claim, now: int) -> Reply:
     return Reply(now, tuple(granted))
 
 
-def _left_of(amount: float, at: int, wish: Wish, now: int) -> float:
+def _still_used(amount: float, at: int, wish: Wish, now: int) -> float:
     """Return what still counts of an amount that was used at a time."""
     if wish.window == "minute":
         return max(0.0, amount - max(0, now - at) * wish.limit / MINUTE)

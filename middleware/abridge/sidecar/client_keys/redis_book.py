@@ -28,7 +28,7 @@ for start in string.gmatch(ARGV[6], '%d+') do
   if tonumber(start) <= now then month = math.max(month, tonumber(start)) end
 end
 
-local function left(amount, since, window, limit)
+local function still_used(amount, since, window, limit)
   if window == 'minute' then
     return math.max(0, amount - math.max(0, now - since) * limit / 60000)
   end
@@ -63,7 +63,7 @@ local function settle(page, mine, number, first, last)
     else
       local used = redis.call('HGET', page, name)
       if used then amount, since = string.match(used, '(%S+) (%S+)') end
-      amount = math.max(0, left(tonumber(amount), tonumber(since), window, limit) + more)
+      amount = math.max(0, still_used(tonumber(amount), tonumber(since), window, limit) + more)
     end
     local room, block = math.floor(limit - amount + 1e-6), 0
     if room > 0 then
@@ -100,7 +100,7 @@ class RedisBook:
     """Keeps each page in one hash, which has names and amounts, no key of a client; beside it what
     each process was last told."""
 
-    hears = True
+    counts_processes = True
 
     def __init__(self, connection: RedisConnection, namespace: str = "abridge") -> None:
         self._connection = connection
