@@ -233,7 +233,7 @@ def _warn_unreachable_upstream(settings: Settings) -> Iterator[str]:
     spares = {each.upstream for upstream in settings.upstreams for each in upstream.fallbacks}
     for index, upstream in enumerate(settings.upstreams):
         for glob in upstream.models if upstream.name not in spares else ():
-            name = next((name for known, name in earlier if _covers(known, glob)), None)
+            name = next((name for known, name in earlier if covers(known, glob)), None)
             if name is not None:
                 yield (
                     f"upstreams[{index}].models: upstream {name!r}, which comes first, takes "
@@ -243,7 +243,7 @@ def _warn_unreachable_upstream(settings: Settings) -> Iterator[str]:
         earlier += [(glob, upstream.name) for glob in upstream.models]
 
 
-def _covers(glob: str, other: str) -> bool:
+def covers(glob: str, other: str) -> bool:
     """Return whether a glob surely matches all that another does."""
     if set(glob) & set("?["):
         return glob == other

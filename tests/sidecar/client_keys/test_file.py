@@ -7,6 +7,7 @@ import re
 import stat
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,9 @@ def names(path: Path) -> list[str]:
     return [known.name for known in load_keys(path).keys.values()]
 
 
-def notes(path: Path) -> list[str]:
-    return list(keys_notes(Settings.model_validate({"server": {"keys_file": str(path)}})))
+def notes(path: Path, **tables: Any) -> list[str]:
+    tables["server"] = {"keys_file": str(path)}
+    return list(keys_notes(Settings.model_validate(tables)))
 
 
 def test_keys_are_added_and_revoked_by_name(path: Path) -> None:
@@ -176,12 +178,33 @@ def test_a_team_without_limits_is_worth_a_note(path: Path) -> None:
     assert f"{path} has a team without limits, 'blue'; a line such as " in note
 
 
-def test_budgets_of_money_without_prices_are_worth_a_note(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fields", "priced", "missing"),
+    [
+        ({"team": "red"}, [], "'gpt-*', 'qwen', 'small'"),
+        ({"money_per_month": 2}, ["gpt-5", "qwen"], "'gpt-*', 'small'"),
+        ({"team": "red"}, ["gpt-*", "small", "q*"], None),
+        ({"team": "red", "models": ("gpt-5",)}, ["gpt-*", "s*"], None),
+        ({"team": "red", "models": ("gpt-5",)}, ["gpt-4"], "'gpt-5', 'small'"),
+        ({"tokens_per_day": 2}, [], None),
+    ],
+)
+def test_models_without_a_price_are_worth_a_note_where_money_counts(
+    path: Path, fields: dict[str, Any], priced: list[str], missing: str | None
+) -> None:
     path.write_text('{"team": "red", "money_per_day": 2}\n')
     path.chmod(0o600)
-    add_key(path, ClientKey(name="alice", sha256="0" * 64, team="red"))
-    (note,) = notes(path)
-    assert note.endswith("there are no prices to count by: set prices.models")
+    add_key(path, ClientKey(name="alice", sha256="0" * 64, **fields))
+    server = {"base_url": "http://127.0.0.1:9/v1"}
+    found = notes(
+        path,
+        upstreams=[{**server, "models": ["gpt-*", "qwen"]}],
+        summarizer={**server, "kind": "model", "model": "small"},
+        prices={"currency": "USD", "models": [{"glob": glob} for glob in priced]},
+    )
+    assert [note.partition(": add ")[2] for note in found] == (
+        [] if missing is None else [f"{missing} to prices.models"]
+    )
 
 
 def test_nothing_is_left_of_a_change_that_failed(

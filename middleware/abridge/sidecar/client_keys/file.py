@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from abridge.config.client_key import ClientKey, KeyTable, Limits, key_lines, parse_keys
 from abridge.config.settings import Settings
+from abridge.config.warnings import covers
 from abridge.errors import SettingsError
 
 KEYS_FILE_SETTING = "server.keys_file"
@@ -101,11 +102,25 @@ def _limit_notes(settings: Settings, path: Path, keys: Collection[ClientKey]) ->
             f"{KEYS_FILE_SETTING}: {path} has a team without limits, {team!r}; a line such as "
             f'{{"team": "{team}", "tokens_per_day": 1000000}} sets some'
         )
-    if not settings.prices.models and any(holder.counts_money for holder in holders):
+    if unpriced := sorted(_unpriced_models(settings, keys)):
         yield (
-            f"{KEYS_FILE_SETTING}: {path} has budgets of money, and there are no prices to count "
-            "by: set prices.models"
+            f"{KEYS_FILE_SETTING}: {path} has budgets of money, and models without a price cost "
+            f"nothing: add {', '.join(map(repr, unpriced))} to prices.models"
         )
+
+
+def _unpriced_models(settings: Settings, keys: Collection[ClientKey]) -> set[str]:
+    """Return globs of the models that keys with a budget of money may use, and of the summarizer's,
+    for which there may be no price."""
+    served = {glob for route in settings.routes for glob in route.upstream.models}
+    used: set[str] = set()
+    for key in keys:
+        if key.counts_money or (key.team_limits is not None and key.team_limits.counts_money):
+            used.update(key.models if key.chooses_models else served)
+    if used and settings.summarizer.model is not None:
+        used.add(settings.summarizer.model)
+    prices = [row.glob for row in settings.prices.models]
+    return {glob for glob in used if not any(covers(price, glob) for price in prices)}
 
 
 def add_key(path: Path, key: ClientKey) -> None:
