@@ -51,7 +51,7 @@ def test_tokens_are_those_reported_else_an_estimate(fields: dict[str, Any], toke
 
 
 BIG, SMALL = (
-    {"glob": "big*", "input": 1.25, "cached_input": 0.125, "output": 10},
+    {"glob": "big*", "input": 1.25, "cached_input": 0.125, "cache_write": 2, "output": 10},
     {"glob": "small", "input": 0.05, "output": 0.4},
 )
 
@@ -68,6 +68,12 @@ def prices(**summarizer: Any) -> Prices:
         ({"model": "big-2", "upstream_tokens": Tokens(1000, 100, 1100)}, "0.00225"),
         ({"model": "big", "upstream_tokens": Tokens(1000, 0, 1000, cached=800)}, "0.00035"),
         ({"model": "small", "upstream_tokens": Tokens(100, 0, 100, cached=80)}, "0.000005"),
+        (
+            {"model": "big", "upstream_tokens": Tokens(1000, 0, cached=800, cache_written=100)},
+            "0.000425",
+        ),
+        ({"model": "big", "upstream_tokens": Tokens(100, 0, cache_written=999)}, "0.0002"),
+        ({"model": "small", "upstream_tokens": Tokens(100, 0, cache_written=80)}, "0.000005"),
         ({"model": "big", "upstream_tokens": Tokens(0, 10, 100)}, "0.001"),  # reasoning beside it
         (
             {

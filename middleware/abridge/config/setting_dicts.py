@@ -210,6 +210,7 @@ class ModelPriceSettingsDict(TypedDict, total=False):
     input: float
     output: float
     cached_input: float | None
+    cache_write: float | None
 
 
 class PriceSettingsDict(TypedDict, total=False):

@@ -349,6 +349,8 @@ class ModelPriceSettings(Table):
     """A million tokens of output, reasoning among them."""
     cached_input: Price | None = None
     """A million tokens of input that upstream read from its cache. Not set: as `input`."""
+    cache_write: Price | None = None
+    """A million tokens of input that upstream wrote to its cache. Not set: as `input`."""
 
 
 class PriceSettings(Table):

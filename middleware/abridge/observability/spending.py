@@ -12,6 +12,7 @@ from fnmatch import translate
 from typing import TypeAlias
 
 from abridge.config.settings import Settings
+from abridge.config.tables import ModelPriceSettings
 from abridge.core.usage import Tokens
 from abridge.observability.record import Record
 
@@ -30,10 +31,7 @@ class Prices:
 
     def __init__(self, settings: Settings) -> None:
         self.currency = settings.prices.currency
-        self._models = [
-            _ModelPrices(row.glob, row.input, row.output, row.cached_input)
-            for row in settings.prices.models
-        ]
+        self._models = [_ModelPrices(row) for row in settings.prices.models]
         self._summarizer = settings.summarizer
 
     def price_of(self, record: Record) -> Decimal | None:
@@ -65,19 +63,23 @@ class Prices:
 class _ModelPrices:
     """The prices of the models that a glob matches."""
 
-    def __init__(self, glob: str, fresh: float, output: float, cached: float | None) -> None:
-        self._pattern = re.compile(translate(glob))
-        self._fresh, self._output = Decimal(str(fresh)), Decimal(str(output))
-        self._cached = self._fresh if cached is None else Decimal(str(cached))
+    def __init__(self, row: ModelPriceSettings) -> None:
+        self._pattern = re.compile(translate(row.glob))
+        self._fresh, self._output, self._cached, self._written = (
+            Decimal(str(row.input if price is None else price))
+            for price in (row.input, row.output, row.cached_input, row.cache_write)
+        )
 
     def matches(self, name: str) -> bool:
         return self._pattern.match(name) is not None
 
     def price(self, tokens: Tokens) -> Decimal:
-        read = tokens.input or 0
-        cached = min(tokens.cached or 0, read)
-        written = (tokens.output or 0) * self._output
-        return ((read - cached) * self._fresh + cached * self._cached + written) / PER_TOKENS
+        fresh = tokens.input or 0
+        cached = min(tokens.cached or 0, fresh)
+        written = min(tokens.cache_written or 0, fresh - cached)
+        fresh -= cached + written
+        price = fresh * self._fresh + cached * self._cached + written * self._written
+        return (price + (tokens.output or 0) * self._output) / PER_TOKENS
 
 
 def tokens_of(record: Record) -> int:
