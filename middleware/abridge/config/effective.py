@@ -1,7 +1,7 @@
 """The settings in force as TOML, with secrets masked, and a hash of them.
 
-Settings name secrets by environment variable. So secrets can be only in `extra_body`, and in a
-store's address: before its host, or in its query.
+Settings name secrets by environment variable. So secrets can be only in `extra_body`, and in the
+address of a store or a ledger: before its host, or in its query.
 """
 
 from __future__ import annotations

@@ -165,11 +165,9 @@ def explain_strays(
         near = get_close_matches(name.upper(), known, 1, SURELY_MEANT)
         if near and name.removesuffix("_FILE") not in secrets:
             meant = variable_of(known[near[0]])
-            why = (
-                ""
-                if meant == UPSTREAMS_VARIABLE
-                else ("two underscores separate a table from its key; ")
-            )
+            why = "two underscores separate a table from its key; "
+            if meant == UPSTREAMS_VARIABLE:
+                why = ""
             yield f"{name}: there is no such variable; {why}did you mean {meant}?"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from abridge.config.client_key import (
 )
 from abridge.config.loading import load_settings
 from abridge.errors import SettingsError
-from abridge.sidecar.cli.options import InvalidInput, Overview
+from abridge.sidecar.cli.options import InvalidInput, Overview, text_columns
 from abridge.sidecar.client_keys.file import add_key, load_keys, revoke_key
 
 
@@ -172,24 +172,18 @@ def key_table(keys: Iterable[ClientKey], now: float) -> Iterator[str]:
                 ", ".join(key.models),
             )
         )
-    yield from _columns(rows)
+    yield from text_columns(rows)
     teams = {key.team: key.team_limits for key in known if key.team is not None}
     if teams:
         yield ""
         limits = [(name, _limits(each) if each else "none") for name, each in teams.items()]
-        yield from _columns([("team", "limits"), *limits])
+        yield from text_columns([("team", "limits"), *limits])
 
 
 def _limits(limits: Limits) -> str:
     values = {name: getattr(limits, name) for name in LIMIT_TEXTS}
     said = [f"{value} {name.replace('_per_', '/')}" for name, value in values.items() if value]
     return ", ".join(said) or "none"
-
-
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(map(str.ljust, row, widths)).rstrip()
 
 
 def _keys_file(file: Path | None, config: Path | None) -> Path:

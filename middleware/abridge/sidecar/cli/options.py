@@ -6,7 +6,7 @@ settings as it was typed, so that all validation is in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -29,6 +29,14 @@ class InvalidInput(click.ClickException):
     def show(self, file: IO[str] | None = None) -> None:
         for line in self.message.splitlines():
             click.echo(f"Error: {line}", file=file, err=file is None)
+
+
+def text_columns(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> Iterator[str]:
+    """Yield a line for each row. With `numbers`, all columns but the first are aligned right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    align = str.rjust if numbers else str.ljust
+    for first, *others in rows:
+        yield "  ".join((first.ljust(widths[0]), *map(align, others, widths[1:]))).rstrip()
 
 
 class Overview(click.Group):

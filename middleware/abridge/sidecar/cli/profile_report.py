@@ -11,6 +11,7 @@ from typing import Any
 from abridge.apis.credentials import credential_header
 from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile, ReasoningReturn, RejectedFields
+from abridge.sidecar.cli.options import text_columns
 
 HEADINGS = ("profile", "reasoning in", "sent back in", "APIs")
 
@@ -19,10 +20,7 @@ EMPTY = "-"
 
 def profile_table() -> Iterator[str]:
     """Yield a table with one line for each profile."""
-    rows = [HEADINGS, *map(_table_row, PROFILES.values())]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(map(str.ljust, row, widths)).rstrip()
+    yield from text_columns([HEADINGS, *map(_table_row, PROFILES.values())])
 
 
 def _table_row(profile: Profile) -> tuple[str, ...]:

@@ -131,11 +131,8 @@ def open_listener(host: str, port: int, flag: str = "--port") -> socket.socket:
         return listen(host, port)
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]
-        is_port = error.errno in (EADDRINUSE, EACCES)
-        advice = (
-            (f"set another port with {flag}")
-            if is_port
-            else ("--host must be an address of this host")
-        )
+        advice = "--host must be an address of this host"
+        if error.errno in (EADDRINUSE, EACCES):
+            advice = f"set another port with {flag}"
         text = f"cannot listen on {host}:{port}: {reason}; {advice}"
         raise click.ClickException(text) from None

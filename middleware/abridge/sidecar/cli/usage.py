@@ -17,7 +17,7 @@ from abridge.errors import SettingsError
 from abridge.observability.ledger import open_backend
 from abridge.observability.ledger.entry import TOKEN_COLUMNS
 from abridge.observability.ledger.usage import GROUPINGS, Grouping, Usage, UsageQuery
-from abridge.sidecar.cli.options import InvalidInput
+from abridge.sidecar.cli.options import InvalidInput, text_columns
 
 FORMULA_STARTS = ("=", "+", "-", "@")
 """How a cell begins that a spreadsheet would run; clients choose the names of models."""
@@ -100,10 +100,7 @@ def usage_table(found: Sequence[Usage], by: Grouping) -> Iterator[str]:
         price = f"{each.price:,.4f} {each.currency}" if each.currency else "-"
         counts = (f"{count:,}" for count in (each.requests, *each.tokens))
         rows.append((each.name or "(none)", *counts, price))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        numbers = map(str.rjust, cells, widths[1:])
-        yield "  ".join((name.ljust(widths[0]), *numbers))
+    yield from text_columns(rows, numbers=True)
 
 
 def _parse_time(flag: str, text: str | None, default: datetime) -> datetime:
