@@ -27,6 +27,7 @@ ENTRY = Entry(
     response_model="gpt-oss-120b",
     input_tokens=100,
     cached_tokens=40,
+    cache_write_tokens=5,
     output_tokens=50,
     reasoning_tokens=30,
     summarizer_input_tokens=20,
@@ -57,4 +58,4 @@ def requests(found: Sequence[Usage]) -> dict[str, int]:
     return {each.name: each.requests for each in found}
 
 
-REPORTED = Tokens(input=100, output=50, total=150, reasoning=30, cached=40)
+REPORTED = Tokens(input=100, output=50, total=150, reasoning=30, cached=40, cache_written=5)

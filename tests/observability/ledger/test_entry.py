@@ -36,7 +36,7 @@ def test_an_entry_has_what_a_bill_needs() -> None:
     assert (entry.request, entry.outcome) == ("req-1", "ok")
     assert (entry.key, entry.team, entry.upstream) == ("alice", "research", "default")
     assert (entry.model, entry.response_model) == ("m", "m-2026")
-    assert (entry.input_tokens, entry.cached_tokens) == (100, 40)
+    assert (entry.input_tokens, entry.cached_tokens, entry.cache_write_tokens) == (100, 40, 5)
     assert (entry.output_tokens, entry.reasoning_tokens) == (50, 30)
     assert (entry.summarizer_input_tokens, entry.summarizer_output_tokens) == (7, 8)
     assert (entry.price, entry.currency) == (Decimal("0.000045"), "EUR")

@@ -57,11 +57,12 @@ def test_a_table_for_a_reader(url: str) -> None:
     result = usage(url, *NOVEMBER)
     assert result.exit_code == 0
     head, none, research, sales = result.stdout.splitlines()
-    assert head.split()[:6] == ["team", "requests", "input", "cached", "output", "reasoning"]
-    assert none.split() == ["(none)", "1", "100", "40", "50", "30", "20", "10", "0.0000", "EUR"]
+    assert head.split()[:6] == ["team", "requests", "input", "cached", "cache", "write"]
+    amounts = ["1", "100", "40", "5", "50", "30", "20", "10"]
+    assert none.split() == ["(none)", *amounts, "0.0000", "EUR"]
     assert research.split()[2] == "1,234,567"
     assert research.endswith("0.1000 USD")
-    assert sales.split() == ["sales", "1", "100", "40", "50", "30", "20", "10", "-"]
+    assert sales.split() == ["sales", *amounts, "-"]
 
 
 def test_csv_for_finance_is_exact(url: str) -> None:
@@ -75,6 +76,7 @@ def test_csv_for_finance_is_exact(url: str) -> None:
         "requests": "12",
         "input_tokens": "1200",
         "cached_tokens": "480",
+        "cache_write_tokens": "60",
         "output_tokens": "600",
         "reasoning_tokens": "360",
         "summarizer_input_tokens": "240",

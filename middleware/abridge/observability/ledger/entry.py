@@ -26,6 +26,7 @@ class Entry:
     response_model: str | None  # as answered
     input_tokens: int | None
     cached_tokens: int | None  # of the input
+    cache_write_tokens: int | None  # likewise
     output_tokens: int | None  # with those of reasoning
     reasoning_tokens: int | None
     summarizer_input_tokens: int | None
@@ -61,6 +62,7 @@ def make_entry(record: Record, prices: Prices) -> Entry:
         response_model=_printable(record.response_model),
         input_tokens=model.input,
         cached_tokens=model.cached,
+        cache_write_tokens=model.cache_written,
         output_tokens=model.output,
         reasoning_tokens=model.reasoning,
         summarizer_input_tokens=summarizer.input,

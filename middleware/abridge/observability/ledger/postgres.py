@@ -46,6 +46,7 @@ MIGRATIONS = (
     )
     """,
     "CREATE INDEX abridge_ledger_time ON abridge_ledger (time)",
+    "ALTER TABLE abridge_ledger ADD COLUMN cache_write_tokens bigint",
 )
 """What makes each version of the schema from the one before. Those that were released stay as they
 are; another process may still write as of the version before."""
