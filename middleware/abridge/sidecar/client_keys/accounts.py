@@ -149,16 +149,16 @@ class Account:
 
     def is_due(self, now: float) -> bool:
         """Return whether there is something to write: what was used or given back, or a lease."""
-        reserves = self.reserves.values()
-        return (
-            self.pending is not None
-            or any(each.owed or each.balance < 0 for each in reserves)
-            or any(each.spare(self.waiting, is_idle=self.is_idle(now)) for each in reserves)
-            or ("streams" in self.reserves and self.running > 0 and self._must_renew(now))
+        holds_lease = "streams" in self.reserves and self.running > 0
+        third = LEASE / 3000  # in seconds
+        if self.pending is not None or (holds_lease and now - self.written_at >= third):
+            return True
+        idle = self.is_idle(now)
+        return any(
+            each.owed
+            or (each.balance and (each.balance < 0 or each.spare(self.waiting, is_idle=idle)))
+            for each in self.reserves.values()
         )
-
-    def _must_renew(self, now: float) -> bool:
-        return now - self.written_at >= LEASE / 3000
 
     def claim(self, sender: Sender, now: float, share: int = 0) -> Claim:
         """Return what is due now, for the book or for a page of the process's own."""
