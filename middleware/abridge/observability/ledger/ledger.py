@@ -46,7 +46,7 @@ class LedgerBackend(Protocol):
         """Its name in the log."""
 
     async def write(self, batch: Sequence[Entry]) -> None:
-        """Write a batch, unless it has been written: the same one may come again, as the next."""
+        """Write a batch, unless it has been written: one that failed comes again next."""
 
     async def read(self, query: UsageQuery) -> list[Usage]:
         """Return what was used."""

@@ -36,7 +36,7 @@ class Usage:
 
 
 class UsageSums:
-    """Adds up entries that are read as text, in which nothing stands for what is not known."""
+    """Adds up entries that are read as text; what is not known is missing or empty."""
 
     def __init__(self, query: UsageQuery) -> None:
         self._query = query

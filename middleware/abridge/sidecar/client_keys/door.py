@@ -143,7 +143,7 @@ class ClientKeys:
         With `from_browser`, it may be the password by which a browser asks its user.
         """
         if self._look is not None or self._monotonic() - self._looked_at >= LOOK_SECONDS:
-            await self._look_at_files()
+            await self._look_at_file()
         schemes = (BEARER, BASIC) if from_browser else (BEARER,)
         sent = False
         for text in _credentials(scope["headers"], schemes):
@@ -193,9 +193,9 @@ class ClientKeys:
             return None
         return self._keys.get(digest(text))
 
-    async def _look_at_files(self) -> None:
-        """Take over what has changed in the files, and wait for that a moment, also where another
-        request has it done."""
+    async def _look_at_file(self) -> None:
+        """Take over what has changed in the file, and wait for that a moment, also if another
+        request began it."""
         if self._look is None:
             self._looked_at = self._monotonic()
             self._look = asyncio.create_task(self._reload())
