@@ -232,6 +232,7 @@ class AbridgeMiddleware:
         nothing but this takes effect."""
         self._body_budget.resize(self.settings.limits)
         self._engagement.take_effect()
+        self._dispatcher.take_effect()
         self._background.take_effect()
         self._metrics_sink.take_effect()
 
@@ -303,6 +304,7 @@ class AbridgeMiddleware:
         summarizer models and stores; a later request opens new ones."""
         await self._background.aclose()
         await self._dispatcher.aclose()
+        await self._engagement.aclose()
         await self._memory.aclose()
         if self._ledger is not None:
             await self._ledger.aclose()
@@ -317,7 +319,7 @@ class AbridgeMiddleware:
 
     async def close_calls(self) -> None:
         """Close the connections to summarizer models; what is shared with others stays."""
-        await self._dispatcher.aclose()
+        await self._engagement.aclose()
 
     async def _drain(self) -> None:
         await self.finish_background(self.settings.server.drain)

@@ -164,7 +164,9 @@ def replica(store: MemoryStore, *names: str) -> tuple[Settings, UpstreamHealth, 
     settings = Settings(upstreams=upstreams)
     health = UpstreamHealth(metrics_for(CollectorRegistry()))
     discovery = ApiDiscovery()
-    findings = SharedFindings(store, settings.upstreams, health, discovery)
+    findings = SharedFindings(store, health, discovery)
+    for each in (health, findings):
+        each.watch(settings.upstreams)
     return settings, health, discovery, findings
 
 

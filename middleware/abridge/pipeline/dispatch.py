@@ -89,15 +89,14 @@ class Dispatcher:
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
-        health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
-        self._failover = Failover(settings, health, memory, metrics_sink)
+        self._health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
+        self._failover = Failover(settings, self._health, memory, metrics_sink)
         self._discovery = lasting.get("discovery", ApiDiscovery)
-        upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
-        self._findings = (
-            SharedFindings(memory.shared_store, upstreams, health, self._discovery)
-            if memory.shared_store is not None and upstreams
-            else None
-        )
+        self._upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
+        self._findings: SharedFindings | None = None
+        if memory.shared_store is not None and self._upstreams:
+            make = partial(SharedFindings, memory.shared_store, self._health, self._discovery)
+            self._findings = lasting.get("findings", make)
         self._preparation = RequestPreparation(
             settings, memory, engagement.answer_memory.learned, metrics_sink
         )
@@ -106,10 +105,14 @@ class Dispatcher:
             settings, memory, self._preparation, engagement.summarizer_model, self._attempt
         )
 
+    def take_effect(self) -> None:
+        self._health.watch(self._upstreams)
+        if self._findings is not None:
+            self._findings.watch(self._upstreams)
+
     async def aclose(self) -> None:
         if self._findings is not None:
             await self._findings.aclose()
-        await self._engagement.aclose()
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Have the request's upstream answer it, or the first of its fallbacks that can."""

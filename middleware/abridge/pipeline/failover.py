@@ -53,9 +53,6 @@ class Failover:
         self._memory = memory
         self._metrics_sink = metrics_sink
         self._random = random or Random()  # noqa: S311 -- no secret
-        for route in settings.routes:
-            if route.upstream.base_url is not None:
-                health.show(route.upstream)
 
     async def attempts_for(self, request: ApiRequest) -> list[Attempt]:
         """Return the attempts to make at upstreams, in order, until one can answer. Those that are
