@@ -144,7 +144,7 @@ class AbridgeMiddleware:
         self._lasting = lasting
         self._entry = entry
         self._under_way = 0
-        self._idle = Flag(is_set=True)
+        self._idle = Flag()
         self.settings = Settings() if settings is None else settings
         check_settings(self.settings)
         self._keys = keys
@@ -312,7 +312,8 @@ class AbridgeMiddleware:
     async def retire(self) -> None:
         """Wait until the last request has ended, and take what nobody uses any more out of the
         metrics."""
-        while not self._idle.is_set():
+        while self._under_way:
+            self._idle.clear()
             await self._idle.wait()
         await self._background.finish_own()
         self._engagement.retire()
@@ -336,7 +337,6 @@ class AbridgeMiddleware:
     async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, within a span where traces are written."""
         self._under_way += 1
-        self._idle.clear()
         try:
             if self._tracing is None or SUMMARY_CALL in scope:
                 await self._handle(scope, receive, send)

@@ -22,7 +22,7 @@ from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
 from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, reasons_in_summaries
-from abridge.config.settings import ROUTE, Route, Settings
+from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
@@ -121,10 +121,11 @@ class Dispatcher:
         attempts = await self._failover.attempts_for(request)
         for attempt, after in zip_longest(attempts, attempts[1:]):
             again = request if attempt.route is own else await request.reread(attempt.route)
+            again.scope[ATTEMPT] = attempt
             try:
                 with attempt:
                     answer = with_retry_after(retry_after, send)
-                    await self._ask(again.for_attempt(attempt), receive, answer)
+                    await self._ask(again, receive, answer)
             except UpstreamUnavailable as failure:
                 cause, retry_after = failure.cause, retry_after or failure.retry_after
             except RequestError as refusal:
