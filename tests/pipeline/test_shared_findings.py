@@ -195,11 +195,11 @@ def test_what_another_replica_found_expires_when_it_would_there() -> None:
     (route,) = settings.routes
     discovery = ApiDiscovery(clock)
     names = ("responses", "m", "chat")
-    discovery.hear(route.upstream, names, 10.0)
+    discovery.take_over(route.upstream, names, 10.0)
     assert list(discovery.known(route.upstream)) == [(*names, 10.0)]
     clock.now = 10.0
     assert discovery.candidates(route, RESPONSES, "m")[0].name == "responses"
-    discovery.hear(route.upstream, names, -1.0)
+    discovery.take_over(route.upstream, names, -1.0)
     assert list(discovery.known(route.upstream)) == []
-    discovery.hear(route.upstream, names, 1e9)
+    discovery.take_over(route.upstream, names, 1e9)
     assert list(discovery.known(route.upstream)) == [(*names, FOUND_TTL)]

@@ -125,7 +125,9 @@ class ApiDiscovery:
             if identity == upstream.identity:
                 yield api, model, found.name, until - self._time()
 
-    def hear(self, upstream: UpstreamSettings, names: tuple[str, str, str], seconds: float) -> None:
+    def take_over(
+        self, upstream: UpstreamSettings, names: tuple[str, str, str], seconds: float
+    ) -> None:
         """Take over what another replica found. Raises KeyError for an unknown API."""
         api, found = _CLIENT_APIS[names[0]], UPSTREAM_APIS[names[2]]
         if seconds > 0:

@@ -116,7 +116,7 @@ class Dispatcher:
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Have the request's upstream answer it, or the first of its fallbacks that can."""
-        self._hear_replicas()
+        self._start_sharing()
         retry_after, own = b"", request.route
         attempts = await self._failover.attempts_for(request)
         for attempt, after in zip_longest(attempts, attempts[1:]):
@@ -124,8 +124,7 @@ class Dispatcher:
             again.scope[ATTEMPT] = attempt
             try:
                 with attempt:
-                    answer = with_retry_after(retry_after, send)
-                    await self._ask(again, receive, answer)
+                    await self._ask(again, receive, with_retry_after(retry_after, send))
             except UpstreamUnavailable as failure:
                 cause, retry_after = failure.cause, retry_after or failure.retry_after
             except RequestError as refusal:
@@ -138,8 +137,8 @@ class Dispatcher:
                 return
             self._failover.note(request.scope, attempt.route, after.route, cause)
 
-    def _hear_replicas(self) -> None:
-        """Have what other replicas find out be read from now on, if there may be any."""
+    def _start_sharing(self) -> None:
+        """Share with other replicas, if there may be any, what is found out about upstreams."""
         if self._findings is not None:
             self._findings.start()
 
@@ -169,7 +168,7 @@ class Dispatcher:
     ) -> None:
         """Let the application answer a request that need not be read. Where it does not have the
         client's API, and may be asked on another one, `read` reads the request after all."""
-        self._hear_replicas()
+        self._start_sharing()
         route: Route = scope[ROUTE]
         if not self._discovery.is_due(route):
             await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)

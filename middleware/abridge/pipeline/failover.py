@@ -66,8 +66,8 @@ class Failover:
         else:
             routes = [each for each in (request.route, *self.draw(name)) if self._admits(each)]
             if request.route not in routes:
-                for spare in routes[:1]:
-                    self.note(request.scope, request.route, spare, DOWN)
+                if routes:
+                    self.note(request.scope, request.route, routes[0], DOWN)
                 routes.append(request.route)
         return [Attempt(self._health, route, moves_on=route is not routes[-1]) for route in routes]
 

@@ -66,7 +66,7 @@ class UpstreamHealth:
             if self.listener is not None:
                 self.listener(upstream)
 
-    def hear(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
+    def take_over(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
         """Take over what another replica found."""
         breaker = self.breaker(upstream)
         was_open = breaker.is_open

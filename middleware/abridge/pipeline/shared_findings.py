@@ -118,9 +118,9 @@ class SharedFindings:
 
     def _take(self, upstream: UpstreamSettings, value: dict[str, Any]) -> None:
         if "up" in value:
-            self._health.hear(upstream, is_up=value["up"] is True)
+            self._health.take_over(upstream, is_up=value["up"] is True)
         for api, model, found, until in value.get("found", ()):
-            self._discovery.hear(upstream, (api, model, found), until - time())
+            self._discovery.take_over(upstream, (api, model, found), until - time())
 
 
 def _key(kind: bytes, upstream: UpstreamSettings) -> bytes:
