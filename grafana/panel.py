@@ -177,6 +177,11 @@ def quantile_queries(metric: str) -> tuple[Query, ...]:
     )
 
 
+def rate_by(metric: str, label: str) -> Query:
+    """Return the query for the rate of a counter by a label, whose values are the legend."""
+    return Query(rate(metric, by=label), f"{{{{{label}}}}}")
+
+
 def heatmap(title: str, description: str, metric: str, *, width: int = 8) -> Panel:
     """Return a panel on how often each delay occurred: what quantiles do not show."""
     buckets = rate(f"{metric}_bucket", by="le")

@@ -1,6 +1,6 @@
 """Health: shed work, the store, and the processes."""
 
-from grafana.panel import Panel, Query, heatmap, quantile_queries
+from grafana.panel import Panel, Query, heatmap, quantile_queries, rate_by
 from grafana.promql import increase, quantile, rate, ratio, series, sum_of
 
 HEALTH = (
@@ -72,7 +72,7 @@ HEALTH = (
         "flagged. failed, timeout: there was no verdict, and review.on_failure decided about the "
         "part. cancelled: the answer could not wait, or its client disconnected.",
         "ops",
-        [Query(rate("review_seconds_count", by="outcome"), "{{outcome}}")],
+        [rate_by("review_seconds_count", "outcome")],
         stacked=True,
         width=12,
         alerts=["AbridgeReviewsFail"],
@@ -146,7 +146,7 @@ HEALTH = (
         "policy: because of history.keep. spelling: this upstream has no field for it. foreign, "
         "expired, edited, oversize: a client returned an envelope that could not be used.",
         "ops",
-        [Query(rate("reasoning_dropped_total", by="reason"), "{{reason}}")],
+        [rate_by("reasoning_dropped_total", "reason")],
         width=12,
     ),
     Panel(

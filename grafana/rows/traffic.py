@@ -1,6 +1,6 @@
 """Traffic: requests, their outcomes and their times."""
 
-from grafana.panel import Panel, Query, heatmap, quantile_queries
+from grafana.panel import Panel, Query, heatmap, quantile_queries, rate_by
 from grafana.promql import rate, sum_of, worst
 
 TRAFFIC = (
@@ -10,7 +10,7 @@ TRAFFIC = (
         "turn of a model. error: upstream's own error. failed: the answer was cut off. left: the "
         "client disconnected. refused: refused by Abridge.",
         "reqps",
-        [Query(rate("requests_total", by="outcome"), "{{outcome}}")],
+        [rate_by("requests_total", "outcome")],
         stacked=True,
         width=12,
         alerts=["AbridgeAnswersFail"],
@@ -59,7 +59,7 @@ TRAFFIC = (
         "What the models reported for answers that Abridge worked on. Reasoning is a part of the "
         "output.",
         "suffix: tok/s",
-        [Query(rate("upstream_tokens_total", by="type"), "{{type}}")],
+        [rate_by("upstream_tokens_total", "type")],
     ),
     Panel(
         "Duration of a request: p95 steady",
@@ -131,7 +131,7 @@ TRAFFIC = (
         "Characters of raw reasoning, from which summaries are made. If there are none despite "
         "traffic, the model does not reason, or its server does not show it.",
         "suffix: char/s",
-        [Query(rate("reasoning_characters_total", by="upstream"), "{{upstream}}")],
+        [rate_by("reasoning_characters_total", "upstream")],
         width=12,
     ),
     Panel(
@@ -151,7 +151,7 @@ TRAFFIC = (
         "What counts against a key's budget, tokens of summaries included. For a key without a "
         "budget, only answers that Abridge worked on are counted.",
         "suffix: tok/s",
-        [Query(rate("key_tokens_total", by="key"), "{{key}}")],
+        [rate_by("key_tokens_total", "key")],
         width=12,
     ),
     Panel(
@@ -159,7 +159,7 @@ TRAFFIC = (
         "What the keys of a team used together, tokens of summaries included. Empty where no key "
         "names a team.",
         "suffix: tok/s",
-        [Query(rate("team_tokens_total", by="team"), "{{team}}")],
+        [rate_by("team_tokens_total", "team")],
         width=12,
     ),
     Panel(
@@ -188,7 +188,7 @@ TRAFFIC = (
         "Round trips that write what is used of limits. failed: a process could not reach the "
         "others, and goes on with its share of each limit. Empty where no key has limits.",
         "ops",
-        [Query(rate("limit_rounds_total", by="result"), "{{result}}")],
+        [rate_by("limit_rounds_total", "result")],
         width=12,
         alerts=["AbridgeLimitsAlone"],
     ),
@@ -197,7 +197,7 @@ TRAFFIC = (
         "Those that Abridge ran, by the status in which they ended. `failed`: upstream failed, a "
         "limit of `background` was reached, or the server was shut down.",
         "reqps",
-        [Query(rate("background_responses_total", by="status"), "{{status}}")],
+        [rate_by("background_responses_total", "status")],
         width=24,
     ),
 )

@@ -1,6 +1,6 @@
 """User experience: the share of answers with a summary, and the time to it."""
 
-from grafana.panel import Panel, Query, heatmap, quantile_queries
+from grafana.panel import Panel, Query, heatmap, quantile_queries, rate_by
 from grafana.promql import increase, quantile, rate, ratio
 
 ARRIVED_OUTCOMES = 'outcome=~"ok|native|partial"'
@@ -79,7 +79,7 @@ USERS = (
         "reasoning. partial: some parts came. failed, timeout, empty: the summarizer's doing. "
         "withheld: a review's. deadline: the grace ran out. shed: too many calls at once.",
         "ops",
-        [Query(rate("summaries_total", by="outcome"), "{{outcome}}")],
+        [rate_by("summaries_total", "outcome")],
         stacked=True,
         width=12,
         alerts=["AbridgeSummariesFail"],

@@ -144,7 +144,7 @@ class AbridgeMiddleware:
         self._lasting = lasting
         self._entry = entry
         self._under_way = 0
-        self._idle = Flag(is_set=True)
+        self._idle = Flag()
         self.settings = Settings() if settings is None else settings
         check_settings(self.settings)
         self._keys = keys
@@ -232,6 +232,7 @@ class AbridgeMiddleware:
         nothing but this takes effect."""
         self._body_budget.resize(self.settings.limits)
         self._engagement.take_effect()
+        self._dispatcher.take_effect()
         self._background.take_effect()
         self._metrics_sink.take_effect()
 
@@ -303,6 +304,7 @@ class AbridgeMiddleware:
         summarizer models and stores; a later request opens new ones."""
         await self._background.aclose()
         await self._dispatcher.aclose()
+        await self._engagement.aclose()
         await self._memory.aclose()
         if self._ledger is not None:
             await self._ledger.aclose()
@@ -310,14 +312,15 @@ class AbridgeMiddleware:
     async def retire(self) -> None:
         """Wait until the last request has ended, and take what nobody uses any more out of the
         metrics."""
-        while not self._idle.is_set():
+        while self._under_way:
+            self._idle.clear()
             await self._idle.wait()
         await self._background.finish_own()
         self._engagement.retire()
 
     async def close_calls(self) -> None:
         """Close the connections to summarizer models; what is shared with others stays."""
-        await self._dispatcher.aclose()
+        await self._engagement.aclose()
 
     async def _drain(self) -> None:
         await self.finish_background(self.settings.server.drain)
@@ -334,7 +337,6 @@ class AbridgeMiddleware:
     async def _trace(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, within a span where traces are written."""
         self._under_way += 1
-        self._idle.clear()
         try:
             if self._tracing is None or SUMMARY_CALL in scope:
                 await self._handle(scope, receive, send)

@@ -256,6 +256,16 @@ class TestByDefault:
         now = FOUND_TTL
         assert found.candidates(route, apis.RESPONSES, "m") == both[::-1]
 
+    async def test_what_every_answer_shows_again_is_told_once_in_a_while(self) -> None:
+        now, told = 0.0, list[float]()
+        found = ApiDiscovery(lambda: now)
+        found.listener = lambda _: told.append(now)
+        route = settings_for(upstreams=[{"api": "auto"}]).routes[0]
+        for tenth in range(31):
+            now = tenth * FOUND_TTL / 10
+            found.note_found(route, apis.RESPONSES, "m", apis.CHAT.upstream)
+        assert told == [half * FOUND_TTL / 2 for half in range(7)]
+
     async def test_a_failure_is_no_finding(self) -> None:
         server = Server(chat=Answer.json({"error": {"message": "no"}}, 500))
         app = build_app("sidecar", server)

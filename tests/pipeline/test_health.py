@@ -182,6 +182,7 @@ def test_one_request_at_a_time_tries_an_upstream_that_was_down() -> None:
     now = 0.0
     health = UpstreamHealth(metrics_for(CollectorRegistry()), lambda: now)
     settings = Settings(upstreams=upstreams("a", "b", breaker_failures=1, breaker_seconds=30))
+    health.watch(settings.upstreams)
     route = settings.routes[0]
     breaker = health.breaker(route.upstream)
     health.note(route.upstream, is_up=False)
@@ -194,6 +195,21 @@ def test_one_request_at_a_time_tries_an_upstream_that_was_down() -> None:
     with Attempt(health, route, moves_on=True) as attempt:
         attempt.note(is_up=True)
         assert breaker.admits
+
+
+def test_an_upstream_that_settings_no_longer_have_is_forgotten() -> None:
+    registry = CollectorRegistry()
+    health, told = UpstreamHealth(metrics_for(registry)), list[str]()
+    health.listener = lambda upstream: told.append(upstream.name)
+    a, b = Settings(upstreams=upstreams("a", "b", breaker_failures=1)).upstreams
+    health.watch([a, b])
+    health.note(a, is_up=False)
+    assert (up(registry, "a"), up(registry, "b"), told) == (0, 1, ["a"])
+    health.watch([b])
+    health.note(a, is_up=False)  # a request that began before
+    assert (up(registry, "a"), up(registry, "b"), told) == (1, 1, ["a"])
+    health.watch([a, b])
+    assert not health.breaker(a).is_open
 
 
 def test_neighbours_with_weights_share_requests_and_others_keep_their_place() -> None:

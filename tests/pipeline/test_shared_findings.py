@@ -164,7 +164,9 @@ def replica(store: MemoryStore, *names: str) -> tuple[Settings, UpstreamHealth, 
     settings = Settings(upstreams=upstreams)
     health = UpstreamHealth(metrics_for(CollectorRegistry()))
     discovery = ApiDiscovery()
-    findings = SharedFindings(store, settings.upstreams, health, discovery)
+    findings = SharedFindings(store, health, discovery)
+    for each in (health, findings):
+        each.watch(settings.upstreams)
     return settings, health, discovery, findings
 
 
@@ -193,11 +195,11 @@ def test_what_another_replica_found_expires_when_it_would_there() -> None:
     (route,) = settings.routes
     discovery = ApiDiscovery(clock)
     names = ("responses", "m", "chat")
-    discovery.hear(route.upstream, names, 10.0)
+    discovery.take_over(route.upstream, names, 10.0)
     assert list(discovery.known(route.upstream)) == [(*names, 10.0)]
     clock.now = 10.0
     assert discovery.candidates(route, RESPONSES, "m")[0].name == "responses"
-    discovery.hear(route.upstream, names, -1.0)
+    discovery.take_over(route.upstream, names, -1.0)
     assert list(discovery.known(route.upstream)) == []
-    discovery.hear(route.upstream, names, 1e9)
+    discovery.take_over(route.upstream, names, 1e9)
     assert list(discovery.known(route.upstream)) == [(*names, FOUND_TTL)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -65,6 +66,10 @@ class Running:
 
     def value(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"abridge_{name}", labels)
+
+
+def is_sharing(task: asyncio.Task[Any]) -> bool:
+    return "SharedFindings" in repr(task.get_coro())
 
 
 def thinking(*answers: Answer) -> Upstream:
@@ -204,6 +209,23 @@ class TestMemory:
         await call(running.app, "/v1/responses", ASK)
         assert len(writer.requests) == 2
         assert running.value("breaker_open") == 0
+
+    async def test_what_replicas_share_is_read_by_one_task(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SEAL", f"a:{b64encode(bytes(32)).decode()}")
+        history = {"store": "redis://127.0.0.1:9/0", "seal_keys_env": "SEAL"}
+        running, tasks = Running(thinking(), settings(history=history)), set[int]()
+        for place in ("two", "three"):
+            await call(running.app, "/v1/responses", ASK)
+            await running.app.reload(settings(at(place), history=history))
+            await call(running.app, "/v1/responses", ASK)
+            await until(lambda: not running.app._retiring)
+            (task,) = (each for each in asyncio.all_tasks() if is_sharing(each))
+            tasks.add(id(task))
+        assert len(tasks) == 1
+        await running.app.aclose()
+        assert not any(map(is_sharing, asyncio.all_tasks()))
 
 
 class TestLedger:

@@ -68,9 +68,6 @@ class MetricsSink:
         }
         for row in self._known_upstreams | rows:
             self.metrics.upstream_info.labels(*row).set(row in rows)
-        for name, *_ in self._known_upstreams - rows:
-            if name not in {row[0] for row in rows}:
-                self.metrics.upstream_up.labels(name).set(1)  # it is no concern any more
         self._known_upstreams |= rows
 
     def metrics_for(self, scope: Scope) -> Metrics:

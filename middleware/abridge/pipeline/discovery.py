@@ -99,7 +99,10 @@ class ApiDiscovery:
         """Remember that upstream answers on this API, and not on those tried before. It is said
         once in the log."""
         name = route.upstream.name
-        if found is api.upstream:
+        known = self._found.get((route.upstream.identity, api.name, model))
+        renew_from = self._time() + FOUND_TTL / 2
+        is_fresh = known is not None and known.api is found and known.until > renew_from
+        if found is api.upstream or is_fresh:
             return
         self._keep(route.upstream, api, model, found, FOUND_TTL)
         self._tell(route.upstream)
@@ -125,7 +128,9 @@ class ApiDiscovery:
             if identity == upstream.identity:
                 yield api, model, found.name, until - self._time()
 
-    def hear(self, upstream: UpstreamSettings, names: tuple[str, str, str], seconds: float) -> None:
+    def take_over(
+        self, upstream: UpstreamSettings, names: tuple[str, str, str], seconds: float
+    ) -> None:
         """Take over what another replica found. Raises KeyError for an unknown API."""
         api, found = _CLIENT_APIS[names[0]], UPSTREAM_APIS[names[2]]
         if seconds > 0:

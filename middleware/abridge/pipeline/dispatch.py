@@ -22,7 +22,7 @@ from abridge.apis.json import dumps
 from abridge.apis.openai import is_minted
 from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, reasons_in_summaries
-from abridge.config.settings import ROUTE, Route, Settings
+from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
 from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
@@ -89,15 +89,14 @@ class Dispatcher:
         self._engagement = engagement
         self._attributes_calls = settings.attribution.enabled
         self._event_limit = int(settings.limits.event)
-        health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
-        self._failover = Failover(settings, health, memory, metrics_sink)
+        self._health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
+        self._failover = Failover(settings, self._health, memory, metrics_sink)
         self._discovery = lasting.get("discovery", ApiDiscovery)
-        upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
-        self._findings = (
-            SharedFindings(memory.shared_store, upstreams, health, self._discovery)
-            if memory.shared_store is not None and upstreams
-            else None
-        )
+        self._upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
+        self._findings: SharedFindings | None = None
+        if memory.shared_store is not None and self._upstreams:
+            make = partial(SharedFindings, memory.shared_store, self._health, self._discovery)
+            self._findings = lasting.get("findings", make)
         self._preparation = RequestPreparation(
             settings, memory, engagement.answer_memory.learned, metrics_sink
         )
@@ -106,22 +105,26 @@ class Dispatcher:
             settings, memory, self._preparation, engagement.summarizer_model, self._attempt
         )
 
+    def take_effect(self) -> None:
+        self._health.watch(self._upstreams)
+        if self._findings is not None:
+            self._findings.watch(self._upstreams)
+
     async def aclose(self) -> None:
         if self._findings is not None:
             await self._findings.aclose()
-        await self._engagement.aclose()
 
     async def dispatch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         """Have the request's upstream answer it, or the first of its fallbacks that can."""
-        self._hear_replicas()
+        self._start_sharing()
         retry_after, own = b"", request.route
         attempts = await self._failover.attempts_for(request)
         for attempt, after in zip_longest(attempts, attempts[1:]):
             again = request if attempt.route is own else await request.reread(attempt.route)
+            again.scope[ATTEMPT] = attempt
             try:
                 with attempt:
-                    answer = with_retry_after(retry_after, send)
-                    await self._ask(again.for_attempt(attempt), receive, answer)
+                    await self._ask(again, receive, with_retry_after(retry_after, send))
             except UpstreamUnavailable as failure:
                 cause, retry_after = failure.cause, retry_after or failure.retry_after
             except RequestError as refusal:
@@ -134,8 +137,8 @@ class Dispatcher:
                 return
             self._failover.note(request.scope, attempt.route, after.route, cause)
 
-    def _hear_replicas(self) -> None:
-        """Have what other replicas find out be read from now on, if there may be any."""
+    def _start_sharing(self) -> None:
+        """Share with other replicas, if there may be any, what is found out about upstreams."""
         if self._findings is not None:
             self._findings.start()
 
@@ -165,7 +168,7 @@ class Dispatcher:
     ) -> None:
         """Let the application answer a request that need not be read. Where it does not have the
         client's API, and may be asked on another one, `read` reads the request after all."""
-        self._hear_replicas()
+        self._start_sharing()
         route: Route = scope[ROUTE]
         if not self._discovery.is_due(route):
             await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)

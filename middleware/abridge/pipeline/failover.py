@@ -53,9 +53,6 @@ class Failover:
         self._memory = memory
         self._metrics_sink = metrics_sink
         self._random = random or Random()  # noqa: S311 -- no secret
-        for route in settings.routes:
-            if route.upstream.base_url is not None:
-                health.show(route.upstream)
 
     async def attempts_for(self, request: ApiRequest) -> list[Attempt]:
         """Return the attempts to make at upstreams, in order, until one can answer. Those that are
@@ -69,8 +66,8 @@ class Failover:
         else:
             routes = [each for each in (request.route, *self.draw(name)) if self._admits(each)]
             if request.route not in routes:
-                for spare in routes[:1]:
-                    self.note(request.scope, request.route, spare, DOWN)
+                if routes:
+                    self.note(request.scope, request.route, routes[0], DOWN)
                 routes.append(request.route)
         return [Attempt(self._health, route, moves_on=route is not routes[-1]) for route in routes]
 

@@ -7,7 +7,7 @@ do. Then one request at a time tries it, and the first answer shows that it is u
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class UpstreamHealth:
-    """Knows of each upstream whether it is up.
+    """Knows whether the upstreams of the settings in force are up.
 
     `listener` is called with an upstream that is found to be up again, or down, or still down.
     """
@@ -31,36 +31,42 @@ class UpstreamHealth:
     def __init__(self, metrics: Metrics, time: Callable[[], float] = monotonic) -> None:
         self._metrics = metrics
         self._time = time
+        self._names: set[str] = set()
         self._breakers: dict[tuple[str, int, float], CircuitBreaker] = {}  # by upstream
 
-    def breaker(self, upstream: UpstreamSettings) -> CircuitBreaker:
-        """Return an upstream's breaker, which is open while it is down."""
-        rules = upstream.breaker_failures, upstream.breaker_seconds
-        key = (upstream.identity, *rules)
-        if key not in self._breakers:
-            self._breakers[key] = CircuitBreaker(*rules, self._time)
-        return self._breakers[key]
+    def watch(self, upstreams: Sequence[UpstreamSettings]) -> None:
+        """Watch these upstreams from now on, and no others."""
+        names = {upstream.name for upstream in upstreams}
+        for name in self._names - names:
+            self._metrics.upstream_up.labels(name).set(1)  # which ends an alert
+        self._names = names
+        self._breakers = {_key(upstream): self.breaker(upstream) for upstream in upstreams}
+        for upstream in upstreams:
+            self._show(upstream)
 
-    def show(self, upstream: UpstreamSettings) -> None:
-        """Have the metrics show whether an upstream is up."""
-        is_up = not self.breaker(upstream).is_open
-        self._metrics.upstream_up.labels(upstream.name).set(is_up)
+    def breaker(self, upstream: UpstreamSettings) -> CircuitBreaker:
+        """Return an upstream's breaker, which is open while it is down; a new one for an upstream
+        that is not watched."""
+        key = _key(upstream)
+        return self._breakers.get(key) or CircuitBreaker(*key[1:], self._time)
 
     def note(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
         """Note that an upstream answered, or that it failed."""
-        breaker = self.breaker(upstream)
+        breaker = self._breakers.get(_key(upstream))
+        if breaker is None:
+            return
         was_open = breaker.is_open
         if is_up:
             breaker.note_success()
         else:
             breaker.note_failure()
-        self._tell_change(
-            upstream, f"{upstream.breaker_failures} failures in a row", was_open=was_open
-        )
-        if self.listener is not None and (was_open or breaker.is_open):
-            self.listener(upstream)
+        if was_open or breaker.is_open:
+            why = f"{upstream.breaker_failures} failures in a row"
+            self._tell_change(upstream, why, was_open=was_open)
+            if self.listener is not None:
+                self.listener(upstream)
 
-    def hear(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
+    def take_over(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
         """Take over what another replica found."""
         breaker = self.breaker(upstream)
         was_open = breaker.is_open
@@ -70,11 +76,16 @@ class UpstreamHealth:
             breaker.open()
         self._tell_change(upstream, "what another replica found", was_open=was_open)
 
+    def _show(self, upstream: UpstreamSettings) -> None:
+        """Have the metrics show whether an upstream is up."""
+        is_up = not self.breaker(upstream).is_open
+        self._metrics.upstream_up.labels(upstream.name).set(is_up)
+
     def _tell_change(self, upstream: UpstreamSettings, why: str, *, was_open: bool) -> None:
         is_open = self.breaker(upstream).is_open
         if is_open is was_open:
             return
-        self.show(upstream)
+        self._show(upstream)
         if is_open:
             _log.warning(
                 "upstream %s: down after %s; requests with a fallback skip it for %g seconds",
@@ -82,6 +93,10 @@ class UpstreamHealth:
             )
         else:
             _log.info("upstream %s: up again", upstream.name)
+
+
+def _key(upstream: UpstreamSettings) -> tuple[str, int, float]:
+    return upstream.identity, upstream.breaker_failures, upstream.breaker_seconds
 
 
 class Attempt:

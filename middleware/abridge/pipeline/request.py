@@ -32,7 +32,7 @@ from abridge.apis.summary_request import (
     requested_style,
 )
 from abridge.caches import CONTENT_TYPES, cached
-from abridge.config.settings import ATTEMPT, ROUTE, Route
+from abridge.config.settings import ROUTE, Route
 from abridge.config.tables import LimitSettings
 from abridge.core.conversation import Json
 from abridge.core.styles import SummaryStyle
@@ -131,10 +131,6 @@ class ApiRequest:
             counts_tokens=bool(api.counts_tokens_at) and counts_tokens(*request_paths(scope)),
             compacts=bool(api.compacts_at) and compacts(*request_paths(scope)),
         )
-
-    def for_attempt(self, attempt: object) -> ApiRequest:
-        """Return the request, for an attempt at an upstream. The parsed body moves to it."""
-        return replace(self, scope={**self.scope, ATTEMPT: attempt}, body=self.take_body())
 
     async def reread(self, fallback: Route | None = None) -> ApiRequest:
         """Return the request with its body parsed again, to be replayed again; for another upstream

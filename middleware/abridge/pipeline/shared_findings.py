@@ -10,7 +10,7 @@ it found stays known to itself, and others find it out like it did.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
@@ -33,6 +33,9 @@ PAUSE_SECONDS = 0.1
 SHARED_MODELS = 128
 """Models of an upstream whose APIs are shared."""
 
+HEALTH, APIS = KINDS = b"health", b"apis"
+"""What the two values of an upstream tell."""
+
 
 class SharedFindings:
     """Shares what `health` and `discovery` know of upstreams, by way of `store`."""
@@ -40,19 +43,22 @@ class SharedFindings:
     def __init__(
         self,
         store: Store,
-        upstreams: Sequence[UpstreamSettings],
         health: UpstreamHealth,
         discovery: ApiDiscovery,
     ) -> None:
         self._store = store
         self._health = health
         self._discovery = discovery
-        self._upstreams = {_key(b"health", each): each for each in upstreams}
-        self._upstreams |= {_key(b"apis", each): each for each in upstreams}
+        self._upstreams: dict[bytes, UpstreamSettings] = {}  # by the keys of their values
         self._known: dict[bytes, bytes | None] = {}  # the values last read or written
         self._unwritten: dict[bytes, tuple[bytes, float]] = {}  # each with its time to live
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+
+    def watch(self, upstreams: Iterable[UpstreamSettings]) -> None:
+        """Share what is known of these upstreams from now on, and of no others."""
+        self._upstreams = {_key(kind, each): each for each in upstreams for kind in KINDS}
+        self._known = {key: self._known.get(key) for key in self._upstreams}
 
     def start(self) -> None:
         """Have the task run. Once it does, that changes nothing."""
@@ -71,14 +77,16 @@ class SharedFindings:
     def _note_health(self, upstream: UpstreamSettings) -> None:
         value = {"up": not self._health.breaker(upstream).is_open, "id": token_hex(8)}
         ttl = max(READ_SECONDS, upstream.breaker_seconds)
-        self._note(_key(b"health", upstream), value, ttl)
+        self._note(_key(HEALTH, upstream), value, ttl)
 
     def _note_apis(self, upstream: UpstreamSettings) -> None:
         known = islice(self._discovery.known(upstream), SHARED_MODELS)
         found = [[*names, time() + seconds] for *names, seconds in known]
-        self._note(_key(b"apis", upstream), {"found": found}, FOUND_TTL)
+        self._note(_key(APIS, upstream), {"found": found}, FOUND_TTL)
 
     def _note(self, key: bytes, value: dict[str, Any], ttl: float) -> None:
+        if key not in self._upstreams:
+            return
         written = self._known[key] = dumps(value)
         self._unwritten[key] = written, ttl
         self._changed.set()
@@ -101,17 +109,18 @@ class SharedFindings:
     async def _read(self) -> None:
         keys = list(self._upstreams)
         for key, value in zip(keys, await self._store.get(keys), strict=True):
-            if value is None or value == self._known.get(key) or key in self._unwritten:
+            upstream = self._upstreams.get(key)
+            if upstream is None or value in (None, self._known[key]) or key in self._unwritten:
                 continue
             self._known[key] = value
             with suppress(KeyError, TypeError, ValueError):  # another version's
-                self._take(self._upstreams[key], parse_object(value) or {})
+                self._take(upstream, parse_object(value) or {})
 
     def _take(self, upstream: UpstreamSettings, value: dict[str, Any]) -> None:
         if "up" in value:
-            self._health.hear(upstream, is_up=value["up"] is True)
+            self._health.take_over(upstream, is_up=value["up"] is True)
         for api, model, found, until in value.get("found", ()):
-            self._discovery.hear(upstream, (api, model, found), until - time())
+            self._discovery.take_over(upstream, (api, model, found), until - time())
 
 
 def _key(kind: bytes, upstream: UpstreamSettings) -> bytes:

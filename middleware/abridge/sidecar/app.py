@@ -4,6 +4,7 @@ page."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -158,8 +159,8 @@ class Abridge:
         else:
             await self._serve_page(self._keys, scope, receive, send)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._generation.middleware(scope, receive, send)
+    def _answer(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return self._generation.middleware(scope, receive, send)
 
     async def _serve_page(
         self, keys: ClientKeys, scope: Scope, receive: Receive, send: Send

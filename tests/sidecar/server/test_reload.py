@@ -227,8 +227,9 @@ async def test_a_worker_that_dies_is_replaced_though_the_first_settings_hold_no_
             assert await running.end() == 0
 
 
+@pytest.mark.parametrize("is_asked", [False, True])
 async def test_a_file_is_read_once_it_is_found_the_same_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_asked: bool
 ) -> None:
     """One that is being written changes between two looks."""
     monkeypatch.setattr(reload, "LOOK_SECONDS", 0.01)
@@ -237,9 +238,12 @@ async def test_a_file_is_read_once_it_is_found_the_same_twice(
     origin = SettingsOrigin(file)
     app = create_app(origin.read().load_served())
     reloader, looks = Reloader(app, origin), list[float]()
+    loop = asyncio.get_running_loop()
 
     def stamp(_: Path) -> tuple[float, ...]:
         looks.append(limit := app.settings.limits.in_flight)
+        if is_asked:
+            loop.call_soon_threadsafe(reloader.ask)
         if len(looks) < 30:
             file.write_text(toml("http://127.0.0.1:9", limits={"in_flight": 2000 + len(looks)}))
             return (len(looks),)

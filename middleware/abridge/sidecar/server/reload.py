@@ -40,15 +40,18 @@ class Reloader:
 
     async def run(self) -> None:
         """Read what has changed since the start, then wait for changes, without end."""
-        seen = read = await asyncio.to_thread(self._stamp)
+        read = await asyncio.to_thread(self._stamp)
         await self._reload(is_asked=False)
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._asked.wait()
-            before, seen = seen, await asyncio.to_thread(self._stamp)
+            before, seen = read, await asyncio.to_thread(self._stamp)
+            while seen != before:  # it may be half written
+                await asyncio.sleep(LOOK_SECONDS)
+                before, seen = seen, await asyncio.to_thread(self._stamp)
             is_asked = self._asked.is_set()
-            if is_asked or before == seen != read:
+            if is_asked or seen != read:
                 self._asked.clear()
                 read = seen
                 await self._reload(is_asked=is_asked)
