@@ -96,9 +96,11 @@ class FrameReader:
         reader, dropped = self._reader, self._reader.dropped
         events = reader.read(frame)
         found = reader.continuation
-        if found is None:
+        if found is None or len(events) != 1:
             self._patterns = []
-        elif len(events) == 1 and reader.dropped == dropped:
+            return events
+        self._patterns = [old for old in self._patterns if old.may_stay_beside(events[0])]
+        if reader.dropped == dropped:
             self._learn(frame, events[0], found)
         return events
 
@@ -111,8 +113,7 @@ class FrameReader:
             return
         pattern = _find_pattern(frame, event, found, rewrites=self._rewrites)
         if pattern is not None:
-            kept = [old for old in self._patterns if old.may_stay_beside(event)]
-            self._patterns = [pattern, *kept[: MAX_PATTERNS - 1]]
+            self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
 
 
 _NO_TEXT = "", 0
