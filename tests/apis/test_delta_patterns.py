@@ -19,7 +19,6 @@ from abridge.apis.delta_patterns import (
     MAX_FRAME,
     MAX_PATTERNS,
     MAX_UNUSED,
-    Accepts,
     Continuation,
     FrameReader,
 )
@@ -30,6 +29,7 @@ from abridge.apis.sse import FrameDecoder
 from abridge.core.answer import Part
 from abridge.core.events import ContentDelta, DeltaRun, Event, split_run
 from abridge.providers.catalog import PROFILES
+from abridge.stages.thinking import Accepts
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.shared import needs_recordings
 from tests.support.streams import frame

@@ -26,6 +26,7 @@ from abridge.apis import sse
 from abridge.apis.json import dumps
 from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
 from abridge.core.events import JOINED, DeltaRun, Event, next_delta
+from abridge.stages.thinking import Accepts, accept_any
 
 if TYPE_CHECKING:
     from abridge.apis.api import Reader
@@ -55,9 +56,6 @@ Keep: TypeAlias = Callable[[str], object]
 """Keeps a text as said or shown. It must not refer to the reader: if a client left mid-stream, that
 circle would stay."""
 
-Accepts: TypeAlias = Callable[[str], bool]
-"""Returns whether a text may go the same way as the one before. The same is true of it."""
-
 
 class Continuation(NamedTuple):
     """A frame that said nothing but the next text of a part. Another like it becomes the same event
@@ -67,6 +65,10 @@ class Continuation(NamedTuple):
     text: str
     keeps: tuple[Keep, ...]
     accepts: Accepts | None = None  # where texts are looked at
+
+    def looked_at(self, accepts: Accepts | None) -> Continuation | None:
+        """Return how it goes on where a stage accepts texts so; None if it does not accept any."""
+        return self if accepts is accept_any else accepts and self._replace(accepts=accepts)
 
 
 class FrameReader:
