@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
 from abridge.apis.delta_patterns import (
+    MAX_FRAME,
     MAX_PATTERNS,
     MAX_UNUSED,
-    Accepts,
     Continuation,
     FrameReader,
 )
@@ -29,6 +29,7 @@ from abridge.apis.sse import FrameDecoder
 from abridge.core.answer import Part
 from abridge.core.events import ContentDelta, DeltaRun, Event, split_run
 from abridge.providers.catalog import PROFILES
+from abridge.stages.thinking import Accepts
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.shared import needs_recordings
 from tests.support.streams import frame
@@ -254,10 +255,12 @@ def test_all_patterns_are_forgotten_with_a_frame_that_is_no_delta() -> None:
     assert not patterns.told(DELTA)
 
 
-def test_a_pattern_is_forgotten_once_another_part_of_its_lane_says_something() -> None:
+@pytest.mark.parametrize("text", ["one", "x" * MAX_FRAME], ids=["", "too long to learn from"])
+def test_a_pattern_is_forgotten_once_another_part_of_its_lane_says_something(text: str) -> None:
     patterns, other = Learned().learn(DELTA, "text", "one"), DELTA.replace(b'"x"', b'"y"')
-    event = ContentDelta(0, other, "one", part=Part("text"))
-    patterns.reads(event, Continuation("text", "one", ()), other)
+    other = other.replace(b"one", text.encode())
+    event = ContentDelta(0, other, text, part=Part("text"))
+    patterns.reads(event, Continuation("text", text, ()), other)
     assert not patterns.told(DELTA)
 
 
@@ -281,6 +284,16 @@ def test_a_run_ends_before_a_text_that_is_not_accepted() -> None:
     assert patterns.read(frames) == ([ContentDelta(0, b"".join(frames[:2]), "ab")], 2)
     assert patterns.kept == ["ab"]
     assert not patterns.told(*frames[2:])
+
+
+def test_only_a_text_that_is_told_by_its_pattern_is_looked_at() -> None:
+    seen: list[str] = []
+    sent, rewritten = b'data: {"text":"%b"}\n\n', b'data: {"more":1,"text":"a"}\n\n'
+    patterns = Learned().learn(
+        sent % b"a", "text", "a", rewritten, lambda text: not seen.append(text)
+    )
+    assert patterns.read([sent % b"b", sent % rb"\u0063"])[1] == 1  # who spells it how?
+    assert seen == ["b"]
 
 
 def test_no_more_is_learned_where_no_frame_fits() -> None:

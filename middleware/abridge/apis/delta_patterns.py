@@ -26,6 +26,7 @@ from abridge.apis import sse
 from abridge.apis.json import dumps
 from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
 from abridge.core.events import JOINED, DeltaRun, Event, next_delta
+from abridge.stages.thinking import Accepts, accept_any
 
 if TYPE_CHECKING:
     from abridge.apis.api import Reader
@@ -55,9 +56,6 @@ Keep: TypeAlias = Callable[[str], object]
 """Keeps a text as said or shown. It must not refer to the reader: if a client left mid-stream, that
 circle would stay."""
 
-Accepts: TypeAlias = Callable[[str], bool]
-"""Returns whether a text may go the same way as the one before. The same is true of it."""
-
 
 class Continuation(NamedTuple):
     """A frame that said nothing but the next text of a part. Another like it becomes the same event
@@ -67,6 +65,10 @@ class Continuation(NamedTuple):
     text: str
     keeps: tuple[Keep, ...]
     accepts: Accepts | None = None  # where texts are looked at
+
+    def looked_at(self, accepts: Accepts | None) -> Continuation | None:
+        """Return how it goes on where a stage accepts texts so; None if it does not accept any."""
+        return self if accepts is accept_any else accepts and self._replace(accepts=accepts)
 
 
 class FrameReader:
@@ -96,9 +98,11 @@ class FrameReader:
         reader, dropped = self._reader, self._reader.dropped
         events = reader.read(frame)
         found = reader.continuation
-        if found is None:
+        if found is None or len(events) != 1:
             self._patterns = []
-        elif len(events) == 1 and reader.dropped == dropped:
+            return events
+        self._patterns = [old for old in self._patterns if old.may_stay_beside(events[0])]
+        if reader.dropped == dropped:
             self._learn(frame, events[0], found)
         return events
 
@@ -111,8 +115,7 @@ class FrameReader:
             return
         pattern = _find_pattern(frame, event, found, rewrites=self._rewrites)
         if pattern is not None:
-            kept = [old for old in self._patterns if old.may_stay_beside(event)]
-            self._patterns = [pattern, *kept[: MAX_PATTERNS - 1]]
+            self._patterns = [pattern, *self._patterns[: MAX_PATTERNS - 1]]
 
 
 _NO_TEXT = "", 0

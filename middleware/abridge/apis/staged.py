@@ -20,7 +20,7 @@ from abridge.core.events import (
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
 from abridge.stages.order import Order
-from abridge.stages.thinking import Thinking, accept_any
+from abridge.stages.thinking import Thinking
 
 
 class ReaderOfParts(Protocol):
@@ -137,11 +137,9 @@ class StagedReader:
 def pass_by(found: Continuation, part: Part, thinking: Thinking | None) -> Continuation | None:
     """Return how the texts of a part go on that pass by the stage which takes thinking out; None if
     that has to see the next one."""
-    accepts = accept_any if thinking is None else thinking.accepts(part)
-    if accepts is None:
-        return None
-    keeps = found.keeps if part.shown is None else (*found.keeps, part.shown.append)
-    return found._replace(keeps=keeps, accepts=None if accepts is accept_any else accepts)
+    if part.shown is not None:
+        found = found._replace(keeps=(*found.keeps, part.shown.append))
+    return found if thinking is None else found.looked_at(thinking.accepts(part))
 
 
 def note_shown(event: Event) -> None:

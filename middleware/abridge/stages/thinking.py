@@ -54,6 +54,8 @@ more events than that hold no text."""
 Splitter: TypeAlias = TagSplitter | ThinkingFilter
 
 Accepts: TypeAlias = Callable[[str], bool]
+"""Returns whether a text may go the same way as the one before. It must not refer to the reader: if
+a client left mid-stream, that circle would stay."""
 
 
 def accept_any(_text: str) -> bool:

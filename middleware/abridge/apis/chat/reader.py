@@ -280,9 +280,8 @@ class ChatReader:
         """Return a chunk with all that it must have; the same object if it lacks nothing."""
         if chunk.get("error"):
             return chunk
-        given, choices = objects(chunk.get("choices")), list[Json]()
-        for choice in given:
-            choices.append(self._get_choice(get_index(choice)).complete(choice))
+        given = objects(chunk.get("choices"))
+        choices = [self._get_choice(get_index(choice)).complete(choice) for choice in given]
         lacks_header = self._carries_frames and _is_header_missing(chunk, given)
         if not (lacks_header or any(map(is_not, choices, given))):
             return chunk
@@ -722,7 +721,8 @@ class ChoiceReader:
         self, details: AnswerDetails, choice: Json, delta: Json, found: FoundReasoning | None
     ) -> list[Event]:
         """Read a delta for a client of another API."""
-        state, opening = read_state(delta), list[Event]()
+        state = read_state(delta)
+        opening: list[Event] = []
         if state and not (self.reasoning_open or self.finished):  # it may come alone
             opening = [self.open_reasoning(found.field if found is not None else "")]
         was_open = self.reasoning_open

@@ -23,7 +23,6 @@ from abridge.apis.chat.reasoning import (
     read_logprobs,
 )
 from abridge.apis.chat.tools import call_index
-from abridge.apis.delta_patterns import Accepts
 from abridge.apis.display import Display
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.logprobs import ShownLogprobs
@@ -36,6 +35,7 @@ from abridge.stages.hidden_thinking import (
     visible_text,
 )
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike, may_have_tags
+from abridge.stages.thinking import Accepts
 
 MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
 """Deltas held back with text that may yet become a block. A tag and the blank before it have no
@@ -194,7 +194,8 @@ class ChoiceTexts:
     ) -> list[Json]:
         """Split the content of a delta into deltas with either thinking or content. Before other
         reasoning and calls, release what was held back of it."""
-        content, released = delta.get("content"), list[TagPiece]()
+        content = delta.get("content")
+        released: list[TagPiece] = []
         if found is not None and (found.text.strip() if self._hides_raw else found.text):
             self._has_field, released = True, self._content.note_reasoning()
         interrupted = any(map(delta.get, _INTERRUPTING_FIELDS))

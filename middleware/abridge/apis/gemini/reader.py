@@ -65,10 +65,13 @@ class GoogleReader(ABC):
 
     usage_fields: ClassVar[GoogleUsage]
 
+    continuation = None  # each frame is read by itself
+
     def __init__(self, answer: GoogleAnswer) -> None:
         self._answer = answer
         self._usage: Json = {}
         self._reason = ""  # why the answer stops, in upstream's word
+        self._is_over = False  # upstream has said all, so that its usage is final
         self._ended = False
         self.faults = 0
 
@@ -86,11 +89,6 @@ class GoogleReader(ABC):
             final = usage if self._is_over else None
             return [ResponseEnded(None, None, ok=False, usage=final, error=error)]
         return [*self._finish(), ResponseEnded(None, None, ok=True, usage=usage)]
-
-    @property
-    @abstractmethod
-    def _is_over(self) -> bool:
-        """Return whether upstream has said all, so that its usage is final."""
 
     @abstractmethod
     def _find_failure(self) -> ErrorDetail | None:
@@ -133,8 +131,6 @@ class GeminiReader(GoogleReader):
     """See `GoogleReader`."""
 
     usage_fields = GEMINI_USAGE
-
-    continuation = None  # each frame is read by itself
 
     def __init__(self, display: Display, limit: int) -> None:
         self._parts = AnswerParts(display, limit)
@@ -188,12 +184,8 @@ class GeminiReader(GoogleReader):
                 events += self._parts.read(part)
             self._citations.note(candidate)
             self._reason = string(candidate.get("finishReason")) or self._reason
-        failure = self._parts.failure
+        self._is_over, failure = bool(self._reason), self._parts.failure
         return events if failure is None else [*events, *self.end(failure)]
-
-    @property
-    def _is_over(self) -> bool:
-        return bool(self._reason)
 
     def _find_failure(self) -> ErrorDetail | None:
         if not self._reason:

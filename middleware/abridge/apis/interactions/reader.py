@@ -45,12 +45,9 @@ class InteractionsReader(GoogleReader):
 
     usage_fields = INTERACTIONS_USAGE
 
-    continuation = None  # each frame is read by itself
-
     def __init__(self, display: Display, limit: int) -> None:
         self._state = AnswerState(display, limit)
         self._steps = AnswerSteps(self._state)
-        self._has_ended = False  # upstream said so
         super().__init__(self._state)
 
     def read(self, frame: bytes) -> list[Event]:
@@ -60,7 +57,7 @@ class InteractionsReader(GoogleReader):
         if data is None or self._ended:
             return []
         if data.startswith(sse.DONE):
-            self._has_ended = True
+            self._is_over = True
             return self.end()
         event = parse_answer(data)
         if event is None:
@@ -119,7 +116,7 @@ class InteractionsReader(GoogleReader):
 
     def _read_steps(self, answer: Json) -> list[Event]:
         """Read the steps of a whole answer."""
-        events = list[Event]()
+        events: list[Event] = []
         for number, sent in enumerate(objects(answer.get("steps"))):
             events += self._steps.open(number, sent)
             events += self._steps.stop(number) or []
@@ -129,17 +126,13 @@ class InteractionsReader(GoogleReader):
         return self._state.start(interaction.get("id"), interaction.get("model"))
 
     def _complete(self, interaction: Json, error: ErrorDetail | None = None) -> list[Event]:
-        self._has_ended = True
+        self._is_over = True
         self._usage = {**self._usage, **as_object(interaction.get("usage"))}
         self._reason = string(interaction.get("status")) or self._reason
         return self.end(error)
 
-    @property
-    def _is_over(self) -> bool:
-        return self._has_ended
-
     def _find_failure(self) -> ErrorDetail | None:
-        if not self._has_ended:
+        if not self._is_over:
             return CONNECTION_LOST
         if self._reason in FAILURES:
             return self._name_failure()

@@ -139,7 +139,8 @@ class ThoughtStep(Step):
         """Read a piece of the summary, or the signature. Any text in a thought is its own."""
         content = delta.get("content")
         text = string((content if isinstance(content, dict) else delta).get("text"))
-        signature, events = string(delta.get("signature")), list[Event]()
+        signature = string(delta.get("signature"))
+        events: list[Event] = []
         self._keep(text)
         if text:
             events = [*self._begin(), ReasoningDelta(LANE, None, self.number, text, part=self)]

@@ -299,7 +299,8 @@ class ThinkingBlock(ReasoningBlock):
     def _read(self, delta: Json) -> list[Event]:
         """Read a text, or a signature: each replaces the one before, as in the official client."""
         carries_frames, kind = self._state.carries_frames, delta.get("type")
-        text, events = string(delta.get("thinking")), list[Event]()
+        text = string(delta.get("thinking"))
+        events: list[Event] = []
         if text or (carries_frames and kind == "thinking_delta"):
             self._state.keep(self.texts, text)
             begun = self._ensure_begun()

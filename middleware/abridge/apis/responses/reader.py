@@ -512,10 +512,7 @@ class ItemReader:
         if not is_next or not (self._told is None or self._told.is_text_alone(item, event)):
             return None
         found, texts = item.continuation_of(event, part), self._texts
-        if found is None or texts is None:
-            return found
-        accepts = texts.accepts(part)
-        return accepts and found._replace(accepts=accepts)
+        return found if found is None or texts is None else found.looked_at(texts.accepts(part))
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:
         """Read any other event that is not about the response."""
@@ -538,7 +535,7 @@ class ItemReader:
 
     def _place(self, events: list[Event], call_status: str = "completed") -> list[Event]:
         """Return events in their order, with all the events of the items that it has ended."""
-        placed = list[Event]()
+        placed: list[Event] = []
         for event in events:
             part = event.part if isinstance(event, ENDS) else None
             item = None if part is None or part.item else self._output.get(part.number)
