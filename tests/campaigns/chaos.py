@@ -16,6 +16,7 @@ from tests.campaigns.cores import Starvation
 from tests.campaigns.scenes import SCENES, Scene, Skipped
 from tests.campaigns.script import Script
 from tests.campaigns.traffic import Job, Tally, draw, send
+from tests.campaigns.verdict import tell
 from tests.support.sidecar import client
 
 WELL_AGAIN = 30.0
@@ -42,9 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = asyncio.run(play(name, parsed.seconds, parsed.rate, parsed.seed))
         print(result.row(), flush=True)
         wrong += [f"{name}: {text}" for text in result.wrong]
-    for text in wrong[:30]:
-        print(f"WRONG: {text}")
-    return len(wrong)
+    return tell(wrong)
 
 
 HEAD = (

@@ -45,7 +45,6 @@ class Constants(NamedTuple):
     store_trips: float  # round trips to the store of an answer
     store_trip: float  # of the commands in one
     entry: float  # of the ledger
-    replica: float  # of a replica's processor, for an answer
 
     @classmethod
     def load(cls) -> Constants:
@@ -70,7 +69,6 @@ async def constants_of(idle: Mapping[str, float], load: Mapping[str, float]) -> 
         store_trips=round(trips / load["whole"], 1),
         store_trip=round(store / trips, 1),
         entry=round(written, 1),
-        replica=round(1e6 * (load["replicas_cpu"] - idle["replicas_cpu"]) / load["whole"], -2),
     )
 
 

@@ -26,10 +26,13 @@ import httpx
 from starlette.types import Receive, Scope, Send
 
 from tests.campaigns.cores import Starvation
+from tests.campaigns.paced import Answer, Shape, answer, client_for
+from tests.campaigns.verdict import tell
+from tests.support.asgi import body_of
 from tests.support.metrics_text import Metrics, scrape
 from tests.support.servers import serve
 from tests.support.sidecar import HANG_UP, Sidecar, client, sidecar
-from tests.support.streams import DONE, frame
+from tests.support.streams import CHAT_USAGE
 
 PATIENCE = 120.0
 
@@ -50,20 +53,10 @@ SHOWS, HIDES = "A", "B"
 
 GAUGES = ("requests_in_flight", "streams_open", "summarizer_in_flight", "breaker_open")
 
+FORMS = "<{letter}{number}r{piece}> ", "<{letter}{number}c{piece}> "
+"""What the pieces of reasoning and of text say."""
+
 _SAID = re.compile(r"<(\w)(\d+)([rc])(\d+)>")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A stream: so many pieces of reasoning, as many of text, and the pause between two, on average
-    in seconds."""
-
-    pieces: int
-    pause: float
-
-    @property
-    def seconds(self) -> float:
-        return 2 * self.pieces * self.pause
 
 
 class Upstream:
@@ -74,30 +67,8 @@ class Upstream:
         self._shape = shape
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-        number = json.loads(body)["messages"][0]["content"]
-        headers = [(b"content-type", b"text/event-stream")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        for kind, field in (("r", "reasoning_content"), ("c", "content")):
-            for piece in range(self._shape.pieces):
-                said = f"<{self._letter}{number}{kind}{piece}> "
-                await self._send(send, {"delta": {field: said}, "finish_reason": None})
-                await asyncio.sleep(2 * self._shape.pause * random())
-        await self._send(send, {"delta": {}, "finish_reason": "stop"})
-        await send({"type": "http.response.body", "body": DONE, "more_body": False})
-
-    async def _send(self, send: Send, choice: dict[str, object]) -> None:
-        chunk = {
-            "id": "c",
-            "object": "chat.completion.chunk",
-            "created": 1,
-            "model": "m",
-            "choices": [{"index": 0, **choice}],
-        }
-        await send({"type": "http.response.body", "body": frame(chunk), "more_body": True})
+        number = json.loads(await body_of(receive))["messages"][0]["content"]
+        await answer(send, self._shape, FORMS, CHAT_USAGE, letter=self._letter, number=number)
 
 
 class Changes:
@@ -202,42 +173,29 @@ class Streams:
             "stream": True,
             "messages": [{"role": "user", "content": f"{number}"}],
         }
-        url, said, raw, ended = f"{self.url}/v1/chat/completions", "", "", False
+        found, url = Answer(), f"{self.url}/v1/chat/completions"
         async with self.session.stream("POST", url, json=asked) as response:
             possible |= self.changes.possible
             if response.status_code != 200:
                 return f"status {response.status_code}: {(await response.aread())[:200]!r}"
-            async for line in response.aiter_lines():
-                ended = ended or line == "data: [DONE]"
-                if line.startswith("data: {"):
-                    said, raw = _add(json.loads(line[6:]), said, raw)
-        if not ended:
-            return "did not end"
-        return self._judge(number, possible, said, raw)
+            await found.read(response)
+        return self._judge(number, possible, found) if found.ended else "did not end"
 
-    def _judge(self, number: int, possible: set[str], said: str, raw: str) -> str | None:
-        pieces = [match.groups() for match in _SAID.finditer(said)]
+    def _judge(self, number: int, possible: set[str], found: Answer) -> str | None:
+        pieces = [match.groups() for match in _SAID.finditer(found.text)]
         letter = pieces[0][0] if pieces else ""
         if letter not in possible:
             return f"was answered by {letter!r}, not {possible}"
         self.letters[letter] += 1
         whole = [(letter, f"{number}", "c", f"{piece}") for piece in range(self.shape.pieces)]
         if pieces != whole:
-            return f"its text is {said[:200]!r}"
+            return f"its text is {found.text[:200]!r}"
+        raw = found.raw if letter == SHOWS else found.raw + found.summary
         shown = [match.groups() for match in _SAID.finditer(raw)]
         due = [(letter, f"{number}", "r", f"{piece}") for piece in range(self.shape.pieces)]
         if shown != (due if letter == SHOWS else []):
             return f"under {letter} its reasoning is {raw[:200]!r}"
         return None
-
-
-def _add(chunk: dict[str, object], said: str, raw: str) -> tuple[str, str]:
-    """Add what a chunk says to the text, and to the raw reasoning."""
-    for choice in chunk.get("choices", ()):  # type: ignore[attr-defined]
-        delta = choice["delta"]
-        said += delta.get("content") or ""
-        raw += delta.get("reasoning") or ""
-    return said, raw
 
 
 @dataclass(frozen=True)
@@ -274,11 +232,7 @@ async def campaign(streams: int, reloads: int, shape: Shape, workers: int) -> in
     async with stage(shape, workers) as (running, changes):
         pids = [running.process.pid, *(running.workers if workers > 1 else ())]
         starvation, held = Starvation({f"process {pid}": pid for pid in pids}), list[Held]()
-        async with httpx.AsyncClient(
-            trust_env=False,
-            timeout=PATIENCE,
-            limits=httpx.Limits(max_connections=streams + 8, max_keepalive_connections=0),
-        ) as session:
+        async with client_for(PATIENCE) as session:
             for half in (reloads // 2, reloads - reloads // 2):
                 load = Streams(session, running.url, changes, shape)
                 began = time.monotonic()
@@ -294,10 +248,7 @@ async def campaign(streams: int, reloads: int, shape: Shape, workers: int) -> in
         async with client() as one:
             wrong += judge(await scrape(one, running.metrics), held, reloads, workers)
         print(starvation.report())
-    for text in wrong[:20]:
-        print(f"WRONG: {text}")
-    print(f"{len(wrong)} things were wrong")
-    return len(wrong)
+    return tell(wrong)
 
 
 async def change(running: Sidecar, changes: Changes, load: Streams, times: int) -> list[str]:

@@ -101,7 +101,6 @@ class Asked:
             self.claims / seconds,
             self.batches / seconds,
             store / seconds,
-            self.answers / seconds,
             {name: spent / 1e6 / seconds for name, spent in parts.items()},
         )
 
@@ -113,7 +112,6 @@ class Rates(NamedTuple):
     claims: float
     batches: float
     store: float
-    answers: float
     busy: Mapping[str, float]
 
     @property

@@ -20,6 +20,7 @@ import httpx
 from tests.campaigns.cores import Starvation
 from tests.campaigns.stage import GAUGES, Stage, stage
 from tests.campaigns.traffic import PATIENCE, Job, Outcome, Tally, draw, send
+from tests.campaigns.verdict import tell
 from tests.support.sidecar import environment
 
 FAULTS = 0.2
@@ -82,10 +83,7 @@ async def soak(seconds: float, rate: float, seed: int) -> int:
         print(f"{sum(run.tally.kinds.values())} requests: {dict(run.tally.kinds.most_common())}")
         print(starvation.report())
         wrong += judge(run.samples, seconds)
-    for text in wrong[:20]:
-        print(f"WRONG: {text}")
-    print(f"{len(wrong)} things were wrong")
-    return len(wrong)
+    return tell(wrong)
 
 
 class Run:

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.campaigns import scale
 from tests.campaigns.constants import Constants
 from tests.campaigns.scale import (
+    LINES,
     PLOT,
     SIZES,
+    STREAMS_EACH,
     Asked,
     Plan,
     Rates,
@@ -31,13 +34,7 @@ def test_streams_end_at_their_rate() -> None:
 
 def test_costs_are_added_up() -> None:
     constants = Constants(
-        claim=70.0,
-        claim_replica=2.0,
-        round_trip=10.0,
-        store_trips=3.0,
-        store_trip=5.0,
-        entry=7.0,
-        replica=9000.0,
+        claim=70.0, claim_replica=2.0, round_trip=10.0, store_trips=3.0, store_trip=5.0, entry=7.0
     )
     asked = Asked(rounds=20, claims=100, claim_replicas=300, batches=10, answers=50)
     found = asked.a_second(10.0, constants)
@@ -68,13 +65,19 @@ def test_twice_the_replicas_meet_twice_as_many_on_each_page() -> None:
 
 
 def test_the_plot_shows_each_line() -> None:
-    rates = Rates(1.0, 1.0, 1.0, 1.0, 1.0, {"limits": 0.5})
+    rates = Rates(1.0, 1.0, 1.0, 1.0, {"limits": 0.5})
     lines = {
         name: dict.fromkeys((*SIZES, 2 * SIZES[-1]), rates) for name in ("one", "two", "three")
     }
     drawn = plot(lines)
     assert drawn.count("<polyline ") == len(lines)
     assert all(f">{name}</text>" in drawn for name in lines)
+
+
+def test_the_file_holds_what_is_simulated() -> None:
+    spread = next(iter(LINES))
+    plan = replace(LINES[spread], replicas=SIZES[0], streams=SIZES[0] * STREAMS_EACH)
+    assert read()[spread][SIZES[0]] == Simulation(plan).run(scale.SECONDS)
 
 
 def test_the_page_shows_the_last_simulation() -> None:

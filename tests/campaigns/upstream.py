@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from tests.campaigns.script import SUMMARY, Script, script_of
+from tests.support.asgi import body_of, say, start
 from tests.support.streams import chat_stream
 
 STALL = 1.5
@@ -25,10 +26,7 @@ class Broken(Exception):
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body, more = body + message.get("body", b""), message.get("more_body", False)
+    body = await body_of(receive)
     with suppress(OSError):
         await _answer(scope["path"], body, send)
 
@@ -39,12 +37,10 @@ async def _answer(path: str, body: bytes, send: Send) -> None:
     stream = b'"stream": true' in body or b'"stream":true' in body
     failing = script is not None and script.wrong in ("error", "refuses")
     status = (429 if script and script.wrong == "refuses" else 500) if failing else 200
-    kind = b"text/event-stream" if stream and not failing else b"application/json"
-    start = {"type": "http.response.start", "status": status, "headers": [(b"content-type", kind)]}
-    await send(start)
+    await start(send, "text/event-stream" if stream and not failing else "application/json", status)
     async for piece in _pieces(api, script, stream=stream):
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+        await say(send, piece, more=True)
+    await say(send, b"")
 
 
 async def _pieces(api: str, script: Script | None, *, stream: bool) -> AsyncIterator[bytes]:
@@ -70,8 +66,8 @@ async def _pieces(api: str, script: Script | None, *, stream: bool) -> AsyncIter
         yield b"\xff\x00{{{\n\ndata: nonsense\n\n: \xed\xa0\x80\n\n"
     rest = frames[at][len(frames[at]) // 2 :] + b"".join(frames[at + 1 :])
     size = 97 if script.wrong == "drip" else len(rest)
-    for start in range(0, len(rest), size):
-        yield rest[start : start + size]
+    for begin in range(0, len(rest), size):
+        yield rest[begin : begin + size]
         await asyncio.sleep(0)
 
 

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from tests.quality.corpus import Reasoning
 from tests.quality.style import estimate_tokens
+from tests.support.asgi import body_of, start
 from tests.support.streams import call_item, message_item, reasoning_item, responses_stream
 
 ANSWER = "That is what I found."
@@ -44,10 +45,10 @@ class Thinker:
         request = await _read(receive)
         reasoning = self._reasonings.get(request.get("model", ""))
         if reasoning is None or not scope["path"].endswith("/responses"):
-            await _start(send, 404, b"application/json")
+            await start(send, "application/json", 404)
             await send({"type": "http.response.body", "body": b"{}"})
             return
-        await _start(send, 200, b"text/event-stream")
+        await start(send)
         async for data in self._play(reasoning, _turn_due(request)):
             await send({"type": "http.response.body", "body": data, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
@@ -91,14 +92,5 @@ def _turn_due(request: dict[str, Any]) -> int:
 
 
 async def _read(receive: Receive) -> dict[str, Any]:
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body, more = body + message.get("body", b""), message.get("more_body", False)
-    request: dict[str, Any] = json.loads(body or b"{}")
+    request: dict[str, Any] = json.loads(await body_of(receive) or b"{}")
     return request
-
-
-async def _start(send: Send, status: int, kind: bytes) -> None:
-    headers = [(b"content-type", kind)]
-    await send({"type": "http.response.start", "status": status, "headers": headers})

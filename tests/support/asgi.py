@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 def scope_for(
@@ -138,6 +138,15 @@ def begin(
     """Send a request without waiting for its response."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Call(app, scope_for(path, data, headers, **more), data).start()
+
+
+async def body_of(receive: Receive) -> bytes:
+    """Read a request's body, as an application does."""
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body, more = body + message.get("body", b""), message.get("more_body", False)
+    return body
 
 
 async def start(

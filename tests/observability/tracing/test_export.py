@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from abridge.observability.tracing.export import RepeatFilter
 from abridge.sidecar.cli.commands import main
+from tests.support.asgi import body_of
 from tests.support.servers import HANG, serve, unused_address
 from tests.support.sidecar import sidecar
 from tests.support.spans import TRACE, TRACEPARENT
@@ -45,11 +46,7 @@ class Collector:
     paths: set[str] = field(default_factory=set)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
-        self.requests.append(ExportTraceServiceRequest.FromString(body))
+        self.requests.append(ExportTraceServiceRequest.FromString(await body_of(receive)))
         self.paths.add(scope["path"])
         headers = [(b"content-type", b"application/x-protobuf")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})

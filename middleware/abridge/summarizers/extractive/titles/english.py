@@ -118,11 +118,6 @@ _CHECKS = (
     r"(?:check|verify|confirm|see|make sure|ensure|checking|verifying)(?: (?:if|that|whether))"
 )
 
-_FIND_OUT = (
-    r"(?:figure out|find out|work out|determine|understand|know|see|decide|think about|consider"
-    r"|explain|solve|find|tell|remember|recall)"
-)
-
 _SAID = (
     r"(?:(?:i|we) (?:think|know|see|believe|recall|remember|guess|suppose|suspect|notice"
     r"|realize)(?: that)?|it(?:['’]s| is)? (?:seems|appears|follows|turns out|looks like|clear"
@@ -314,7 +309,5 @@ ENGLISH = (
     ),
     *patterns(ENGLISH_GRAMMAR, (_MODIFIED, "Considering {object}", 1.9), cut="noun"),
     *_finding("recurring", ("^", "Considering {object}", 2.4)),
-    *_task(
-        *_ENGLISH_ACTIONS,
-    ),
+    *_task(*_ENGLISH_ACTIONS),
 )  # fmt: skip

@@ -62,19 +62,15 @@ _ROMANCE = Grammar(
 
 
 def _romance(
-    wills: str, asks: str, concludes: str, articles: str, forms: tuple[str, str, str]
+    verb: str, asks: tuple[str, str], concludes: str, articles: str, forms: tuple[str, str, str]
 ) -> tuple[Pattern, ...]:
     answer, claim, topic = forms
-    subject = rf"^(?:{concludes})?(?=(?:{articles}))"
+    asked = rf"\b(?:{asks[0]})(?: donc| entonces)?[,:]? (?=(?:{asks[1]})\b)"
+    drawn = rf"^(?:{concludes})[, ]+"
+    subject = rf"^(?:(?:{concludes})[, ]+)?(?=(?:{articles}))"
     return (
-        *patterns(_ROMANCE, (asks, answer, 3.8), (wills, "{verb} {object}", 3.6)),
-        *patterns(
-            _ROMANCE,
-            (rf"^(?:{concludes})", f"{claim} {{object}}", 4.0),
-            ("^", f"{claim} {{object}}", 2.9),
-            cut="clause",
-            late=True,
-        ),
+        *patterns(_ROMANCE, (asked, answer, 3.8), (verb, "{verb} {object}", 3.6)),
+        *patterns(_ROMANCE, (drawn, claim, 4.0), ("^", claim, 2.9), cut="clause", late=True),
         *patterns(_ROMANCE, (subject, topic, 2.4), cut="subject", late=True),
     )
 
@@ -88,10 +84,10 @@ FRENCH = _romance(
         "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|falloir",
         "[a-zà-ÿ]{2,}(?:er|ir|re)",
     ),
-    r"\b(?:demande(?:r|nt)?|question est(?: de savoir)?|savoir|vérifier|voir|déterminer"
-    r"|comprendre)(?: donc)?,? (?=(?:si|combien|comment|pourquoi|quand|où|quel\w*)\b)",
-    r"(?:donc|ainsi|alors|par conséquent|en conclusion|finalement|au final)[, ]+",
-    "les? |la |l['’]|une? ", ("Déterminer {object}", "Conclure que", "Examiner {object}"),
+    ("demande(?:r|nt)?|question est(?: de savoir)?|savoir|vérifier|voir|déterminer|comprendre",
+     r"si|combien|comment|pourquoi|quand|où|quel\w*"),
+    "donc|ainsi|alors|par conséquent|en conclusion|finalement|au final",
+    "les? |la |l['’]|une? ", ("Déterminer {object}", "Conclure que {object}", "Examiner {object}"),
 )  # fmt: skip
 
 SPANISH = _romance(
@@ -102,10 +98,10 @@ SPANISH = _romance(
         "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
         "[a-záéíóúñ]{2,}[aei]r",
     ),
-    r"\b(?:pregunta|saber|aclarar|ver|comprobar|determinar|averiguar|la cuestión es|la pregunta "
-    r"es)(?: entonces)?:? (?=(?:si|cómo|cuánt[oa]s?|qué|por qué|cuándo|cuál)\b)",
-    r"(?:así que|por (?:lo )?tanto|entonces|en conclusión|por eso|en resumen|luego)[, ]+",
-    "el |la |los |las |una? ", ("Averiguar {object}", "Concluir que", "Analizar {object}"),
+    ("pregunta|saber|aclarar|ver|comprobar|determinar|averiguar|la (?:cuestión|pregunta) es",
+     "si|cómo|cuánt[oa]s?|qué|por qué|cuándo|cuál"),
+    "así que|por (?:lo )?tanto|entonces|en conclusión|por eso|en resumen|luego",
+    "el |la |los |las |una? ", ("Averiguar {object}", "Concluir que {object}", "Analizar {object}"),
 )  # fmt: skip
 
 PORTUGUESE = _romance(
@@ -116,10 +112,10 @@ PORTUGUESE = _romance(
         "ser|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar",
         "[a-zà-ÿ]{2,}[aei]r",
     ),
-    r"\b(?:pergunta|saber|esclarecer|ver|verificar|determinar|a questão é|a pergunta é) (?=(?:se"
-    r"|como|quant[oa]s?|o que|por que|quando|qual)\b)",
-    r"(?:portanto|logo|então|assim|em conclusão|por isso|em resumo)[, ]+",
-    "o |a |os |as |uma? ", ("Descobrir {object}", "Concluir que", "Analisar {object}"),
+    ("pergunta|saber|esclarecer|ver|verificar|determinar|a (?:questão|pergunta) é",
+     "se|como|quant[oa]s?|o que|por que|quando|qual"),
+    "portanto|logo|então|assim|em conclusão|por isso|em resumo",
+    "o |a |os |as |uma? ", ("Descobrir {object}", "Concluir que {object}", "Analisar {object}"),
 )  # fmt: skip
 
 ITALIAN = _romance(
@@ -130,11 +126,11 @@ ITALIAN = _romance(
         "essere|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare",
         "[a-zà-ÿ]{2,}[aei]re",
     ),
-    r"\b(?:chiede|sapere|chiarire|vedere|verificare|capire|la domanda è) (?=(?:se|come"
-    r"|quant[oaie]|che cosa|perché|quando|quale)\b)",
-    r"(?:quindi|dunque|perciò|pertanto|in conclusione|allora)[, ]+",
+    ("chiede|sapere|chiarire|vedere|verificare|capire|la domanda è",
+     "se|come|quant[oaie]|che cosa|perché|quando|quale"),
+    "quindi|dunque|perciò|pertanto|in conclusione|allora",
     "il |lo |la |gli |le |l['’]|un[ao]? ",
-    ("Capire {object}", "Concludere che", "Analizzare {object}"),
+    ("Capire {object}", "Concludere che {object}", "Analizzare {object}"),
 )  # fmt: skip
 
 RUSSIAN = patterns(
