@@ -80,7 +80,7 @@ class CompactionRecord:
     tokens: Tokens = NO_TOKENS
 
 
-class Admission(Protocol):
+class AdmittedRequest(Protocol):
     """A request that counts against limits."""
 
     def end(self, tokens: int, money: int) -> None:
@@ -102,7 +102,7 @@ class Record:
     exemplar: dict[str, str] | None = None  # links a metric to the trace, if that is sampled
     key: str | None = None  # the name of the key of Abridge's own with which it came
     team: str | None = None  # that key's team
-    admission: Admission | None = None  # by the limits of both
+    admission: AdmittedRequest | None = None  # by the limits of both
     request_bytes: int = 0  # of the body, without its content encoding
     api: str | None = None
     upstream: str | None = None  # a name in the settings
