@@ -10,7 +10,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.http.transport import Transport
 from tests.benchmarks.options import Options
 from tests.benchmarks.processes import BESIDE, MEASURED, Server, free_port, module, serving
+from tests.benchmarks.turns import PATHS
 
 FRAMING = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
 
@@ -51,10 +52,27 @@ def abridge(
 ) -> Iterator[Server]:
     """Run the sidecar as users do, before the upstream on `port`; `environ` sets settings, `tree`
     is another checkout that it comes from."""
+    where = ("--upstream", f"{_url(port)}/v1", *flags)
+    with _sidecar(where, {**path(tree), **(environ or {})}) as server:
+        yield server
+
+
+@contextmanager
+def bridge(port: int) -> Iterator[Server]:
+    """Run the sidecar before an upstream that speaks of each script only the API in its name."""
+    upstreams = [
+        {"name": api, "base_url": f"{_url(port)}/v1", "api": api, "models": [f"{api}-*"]}
+        for api in PATHS
+    ]
+    with _sidecar((), {"ABRIDGE_UPSTREAMS": json.dumps(upstreams)}) as server:
+        yield server
+
+
+@contextmanager
+def _sidecar(flags: Sequence[str], environ: Mapping[str, str]) -> Iterator[Server]:
     own = free_port()
-    where = ("--upstream", f"{_url(port)}/v1", "--port", str(own))
-    command = module("abridge", "serve", *where, *flags)
-    with serving(command, own, MEASURED, {**path(tree), **(environ or {})}) as server:
+    command = module("abridge", "serve", "--port", str(own), *flags)
+    with serving(command, own, MEASURED, environ) as server:
         yield server
 
 
@@ -104,29 +122,56 @@ LITELLM_KEY = f"sk-{secrets.token_hex(32)}"
 """LiteLLM does not start without a key."""
 
 LITELLM_PLAYS = ("json", "chat-paced", "chat-burst")
+LITELLM_QUIET = {
+    "litellm_settings": {"num_retries": 0, "drop_params": True},
+    "general_settings": {"disable_spend_logs": True},
+}
+"""Neither retries nor logs, as in GoModel's benchmark (`peers.py` has its address)."""
 
 
 @contextmanager
-def litellm(python: str, port: int) -> Iterator[Server]:
+def litellm(python: str, port: int, plays: Sequence[str] = LITELLM_PLAYS) -> Iterator[Server]:
     """Run LiteLLM's proxy with another environment's Python. It forwards no client headers, so each
     script is a model of its own, whose path tells the upstream what to play."""
     own = free_port()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "config.yaml")
-        config.write_text(
-            json.dumps({"model_list": [_model(name, port) for name in LITELLM_PLAYS]})
-        )
+        models = [_model(name, port) for name in plays]
+        config.write_text(json.dumps({"model_list": models, **LITELLM_QUIET}))
         program = "from litellm import run_server; run_server()"
         options = ["--config", str(config), "--host", "127.0.0.1", "--port", str(own)]
-        environ = {"LITELLM_MASTER_KEY": LITELLM_KEY}
+        environ = {"LITELLM_MASTER_KEY": LITELLM_KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
         with serving([python, "-c", program, *options], own, MEASURED, environ) as server:
             yield server
 
 
 def _model(name: str, port: int) -> dict[str, Any]:
-    base = f"{_url(port)}/{name}/v1"
-    params = {"model": f"openai/{name}", "api_base": base, "api_key": "none"}
+    version = "/v1" if provider(name) == "openai" else ""  # which it adds for Anthropic
+    params = {"model": f"{provider(name)}/{name}", "api_base": f"{_url(port)}/{name}{version}"}
+    params["api_key"] = "none"
     return {"model_name": name, "litellm_params": params}
+
+
+def provider(script: str) -> str:
+    """Return whose API a script speaks."""
+    return "anthropic" if script.startswith("messages-") else "openai"
+
+
+@contextmanager
+def portkey(folder: str) -> Iterator[Server]:
+    """Run Portkey's gateway from a folder into which npm installed it; requests name upstream."""
+    own = free_port()
+    program = Path(folder, "node_modules/@portkey-ai/gateway/build/start-server.js")
+    command = ["node", str(program), "--headless", f"--port={own}"]
+    with serving(command, own, MEASURED, {"TRUSTED_CUSTOM_HOSTS": "127.0.0.1"}) as server:
+        yield server
+
+
+def portkey_headers(script: str, port: int) -> dict[str, str]:
+    return {
+        "x-portkey-provider": provider(script),
+        "x-portkey-custom-host": f"{_url(port)}/{script}/v1",
+    }
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import uvloop
 
-from tests.benchmarks.processes import cpu, waited
+from tests.benchmarks.processes import cpu, family, waited
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 SENT = re.compile(rb'"p":"([\d.]+)"')
@@ -197,7 +197,9 @@ async def _watch_own_delays(delays: list[float]) -> None:
 
 def _clocks(job: Job) -> tuple[float, float, float]:
     """Return the time, and the CPU time that the measured process has used and waited for."""
-    return time.monotonic(), *((cpu(job.pid), waited(job.pid)) if job.pid else (0.0, 0.0))
+    if not job.pid:
+        return time.monotonic(), 0.0, 0.0
+    return time.monotonic(), sum(map(cpu, family(job.pid))), waited(job.pid)
 
 
 if __name__ == "__main__":

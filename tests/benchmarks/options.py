@@ -8,11 +8,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Options:
-    """Options; `litellm` is a Python with LiteLLM's proxy installed, `tree` another checkout whose
-    sidecar is measured instead of this one's, `beside` whether other proxies are measured too."""
+    """Options; `litellm` is a Python with LiteLLM's proxy installed, `portkey` a folder into which
+    npm installed Portkey's gateway, `tree` another checkout whose sidecar is measured instead of
+    this one's, `beside` whether other proxies are measured too."""
 
     quick: bool = False
     litellm: str | None = None
+    portkey: str | None = None
     tree: Path | None = None
     beside: bool = True
 

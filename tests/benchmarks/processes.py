@@ -18,7 +18,7 @@ MEASURED, BESIDE = 0, 1
 """The core of the measured process, and the core of all others."""
 
 FILES = 16384
-PATIENCE = 30.0  # seconds until a server must listen
+PATIENCE = 90.0  # seconds until a server must listen
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,16 @@ class Server:
         return self.process.pid
 
     def memory(self) -> int:
-        """Resident bytes."""
-        pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
-        return int(pages) * resource.getpagesize()
+        """Resident bytes, of all its processes."""
+        statm = [Path(f"/proc/{each}/statm").read_text().split() for each in family(self.pid)]
+        return sum(int(pages) for _, pages, *_ in statm) * resource.getpagesize()
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and those it has started."""
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for file in files for child in file.read_text().split()]
+    return [pid, *(each for child in children for each in family(child))]
 
 
 def cpu(pid: int) -> float:

@@ -24,6 +24,7 @@ from tests.support.streams import (
     message_item,
     pieces,
     reasoning_item,
+    response,
     responses_stream,
     thinking,
 )
@@ -33,6 +34,8 @@ STAMP = b'"p":"0000000000.000000"'
 provider has fields of its own that differ from frame to frame."""
 
 ANSWER = "The sum of the first n odd numbers is n squared, which the squares drawn above show. "
+SHORT = (thinking(31 * 40), (ANSWER * 15)[: 31 * 40])
+"""Reasoning and answer of thirty-one deltas each, as many as GoModel's benchmark sends."""
 PLAN = SummaryPlan(first_share=FIRST_SHARE)
 """A summary with Abridge's default cuts, for reasoning that ends soon after one."""
 
@@ -57,6 +60,10 @@ def script(name: str) -> Script:
     if name == "summarizer":
         return _stream(_summary(), 0.3, 0.7)
     api, _, scenario = name.partition("-")
+    if scenario == "whole":
+        return Script(b"application/json", [(0.0, json.dumps(_whole(api, *SHORT)).encode())])
+    if scenario == "stream":
+        return Script(b"text/event-stream", [(0.0, each) for each in _frames(api, *SHORT, 40)])
     if scenario == "open":
         frames = _frames(api, thinking(30 * 40), ANSWER * 5, size=40)
         return _stream([_stamped(frame) for frame in frames], 0.0, 0.5 * (len(frames) - 1))
@@ -110,6 +117,16 @@ def _stream(frames: Sequence[bytes], wait: float, last: float) -> Script:
     if not last:
         steps = [(wait, b"".join(frames))]
     return Script(b"text/event-stream", steps)
+
+
+def _whole(api: str, thought: str, answer: str) -> dict[str, Any]:
+    match api:
+        case "chat":
+            return completion({"content": answer, "reasoning_content": thought})
+        case "responses":
+            return response([reasoning_item(0, thought), message_item(1, answer)])
+        case _:
+            return messages.message([messages.thinking(thought), messages.text(answer)])
 
 
 def _frames(api: str, thought: str, answer: str, size: int) -> list[bytes]:

@@ -14,12 +14,14 @@ ENGAGED = {"x-abridge-summary": "auto"}
 QUESTION = "What is the sum of the first ten odd numbers?"
 
 
-def body(api: str, question: str = QUESTION, model: str = "thinker-1") -> str:
-    """Return a request for a stream."""
+def body(
+    api: str, question: str = QUESTION, model: str = "thinker-1", *, stream: bool = True
+) -> str:
+    """Return a request, for a stream or a whole answer."""
     messages = [{"role": "user", "content": question}]
     fields = {
         "chat": {"messages": messages},
         "responses": {"input": question},
         "messages": {"messages": messages, "max_tokens": 4096},
     }
-    return json.dumps({"model": model, "stream": True, **fields[api]})
+    return json.dumps({"model": model, "stream": stream, **fields[api]})
