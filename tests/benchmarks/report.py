@@ -13,6 +13,7 @@ from tests.benchmarks import (
     history,
     live,
     passthrough,
+    peers,
     plot,
     results,
     start,
@@ -72,6 +73,7 @@ def write() -> None:
     plot.draw()
     README.write_text(before + BEGIN + table() + END + after)
     figures.write(saved_findings())
+    peers.write()
 
 
 def table() -> str:

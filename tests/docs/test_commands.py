@@ -224,7 +224,7 @@ PROGRAMS: dict[str, Callable[[Command, list[str], Path, str], None]] = {
     "uvicorn": check_uvicorn,
     **dict.fromkeys(
         (
-            *(".", "cd", "echo", "git", "install", "openssl", "pytest", "umask", "uv"),
+            *(".", "cd", "echo", "git", "install", "npm", "openssl", "pytest", "umask", "uv"),
             *("aider", "claude", "cline", "codex", "export", "open-webui"),
             *("buildah", "docker", "helm", "kubectl", "kustomize", "sudo", "systemctl"),
         ),

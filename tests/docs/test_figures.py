@@ -21,7 +21,7 @@ from abridge.sidecar.demo.script import THINKING
 from abridge.sidecar.server import refusals
 from abridge.sidecar.websocket import session
 from abridge.summarizers import checks, guard
-from tests.benchmarks import figures, report
+from tests.benchmarks import figures, peers, report
 from tests.benchmarks.figures import REPLICA_SHARE
 from tests.campaigns import scale
 from tests.campaigns.constants import Constants
@@ -97,6 +97,7 @@ SOURCES: dict[str, set[str]] = {
         *(f"{size:,} characters" for size in MOST_SENT),
         PAUSE,
         SENT,
+        "40 characters",  # of a delta of `scripts.SHORT`
         *measured("stock httpx", "event rewritten, paced", "event bridged, paced"),
         *measured("event passed, paced", "memory of a stream, open", "delay of an event, open"),
         *measured("history restored", "history opened", "history opened first"),
@@ -178,6 +179,10 @@ def test_a_new_run_is_written_into_the_pages(
     monkeypatch.setattr(figures, "PAGES", (page,))
     figures.write(report.saved_findings())
     assert page.read_text() == f"| {rewritten} | 11.5 to 9 µs | 100 s |"
+
+
+def test_the_page_of_costs_shows_the_last_run_beside_other_gateways() -> None:
+    assert peers.section() in peers.PAGE.read_text(), "python -m tests.benchmarks.peers --write"
 
 
 def test_the_benchmarks_page_shows_the_last_runs() -> None:
