@@ -231,18 +231,24 @@ class ChatReader:
     # Frames
 
     def _read_unparsed(self, data: bytes, frame: bytes) -> list[Event]:
-        """Read a frame that is not JSON. Without its chunk the answer would be another one.
+        """Read a frame that is no chunk. Without its chunk the answer would be another one: so it
+        would where a frame that says nothing stands for a fragment of a call.
 
-        What is no chunk passes, unless raw reasoning is hidden, which it may hold.
+        Any other passes, unless raw reasoning is hidden, which it may hold.
         """
         if (valid := replace_invalid(frame)) != frame:
             return self.read(valid)
-        if begins_object(data):
+        says_nothing = data.strip() == b"null" and b"event:" not in frame
+        if begins_object(data) or (says_nothing and self._is_within_call):
             return self.end(UNREADABLE)
         if self._rebuilder is not None:
             self._unread_count += 1
             return []
         return [Passthrough(None, frame if self._carries_frames else None)]
+
+    @property
+    def _is_within_call(self) -> bool:
+        return any(one.message.has_open_call and not one.finished for one in self._choices.values())
 
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
         """Read a chunk. What upstream said of a choice is recorded, whatever of it goes on."""
