@@ -69,6 +69,9 @@ if TYPE_CHECKING:
 
 NativeStage = Literal["added", "delta", "done"]
 
+PART_SEPARATOR = "\n\n"
+"""Stands between the parts of a summary, and wherever else one text follows another."""
+
 
 @dataclass(slots=True, frozen=True)
 class ErrorDetail:

@@ -264,23 +264,10 @@ class ChatReader:
             chunk = rebuilt
         elif self._carries_frames:
             carried = frame if chunk is sent else sse.encode_frame(dumps(chunk))
-        found = self._find_text(chunk)
         events = self._read_parsed(chunk, carried, originals)
-        if found is not None:
-            self.continuation = self._choices[found.lane].go_on(found)
+        if len(events) == 1 and (found := find_text(chunk)) is not None:
+            self.continuation = self._choices[found.lane].continuation_of(chunk, found)
         return events
-
-    def _find_text(self, chunk: Json) -> ChunkText | None:
-        """Return the text of a chunk that only continues what a choice is saying."""
-        found = find_text(chunk)
-        reader = None if found is None else self._choices.get(found.lane)
-        if found is None or reader is None:
-            return None
-        choice = chunk["choices"][0]
-        if not reader.is_continued_by(found, choice):
-            return None
-        is_seen = self._display.show_raw or not found.is_reasoning
-        return found if is_seen or not (has_other_fields(chunk) or loses_fields(choice)) else None
 
     def _complete(self, chunk: Json) -> Json:
         """Return a chunk with all that it must have; the same object if it lacks nothing."""
@@ -590,6 +577,7 @@ class ChoiceReader:
         self.lane = lane
         self.message = ChatMessageAccumulator(limit)
         self.announced = False
+        self._had_begun = False  # before the last chunk
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open
         self.counts_calls = False
@@ -670,33 +658,7 @@ class ChoiceReader:
         self.counts_calls = True
         return {**call, "index": number}
 
-    # Chunks that only continue
-
-    def is_continued_by(self, found: ChunkText, choice: Json) -> bool:
-        """Return whether a text in a delta continues what is being said."""
-        if not self.announced or self.finished or not self.texts.passes(found):
-            return False
-        if choice.get("logprobs") and (self._hides_raw or self._details is not None):
-            return False
-        if found.field in ("content", "tool_calls"):
-            return not self.reasoning_open
-        return found.is_reasoning and self.reasoning_open
-
-    def go_on(self, found: ChunkText) -> Continuation | None:
-        """Return how a chunk that was read is gone on with."""
-        if found.field != "tool_calls":
-            keep = self.message.keep_text(found.field)
-        elif self.counts_calls or not self._has_arguments(found.call_index):
-            return None
-        else:
-            keep = self.message.keep_arguments(found.call_index, found.key)
-        return Continuation(found.key, found.text, (keep,), self.texts.accepts(found))
-
-    def _has_arguments(self, index: int) -> bool:
-        """Return whether nothing is to be noted of more arguments of a call."""
-        return self._details is None or self._details.calls.has_arguments(index)
-
-    # Any chunk
+    # The events of a choice
 
     def flush(self, *, is_cut: bool) -> list[Event]:
         """Release what was held back, when the stream ends without a finish reason."""
@@ -711,6 +673,7 @@ class ChoiceReader:
         delta, finish = get_delta(choice), bool(choice.get("finish_reason"))
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
         plain = not (self.announced and delta.get("role")) and not (finish and separate_finish)
+        self._had_begun = self.announced
         if self._details is not None:
             events = self._read_in_detail(self._details, choice, delta, found)
         elif plain and found is None:
@@ -722,6 +685,27 @@ class ChoiceReader:
         self.finished = self.finished or finish
         self.announced = True
         return events
+
+    def continuation_of(self, chunk: Json, found: ChunkText) -> Continuation | None:
+        """Return how a chunk is gone on with of which a text is all that was to be said."""
+        choice, details, is_reasoning = chunk["choices"][0], self._details, found.is_reasoning
+        is_answer = found.field in ("content", "tool_calls")
+        if self.finished or not self._had_begun or not (is_reasoning or is_answer):
+            return None
+        if is_reasoning is not self.reasoning_open or not self.texts.passes(found):
+            return None
+        if choice.get("logprobs") and (self._hides_raw or details is not None):
+            return None
+        is_left_out = is_reasoning and not self._shows_raw
+        if is_left_out and (has_other_fields(chunk) or loses_fields(choice)):
+            return None
+        if found.field != "tool_calls":
+            keep = self.message.keep_text(found.field)
+        elif self.counts_calls or (details and not details.calls.has_arguments(found.call_index)):
+            return None
+        else:
+            keep = self.message.keep_arguments(found.call_index, found.key)
+        return Continuation(found.key, found.text, (keep,), self.texts.accepts(found))
 
     def _read_in_detail(
         self, details: AnswerDetails, choice: Json, delta: Json, found: FoundReasoning | None

@@ -31,9 +31,6 @@ from abridge.providers.profile import Profile, ReasoningPlace
 from abridge.stages.attribution import RAW, REDACTED, SUMMARY
 from abridge.stages.tags import TagSplitter
 
-PART_SEPARATOR = "\n\n"
-"""Stands between the parts of a summary, and wherever else one text follows another."""
-
 REASONING_ITEM = 0
 """The number of a choice's only reasoning item."""
 

@@ -17,7 +17,6 @@ from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
-    PART_SEPARATOR,
     REASONING_ITEM,
     ReasoningEntry,
     find_reasoning,
@@ -32,7 +31,13 @@ from abridge.apis.params import iter_objects, require_object, require_string
 from abridge.apis.tools import wrap_free_text
 from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
-from abridge.core.events import Event, NativeSummary, ReasoningDelta, ToolCallDelta
+from abridge.core.events import (
+    PART_SEPARATOR,
+    Event,
+    NativeSummary,
+    ReasoningDelta,
+    ToolCallDelta,
+)
 from abridge.core.model_request import Tool, ToolCallPart, ToolChoice
 from abridge.stages.attribution import RAW, REDACTED, SUMMARY, Attributor, CallAttribution
 

@@ -46,6 +46,7 @@ from abridge.core.conversation import ItemKey, Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
     NO_SUMMARY,
+    PART_SEPARATOR,
     Beside,
     CitationDelta,
     ContentDelta,
@@ -74,9 +75,6 @@ from abridge.core.events import (
 from abridge.core.model_request import ReasoningPart, Tool
 from abridge.stages.order import CallOrder
 from abridge.stages.sealing import Sealing
-
-PART_SEPARATOR = "\n\n"
-"""Stands between the parts of a summary, and wherever else one text follows another."""
 
 DELTA_FIELDS = {
     "text_delta": "text",

@@ -43,6 +43,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    PART_SEPARATOR,
     ContentDelta,
     Event,
     NativeSummary,
@@ -321,8 +322,6 @@ class FinalText(NamedTuple):
 RestPlace: TypeAlias = Literal["open part", "last part", "no part"]
 """Which part takes, as a delta, what only its final text has: one that has not ended; the last with
 a text, even if it has ended; or none any more, since texts that were told follow all of them."""
-
-PART_SEPARATOR = "\n\n"
 
 MAX_INDEXES = 128
 """Parts of an item that are told apart. A server that has more counts something else."""
