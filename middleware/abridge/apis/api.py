@@ -193,7 +193,9 @@ class Api:
     """The request field for the verbosity, dotted if nested; empty if the API has none."""
     reader: Callable[[Profile, Display, int], Reader]
     """Makes a Reader. The number limits the characters that it keeps."""
-    writer: Callable[[Profile, Display], Writer]
+    writer: Callable[[Profile, Display, RequestEcho | None, int], Writer]
+    """Makes a Writer: of translated events, if it is to echo a request. The number limits the
+    characters that it keeps then."""
     history: Callable[[Json], History]
     read_request: Callable[[Json], ModelRequest]
     """Reads a request for an upstream that speaks another API."""
@@ -202,8 +204,6 @@ class Api:
     upstream write it where no Reader looks for it."""
     wants_state: Callable[[Json], bool | None]
     """True if a request asks for opaque state; None if the API has no field for that."""
-    translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
-    """Makes the Writer of translated events. The number limits the characters that it keeps."""
     write_error: WriteError
     stream_error: Callable[[Json, Json], bytes]
     """Encodes an error body as an event that ends a stream; the second object adds to the error."""

@@ -281,7 +281,8 @@ class ChatReader:
         chunk = {**chunk, "choices": choices}
         if self._carries_frames and _has_content(chunk, choices):
             said = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
-            self._header = {**(self._header or _make_header()), **said}
+            made = self._header or {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
+            self._header = {**made, **said}
             chunk = {**self._header, **chunk, "object": CHUNK_OBJECT}
         return chunk
 
@@ -512,10 +513,6 @@ class ChatReader:
         readers = self._choices.values()
         events = [event for reader in readers for event in reader.flush(is_cut=is_cut)]
         return self._make_frames(events, get_header(self._last_chunk), None)
-
-
-def _make_header() -> Json:
-    return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
 
 
 def _is_header_missing(chunk: Json, choices: list[Json]) -> bool:

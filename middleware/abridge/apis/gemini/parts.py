@@ -151,7 +151,8 @@ class AnswerParts(GoogleAnswer):
         text, signature = string(part.get("text")), signature_of(part)
         if not (text or signature):
             return []
-        run, events = self._run_of(kind if text or self._is_in(kind) else "other", common)
+        goes_on = self._open is not None and self._open.kind == kind
+        run, events = self._run_of(kind if text or goes_on else "other", common)
         if self.keep(len(text) + len(signature)):
             run.signatures |= {len(run.texts): signature} if signature else {}
             run.texts.append(text)
@@ -160,9 +161,6 @@ class AnswerParts(GoogleAnswer):
         elif text:
             events.append(ReasoningDelta(LANE, None, run.number, text, part=run))
         return events
-
-    def _is_in(self, kind: PartKind) -> bool:
-        return self._open is not None and self._open.kind == kind
 
     def _run_of(self, kind: PartKind, common: Json) -> tuple[TextRun, list[Event]]:
         """Return the run that goes on, or a new one, and the events that begin it. A signature

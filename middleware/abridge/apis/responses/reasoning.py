@@ -18,7 +18,7 @@ from heapq import nlargest
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import (
     DropCount,
     by_type,
@@ -117,12 +117,8 @@ def without_raw_content(item: Any, display: Display) -> Any:
     content = item.get("content") if isinstance(item, dict) else None
     if display.show_raw or not isinstance(content, list):
         return item
-    parts = [part for part in content if not _is_raw_part(part)]
+    parts = [part for part in content if as_object(part).get("type") != "reasoning_text"]
     return item if len(parts) == len(content) else {**item, "content": parts}
-
-
-def _is_raw_part(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "reasoning_text"
 
 
 def as_shown(item: Json, summary: ItemSummary, display: Display, blob: str = "") -> Json:
