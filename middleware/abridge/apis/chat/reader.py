@@ -48,7 +48,7 @@ from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
-    StateEntry,
+    ReasoningEntry,
     extract_native_summary,
     extract_reasoning,
     extract_state,
@@ -428,13 +428,11 @@ class ChatReader:
             shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
             for event in framed:
                 fields = chunk if event is framed[-1] else shared
-                event.frame = self._encode({**fields, "choices": event.said})
+                made = {**fields, "choices": event.said}
+                event.frame = encode_chunk(made, obfuscate=self._display.obfuscate)
         for event in framed:
             event.said = None
         return events
-
-    def _encode(self, chunk: Json) -> bytes:
-        return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     # Turns
 
@@ -689,7 +687,7 @@ class ChoiceReader:
         is_answer = found.field in ("content", "tool_calls")
         if self.finished or not self._had_begun or not (is_reasoning or is_answer):
             return None
-        if is_reasoning is not self.reasoning_open or not self.texts.passes(found):
+        if is_reasoning is not self.reasoning_open:
             return None
         if choice.get("logprobs") and (self._hides_raw or details is not None):
             return None
@@ -702,7 +700,8 @@ class ChoiceReader:
             return None
         else:
             keep = self.message.keep_arguments(found.call_index, found.key)
-        return Continuation(found.key, found.text, (keep,), self.texts.accepts(found))
+        going_on = Continuation(found.key, found.text, (keep,))
+        return going_on.looked_at(self.texts.accepts(found))
 
     def _read_in_detail(
         self, details: AnswerDetails, choice: Json, delta: Json, found: FoundReasoning | None
@@ -869,7 +868,7 @@ class AnswerDetails:
         self._has_reasoned = False
 
     def complete(
-        self, events: list[Event], choice: Json, state: list[StateEntry], *, was_open: bool
+        self, events: list[Event], choice: Json, state: list[ReasoningEntry], *, was_open: bool
     ) -> list[Event]:
         """Add to a choice's events the finish, and opaque state for the open stretch."""
         kinds = set(map(type, events))
@@ -946,7 +945,7 @@ class AnswerDetails:
 _THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
 
 
-def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
+def insert_state(events: list[Event], entries: list[ReasoningEntry], lane: int) -> list[Event]:
     """Insert opaque state into a choice's events, each after the reasoning it belongs to: that is
     split by entry, if it has the text of all of them."""
     thoughts = (

@@ -277,9 +277,9 @@ class ChatCallAttribution(CallAttribution):
             if kind is not None and entry.kind == kind and is_shown:
                 part = entry.part, self._signatures[lane]
                 turn.add_reasoning(kind, entry.text, part=part, stretch=REASONING_ITEM)
-            elif entry.kind == REDACTED and entry.text:
+            elif entry.tells_hidden:
                 turn.add_redacted(stretch=REASONING_ITEM)
-            self._signatures[lane] += entry.signed
+            self._signatures[lane] += entry.signs and bool(entry.data)
 
     def _attribute_frame(self, frame: bytes, lane: int) -> bytes:
         """Return the frame with its calls attributed; as it is, if it is nested too deep for
@@ -369,7 +369,7 @@ def _read_parts(
             (AttributionPart(SUMMARY, text) for text in summary) if is_own_summary else [part]
         )
     for entry in entries:
-        if entry.text:
+        if entry.text or entry.tells_hidden:
             yield AttributionPart(entry.kind, entry.text)
 
 

@@ -18,13 +18,12 @@ from abridge.apis.errors import UNREADABLE
 from abridge.apis.gemini.answer import LANE, GoogleAnswer, make_id
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import call_name, name, opaque, opaque_state
+from abridge.apis.shapes import call_name, name, opaque_state
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
     Event,
-    ImageDelta,
     PartEnded,
     PartStarted,
     ProviderState,
@@ -133,14 +132,12 @@ class AnswerParts(GoogleAnswer):
         return not self.hides_raw or part.keys() <= TEXT_KEYS
 
     def _read_medium(self, sent: Json, medium: Json) -> list[Event]:
-        media_type = self.check(medium.get("mimeType"), name)
-        data = self.check(medium.get("data"), opaque)
-        if not self.take_image(media_type.partition("/")[0], data):
+        image = self.read_image("", medium.get("mimeType"), medium.get("data"))
+        if image is None:
             return []
-        part = SentPart("other", 0, sent)
-        if self.keep_image(data):
+        part = image.part = SentPart("other", 0, sent)
+        if self.keep_image(image.data):
             self.all.append(part)
-        image = ImageDelta(LANE, None, media_type=media_type, data=data, part=part)
         return [*self._end_run(), image]
 
     # Thoughts and texts
