@@ -104,7 +104,7 @@ class ChoiceTexts:
             looking = content if is_content else self._others.get(place)
             return None if looking is None else looking.passes
         if found.is_reasoning:
-            is_apart = self._has_field and not content.has_held_text
+            is_apart = (self._has_field or content.passes("")) and not content.has_held_text
         elif is_content:
             is_apart = content.passes("")
         else:
