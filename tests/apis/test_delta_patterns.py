@@ -29,10 +29,11 @@ from abridge.apis.sse import FrameDecoder
 from abridge.core.answer import Part
 from abridge.core.events import ContentDelta, DeltaRun, Event, split_run
 from abridge.providers.catalog import PROFILES
+from abridge.providers.profile import Profile
 from abridge.stages.thinking import Accepts
 from tests.end_to_end.recordings.recordings import Recording, recordings
 from tests.support.shared import needs_recordings
-from tests.support.streams import frame
+from tests.support.streams import chunk, frame
 
 APIS = {"chat": CHAT, "responses": RESPONSES, "messages": MESSAGES}
 PLAIN, REPLACED = Display(style=None), Display(show_raw=False)
@@ -41,6 +42,8 @@ OBFUSCATED = Display(obfuscate=True)
 AUTO = PROFILES["auto"]
 PARSING = replace(AUTO, parses_text=True)
 """A profile with which hidden text need not be held back."""
+UNTAGGED = PROFILES["xai"]
+"""A profile with which no tags are looked for in shown text."""
 LIMIT = 4096
 
 
@@ -515,13 +518,23 @@ def streams(draw: st.DrawFn, api: str) -> list[bytes]:
     return [*frames, *draw(st.sampled_from([[], [b"data: [DONE]\n\n", *frames[-2:]]]))]
 
 
+@pytest.mark.parametrize("profile", [AUTO, UNTAGGED])
+def test_reasoning_of_a_chat_is_learned_from_whether_or_not_tags_are_expected(
+    profile: Profile,
+) -> None:
+    reader = APIS["chat"].reader(profile, PLAIN, LIMIT)
+    for text in ("First", " I", " add"):
+        reader.read(chunk({"reasoning_content": text}))
+    assert reader.continuation is not None
+
+
 @pytest.mark.parametrize("display", [PLAIN, REPLACED, HIDDEN, OBFUSCATED])
 @pytest.mark.parametrize("api", APIS)
 @given(data=st.data())
 def test_patterns_change_nothing_of_a_stream(
     api: str, display: Display, data: st.DataObject
 ) -> None:
-    frames, profile = data.draw(streams(api)), data.draw(st.sampled_from([AUTO, PARSING]))
+    frames, profile = data.draw(streams(api)), data.draw(st.sampled_from([AUTO, PARSING, UNTAGGED]))
     for make in (APIS[api].reader, APIS[api].upstream.translating_reader):
         slow, fast = (
             read_all(

@@ -32,7 +32,7 @@ def test_every_api_is_named_wherever_one_has_to_be() -> None:
     assert set(choices) == {"same", "auto", *of_upstreams}
     assert REQUEST_BODIES.keys() == of_upstreams
     assert MODEL_APIS.keys() == set(get_args(SummarizerSettings.model_fields["api"].annotation))
-    assert MODEL_APIS.keys() <= of_clients
+    assert MODEL_APIS.keys() == of_clients  # a summarizer may be asked in its client's API
     assert {api.name for api in APIS if api.counts_tokens_at} <= TOKEN_COUNTERS.keys()
 
 

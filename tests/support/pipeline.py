@@ -137,7 +137,7 @@ class Pipeline:
 
     def _writer(self) -> Writer:
         if self.upstream is None:
-            return self.api.writer(self.profile, self.display)
+            return self.api.writer(self.profile, self.display, None, LIMIT)
         return TRANSLATING_WRITERS[self.api.name](
             self.profile, self.display, self.echo, LIMIT, Minting()
         )

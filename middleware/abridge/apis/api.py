@@ -49,17 +49,14 @@ class WriteError(Protocol):
     ) -> Json: ...
 
 
-class Reader(Protocol):
-    """Turn one response into events, always in a legal order."""
+class EventReader(Protocol):
+    """Turn one response into events."""
 
     @property
     def dropped(self) -> int: ...  # unknown fields that were dropped with hidden reasoning
 
     @property
     def faults(self) -> int: ...  # events that came out of order, and ends without a reason
-
-    @property
-    def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
 
     @property
     def continuation(self) -> Continuation | None: ...
@@ -74,6 +71,13 @@ class Reader(Protocol):
 
     def read_whole(self, body: bytes) -> list[Event]:
         """Read a response that is not a stream."""
+
+
+class Reader(EventReader, Protocol):
+    """A reader of events that are always in a legal order."""
+
+    @property
+    def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
 
     def recorded_turns(self) -> list[RecordedTurn]:
         """Return the turns of the answer, with their reasoning, once all is read."""
@@ -193,7 +197,9 @@ class Api:
     """The request field for the verbosity, dotted if nested; empty if the API has none."""
     reader: Callable[[Profile, Display, int], Reader]
     """Makes a Reader. The number limits the characters that it keeps."""
-    writer: Callable[[Profile, Display], Writer]
+    writer: Callable[[Profile, Display, RequestEcho | None, int], Writer]
+    """Makes a Writer: of translated events, if it is to echo a request. The number limits the
+    characters that it keeps then."""
     history: Callable[[Json], History]
     read_request: Callable[[Json], ModelRequest]
     """Reads a request for an upstream that speaks another API."""
@@ -202,8 +208,6 @@ class Api:
     upstream write it where no Reader looks for it."""
     wants_state: Callable[[Json], bool | None]
     """True if a request asks for opaque state; None if the API has no field for that."""
-    translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
-    """Makes the Writer of translated events. The number limits the characters that it keeps."""
     write_error: WriteError
     stream_error: Callable[[Json, Json], bytes]
     """Encodes an error body as an event that ends a stream; the second object adds to the error."""

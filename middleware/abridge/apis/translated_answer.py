@@ -1,14 +1,15 @@
 """Build one answer of translated events, as Responses and Messages have it: with one choice, and
-one item or block open at a time."""
+one item or block open at a time, which is why its events are ordered first."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import DeltaFrame
+from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.core.conversation import Json
 from abridge.core.events import (
     CitationDelta,
@@ -17,15 +18,22 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     Finished,
+    FinishReason,
     ReasoningStarted,
     ResponseEnded,
+    ResponseStarted,
+    ToolCallDelta,
     UsageReported,
     text_size,
 )
 from abridge.core.usage import Tokens
+from abridge.stages.order import CallOrder
 
 CHOICE = 0
 """The choice that is the answer, of several, in whichever order they stream."""
+
+CUT_REASONS: tuple[FinishReason, ...] = ("length", "content_filter")
+"""Why an answer finishes that is not whole."""
 
 WireEvents: TypeAlias = Iterable[tuple[str, Json]]
 """Events of a stream as a writer encodes them: the type of each, and its other fields."""
@@ -40,14 +48,14 @@ NOTHING: AddedText = (None, "")
 class Content(Protocol):
     """Writes the items or blocks of one answer."""
 
-    @property
-    def failure(self) -> ErrorDetail | None:
-        """Why what was written cannot be the whole answer."""
-
-    def add_text(self, event: Event, /) -> AddedText | None: ...
+    def add_text(self, event: Event, /) -> AddedText | None:
+        """Take an event that only adds to the open text; return None for any other."""
 
     def write(self, event: Event, /) -> WireEvents:
-        """Write an event of the answer or its reasoning, and those that waited for it."""
+        """Write an event of the answer or its reasoning, whose turn it is."""
+
+    def finish(self) -> WireEvents:
+        """Finish the item or block that is open."""
 
     @property
     def has_open_text(self) -> bool: ...
@@ -61,11 +69,13 @@ class TranslatedAnswer(ABC):
 
     def __init__(self, content: Content, limit: int) -> None:
         self._content = content
+        self._order = CallOrder()
         self._room_left = limit
         self._has_started = False
         self._is_over = False
         self._is_answered = False  # the first choice has said something
         self._others: list[Event] = []  # of other choices, until it has
+        self._finished = Finished(None, None, "stop")
         self._usage: Tokens | None = None
         self._error: ErrorDetail | None = None
         self._citations: list[CitationDelta] = []  # those that no text was open for
@@ -86,19 +96,19 @@ class TranslatedAnswer(ABC):
         """
         if not self._has_started or self._is_over or event.lane != CHOICE:
             return None
-        size = text_size(event)
-        added = self._content.add_text(event) if size <= self._room_left else None
+        size, call = text_size(event), event if isinstance(event, ToolCallDelta) else None
+        if size > self._room_left or (call is not None and not self._order.is_next(call)):
+            return None
+        added = self._content.add_text(event)
         if added is not None:
             self._room_left -= size
+            if call is not None:
+                self._order.add_arguments(call)
         return added
 
     @abstractmethod
-    def _start(self, event: Event) -> WireEvents:
-        """Start the answer. `event` is the first, of whatever kind."""
-
-    @abstractmethod
-    def _finish(self, event: Finished) -> WireEvents:
-        """Finish what is open."""
+    def _start(self, event: ResponseStarted) -> WireEvents:
+        """Start the answer."""
 
     @abstractmethod
     def _end(self, event: ResponseEnded) -> WireEvents:
@@ -108,7 +118,8 @@ class TranslatedAnswer(ABC):
         said: list[tuple[str, Json]] = []
         if not self._has_started:
             self._has_started = True
-            said += self._start(event)
+            unknown = ResponseStarted(None, None, "", "", 0)
+            said += self._start(event if isinstance(event, ResponseStarted) else unknown)
         if event.lane not in (None, CHOICE):
             self._others += [] if self._is_answered else [event]
             return said
@@ -130,7 +141,8 @@ class TranslatedAnswer(ABC):
             case ContentDelta():
                 return self._write_answer(event)
             case Finished():
-                return self._finish(event)
+                self._finished = event
+                return self._finish(is_cut=event.reason in CUT_REASONS)
             case UsageReported():
                 self._usage = event.usage
             case ErrorReported():
@@ -138,8 +150,17 @@ class TranslatedAnswer(ABC):
             case ResponseEnded():
                 return self._end(event)
             case _:
-                return self._content.write(event)
+                return self._place(event)
         return []
+
+    def _place(self, event: Event) -> WireEvents:
+        """Write an event, and those that waited for it, unless it has to wait itself."""
+        return [said for one in self._order.take([event]) for said in self._content.write(one)]
+
+    def _finish(self, *, is_cut: bool) -> WireEvents:  # noqa: ARG002 -- whoever can say so does
+        """Write what waits, for which nothing more comes, and finish what is open."""
+        rest = [said for one in self._order.rest() for said in self._content.write(one)]
+        return [*rest, *self._content.finish()]
 
     def _write_answer(self, event: ContentDelta) -> WireEvents:
         """Write a piece of the answer. Sources are named in the open text; without one, they wait
@@ -148,13 +169,19 @@ class TranslatedAnswer(ABC):
             self._citations.append(event)
             said = list[tuple[str, Json]]()
         else:
-            said = [*self._content.write(event)]
+            said = [*self._place(event)]
         if self._citations and self._content.has_open_text:
             waiting, self._citations = self._citations, []
             said += (one for citation in waiting for one in self._content.cite(citation))
         return said
 
+    def _other_fields(self, name: str, write: Callable[[CitationDelta], Json]) -> Json:
+        """Return what no item or block can say: under this name the sources that came after their
+        text, and what upstream ran itself."""
+        cited, hosted = list(map(write, self._citations)), list(self._finished.hosted_calls)
+        return {key: each for key, each in ((name, cited), (HOSTED_CALLS, hosted)) if each}
+
     def _failure(self, event: ResponseEnded) -> ErrorDetail | None:
         """Return why the answer fails, if it does."""
-        error = event.error or self._content.failure
+        error = event.error or self._order.failure
         return error if event.ok else error or self._error or CONNECTION_LOST

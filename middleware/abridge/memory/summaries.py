@@ -21,6 +21,7 @@ from cachetools import TTLCache
 from abridge.caches import MARKS, OWNER_KEYS, cached
 from abridge.core.conversation import ItemKey
 from abridge.core.events import (
+    PART_SEPARATOR,
     Event,
     NativeSummary,
     ReasoningDelta,
@@ -42,8 +43,6 @@ MARK_BYTES = 32
 MAX_COMPARED_RAW = 700
 """Characters of reasoning compared with a summary: an extract of longer reasoning, without its
 title, is shorter than the reasoning."""
-
-PART_SEPARATOR = "\n\n"
 
 OwnerTags = Mapping[str, bytes]
 """A tenant's tags, by key id."""

@@ -53,8 +53,8 @@ class AppReceive:
     """The application's `receive`: the request, then that the client has left or the response is
     complete. It offers a call if the client leaves: see `call_on_leave` in `http/asgi.py`."""
 
-    def __init__(self) -> None:
-        self.body: bytes | None = None  # not received yet
+    def __init__(self, body: bytes | None = None) -> None:
+        self.body = body  # not received yet
         self._over = Flag()
         self._has_left = False
         self._on_leave: Callable[[], object] | None = None

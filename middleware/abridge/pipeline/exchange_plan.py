@@ -210,14 +210,9 @@ class ExchangePlanner:
         api, profile, limits = prepared.request.api, prepared.profile, self._settings.limits
         if not prepared.request.route.reasoning.hold_text:
             profile = replace(profile, parses_text=True)
-        max_chars = int(limits.reasoning)
-        if prepared.echo is None:
-            reader = api.reader(profile, display, max_chars)
-            writer = api.writer(profile, display)
-        else:
-            reader = prepared.upstream.translating_reader(profile, display, max_chars)
-            writer = api.translating_writer(profile, display, prepared.echo, int(limits.event))
-        return reader, writer
+        make_reader = prepared.upstream.translating_reader if prepared.translated else api.reader
+        writer = api.writer(profile, display, prepared.echo, int(limits.event))
+        return make_reader(profile, display, int(limits.reasoning)), writer
 
     def _summary_plan(
         self, route: Route, style: SummaryStyle | None, grace: float, *, free: bool, reviewed: bool

@@ -64,7 +64,8 @@ class Failover:
         elif await request.work.run(_stays, request):
             routes = [await self._find_home(request)]
         else:
-            routes = [each for each in (request.route, *self.draw(name)) if self._admits(each)]
+            candidates = (request.route, *self.draw(name))
+            routes = [one for one in candidates if self._health.breaker(one.upstream).admits]
             if request.route not in routes:
                 if routes:
                     self.note(request.scope, request.route, routes[0], DOWN)
@@ -111,9 +112,6 @@ class Failover:
             if name in routes:
                 return routes[name]
         return own
-
-    def _admits(self, route: Route) -> bool:
-        return self._health.breaker(route.upstream).admits
 
     def _rank(self, fallback: tuple[Route, float | None]) -> float:
         """Draw when a fallback would come first if it came so often; 0 without a weight."""

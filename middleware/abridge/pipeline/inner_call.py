@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 
 from starlette.types import Message
 
 from abridge.apis.sse import DONE, FrameDecoder, frame_data
 from abridge.http.asgi import get_header
+from abridge.pipeline.client import AppReceive
 
 EVENT_FACTOR = 2
 """An event that a client gets may be so many times as large as one from upstream: it may have a
@@ -22,10 +22,9 @@ class InnerCall(ABC):
     """
 
     def __init__(self, body: bytes, limit: int) -> None:
-        self._body: bytes | None = body
+        self.receive = AppReceive(body)
         self._limit = limit
         self._decoder = FrameDecoder(limit)
-        self._over = asyncio.Event()
         self._left = False
         self._start: Message = {"status": 500}
         self._is_stream = False
@@ -42,14 +41,7 @@ class InnerCall(ABC):
     def leave(self) -> None:
         """Tell the application that the client has left."""
         self._left = True
-        self._over.set()
-
-    async def receive(self) -> Message:
-        if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
-        await self._over.wait()
-        return {"type": "http.disconnect"}
+        self.receive.leave()
 
     async def send(self, message: Message) -> None:
         """Take a message of the answer. Raises OSError if the client has left."""
@@ -74,4 +66,4 @@ class InnerCall(ABC):
                 if payload is not None and not payload.startswith(DONE):
                     await self.take_event(frame, payload)
         if not more:
-            self._over.set()
+            self.receive.end()

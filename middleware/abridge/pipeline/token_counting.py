@@ -72,7 +72,7 @@ class TokenCounting:
         tokens = await request.work.run(estimate_tokens, request.take_body())
         estimate = {**request.api.token_count, "input_tokens": tokens, "estimate": True}
         headers = [ESTIMATE_HEADER, *_error_writer(request).id_headers([])]
-        return _json_messages(200, estimate, headers)
+        return _counted(estimate, headers)
 
     def _counters(self, request: ApiRequest) -> Iterator[tuple[TokenCounter, bool]]:
         """Yield the endpoints to ask, each with whether it is that of the client's own API at an
@@ -133,7 +133,7 @@ class _Answer:
         if status < 300 and count is not None:
             headers = _error_writer(request).id_headers([])
             answer = {**request.api.token_count, "input_tokens": count}
-            return _json_messages(200, answer, headers)
+            return _counted(answer, headers)
         if not is_own or status < 400:
             return None
         start, told = _error_writer(request).retell(self._messages[0], body)
@@ -156,9 +156,9 @@ def _counter_scope(scope: Scope, counter: TokenCounter, body: bytes) -> Scope:
     return {**scope, "path": base + counter.path, "headers": headers}
 
 
-def _json_messages(status: int, body: Json, headers: Iterable[Header] = ()) -> list[Message]:
-    data = dumps(body)
-    return [json_start(status, data, headers), _body_message(data)]
+def _counted(count: Json, headers: Iterable[Header]) -> list[Message]:
+    data = dumps(count)
+    return [json_start(200, data, headers), _body_message(data)]
 
 
 def _body_message(body: bytes) -> Message:

@@ -210,13 +210,14 @@ class CallOrder(Order):
         super().__init__(maxsize, iter(()))  # the writer limits the whole answer
         self._calls: dict[int, Part] = {}
 
-    def add_arguments(self, event: ToolCallDelta) -> bool:
-        """Take a piece of the open call, if nothing waits for that; return whether it was taken."""
-        part = self._open
-        if part is None or self._queued or self._calls.get(event.call_index) is not part:
-            return False
-        part.texts.append(event.arguments)
-        return True
+    def is_next(self, event: ToolCallDelta) -> bool:
+        """Return whether a piece is of the open call, for whose end nothing waits."""
+        is_open = self._open is not None and self._calls.get(event.call_index) is self._open
+        return is_open and not self._queued
+
+    def add_arguments(self, event: ToolCallDelta) -> None:
+        """Take a piece that is next, and goes out."""
+        self._calls[event.call_index].texts.append(event.arguments)
 
     def _part_of(self, event: Event) -> Part | None:
         if isinstance(event, ToolCallDelta):

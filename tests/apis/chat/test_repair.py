@@ -159,3 +159,34 @@ def test_repaired_fragments_of_calls_that_alternate_stay_apart() -> None:
         assert [(call["index"], call["function"]["arguments"]) for call in calls] == [
             *zip([0, 1] * 3, "abcdef", strict=True)
         ]
+
+
+class TestAFrameThatSaysNothing:
+    NOTHING = b"data: null\n\n"
+
+    @pytest.mark.parametrize("expose", ["auto", "summary", "none"])
+    @pytest.mark.parametrize("arguments", ["", '{"city":'])
+    def test_it_fails_an_answer_whose_call_is_open(self, expose: Exposure, arguments: str) -> None:
+        """A fragment of the arguments may have been in its place."""
+        begun = chunk({"tool_calls": [call("look", arguments)]})
+        rest = chunk({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]})
+        ending = [chunk({}, finish="tool_calls"), DONE]
+        pipeline = chat(expose=expose)
+        seen = check_chat(pipeline.stream(b"".join([begun, self.NOTHING, rest, *ending])))
+        assert pipeline.end.ok is False
+        assert (seen.done, seen.choices[0].finish) == (False, None)
+
+    @pytest.mark.parametrize("beat", [b"event: ping\ndata: null\n\n", b": hi\n\n"])
+    def test_a_heartbeat_fails_none(self, beat: bytes) -> None:
+        begun = chunk({"tool_calls": [call("look", "{")]})
+        rest = chunk({"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]})
+        pipeline = chat()
+        pipeline.stream(b"".join([begun, beat, rest, chunk({}, finish="tool_calls"), DONE]))
+        assert pipeline.end.ok
+
+    @pytest.mark.parametrize("said", [{"content": TEXT}, {"tool_calls": [call("look", "{}")]}])
+    def test_it_passes_where_no_call_is_open(self, said: dict[str, object]) -> None:
+        stream = [chunk(said), self.NOTHING, chunk({}, finish="stop"), DONE]
+        pipeline = chat()
+        assert self.NOTHING in pipeline.stream(b"".join(stream))
+        assert pipeline.end.ok

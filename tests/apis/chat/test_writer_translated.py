@@ -348,6 +348,6 @@ def test_a_stream_and_a_body_agree() -> None:
 
 
 def test_a_frame_of_upstreams_never_passes() -> None:
-    writer = CHAT.translating_writer(PROFILES["auto"], Display(), RequestEcho(), LIMIT)
+    writer = CHAT.writer(PROFILES["auto"], Display(), RequestEcho(), LIMIT)
     writer.write(ResponseStarted(None, None, "resp_1", "m", 1))
     assert b"upstream" not in writer.write(Passthrough(None, b"data: upstream\n\n"))

@@ -435,7 +435,7 @@ def test_nothing_unknown_leaves_beside_thinking_that_is_a_summary() -> None:
     body = whole([{**thinking("In short."), "why": SENTENCE}, text("So.")])
     (*events, end) = MESSAGES.reader(profile, display, 1 << 20).read_whole(body)
     assert isinstance(end, ResponseEnded)
-    writer = MESSAGES.writer(profile, display)
+    writer = MESSAGES.writer(profile, display, None, 1 << 20)
     for one in events:
         writer.note(one)
     out = writer.write_whole(end)

@@ -213,6 +213,12 @@ class ChatMessageAccumulator:
         """Return whether a call is not known to be whole."""
         return self.has_calls and not (self.is_complete and not has_cut_call(self.as_dict()))
 
+    @property
+    def has_open_call(self) -> bool:
+        """Return whether more of a call may come: of free text it always may."""
+        pieces = (called.pieces.get("arguments", ()) for _, called in self._calls.values())
+        return not all(text.strip() and _is_json(text) for text in map("".join, pieces))
+
     def add(self, delta: Json) -> None:
         for name, value in delta.items():
             if not value:

@@ -345,7 +345,7 @@ def split_leading_inline(content: Any, *, known: str | None = None) -> tuple[str
     With `known`, the reasoning that a field holds, tags belong to the answer, unless what they hold
     is the same.
     """
-    inline, rest = split_inline(content, PROFILES["auto"], no_field=True)
+    inline, rest = split_inline(content, PROFILES["auto"])
     is_reasoning = known is None or inline.strip() == known.strip()
     return (inline, rest) if is_reasoning else ("", content)
 

@@ -48,7 +48,7 @@ from abridge.apis.chat.reasoning import (
     REASONING_FIELDS,
     REASONING_ITEM,
     FoundReasoning,
-    StateEntry,
+    ReasoningEntry,
     extract_native_summary,
     extract_reasoning,
     extract_state,
@@ -231,18 +231,24 @@ class ChatReader:
     # Frames
 
     def _read_unparsed(self, data: bytes, frame: bytes) -> list[Event]:
-        """Read a frame that is not JSON. Without its chunk the answer would be another one.
+        """Read a frame that is no chunk. Without its chunk the answer would be another one: so it
+        would where a frame that says nothing stands for a fragment of a call.
 
-        What is no chunk passes, unless raw reasoning is hidden, which it may hold.
+        Any other passes, unless raw reasoning is hidden, which it may hold.
         """
         if (valid := replace_invalid(frame)) != frame:
             return self.read(valid)
-        if begins_object(data):
+        says_nothing = data.strip() == b"null" and b"event:" not in frame
+        if begins_object(data) or (says_nothing and self._is_within_call):
             return self.end(UNREADABLE)
         if self._rebuilder is not None:
             self._unread_count += 1
             return []
         return [Passthrough(None, frame if self._carries_frames else None)]
+
+    @property
+    def _is_within_call(self) -> bool:
+        return any(one.message.has_open_call and not one.finished for one in self._choices.values())
 
     def _read_chunk(self, chunk: Json, frame: bytes) -> list[Event]:
         """Read a chunk. What upstream said of a choice is recorded, whatever of it goes on."""
@@ -258,23 +264,10 @@ class ChatReader:
             chunk = rebuilt
         elif self._carries_frames:
             carried = frame if chunk is sent else sse.encode_frame(dumps(chunk))
-        found = self._find_text(chunk)
         events = self._read_parsed(chunk, carried, originals)
-        if found is not None:
-            self.continuation = self._choices[found.lane].go_on(found)
+        if len(events) == 1 and (found := find_text(chunk)) is not None:
+            self.continuation = self._choices[found.lane].continuation_of(chunk, found)
         return events
-
-    def _find_text(self, chunk: Json) -> ChunkText | None:
-        """Return the text of a chunk that only continues what a choice is saying."""
-        found = find_text(chunk)
-        reader = None if found is None else self._choices.get(found.lane)
-        if found is None or reader is None:
-            return None
-        choice = chunk["choices"][0]
-        if not reader.is_continued_by(found, choice):
-            return None
-        is_seen = self._display.show_raw or not found.is_reasoning
-        return found if is_seen or not (has_other_fields(chunk) or loses_fields(choice)) else None
 
     def _complete(self, chunk: Json) -> Json:
         """Return a chunk with all that it must have; the same object if it lacks nothing."""
@@ -288,7 +281,8 @@ class ChatReader:
         chunk = {**chunk, "choices": choices}
         if self._carries_frames and _has_content(chunk, choices):
             said = {key: chunk[key] for key in REQUIRED_HEADER if key in chunk}
-            self._header = {**(self._header or _make_header()), **said}
+            made = self._header or {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
+            self._header = {**made, **said}
             chunk = {**self._header, **chunk, "object": CHUNK_OBJECT}
         return chunk
 
@@ -434,13 +428,11 @@ class ChatReader:
             shared = {**get_header(chunk), **({"usage": None} if "usage" in chunk else {})}
             for event in framed:
                 fields = chunk if event is framed[-1] else shared
-                event.frame = self._encode({**fields, "choices": event.said})
+                made = {**fields, "choices": event.said}
+                event.frame = encode_chunk(made, obfuscate=self._display.obfuscate)
         for event in framed:
             event.said = None
         return events
-
-    def _encode(self, chunk: Json) -> bytes:
-        return encode_chunk(chunk, obfuscate=self._display.obfuscate)
 
     # Turns
 
@@ -521,10 +513,6 @@ class ChatReader:
         return self._make_frames(events, get_header(self._last_chunk), None)
 
 
-def _make_header() -> Json:
-    return {"id": mint_id("chatcmpl-"), "created": 0, "model": ""}
-
-
 def _is_header_missing(chunk: Json, choices: list[Json]) -> bool:
     is_chunk = chunk.get("object") == CHUNK_OBJECT
     if not isinstance(chunk.get("choices"), list):
@@ -584,6 +572,7 @@ class ChoiceReader:
         self.lane = lane
         self.message = ChatMessageAccumulator(limit)
         self.announced = False
+        self._had_begun = False  # before the last chunk
         self.finished = False
         self.reasoning_open = False  # a stretch of reasoning is open
         self.counts_calls = False
@@ -664,33 +653,7 @@ class ChoiceReader:
         self.counts_calls = True
         return {**call, "index": number}
 
-    # Chunks that only continue
-
-    def is_continued_by(self, found: ChunkText, choice: Json) -> bool:
-        """Return whether a text in a delta continues what is being said."""
-        if not self.announced or self.finished or not self.texts.passes(found):
-            return False
-        if choice.get("logprobs") and (self._hides_raw or self._details is not None):
-            return False
-        if found.field in ("content", "tool_calls"):
-            return not self.reasoning_open
-        return found.is_reasoning and self.reasoning_open
-
-    def go_on(self, found: ChunkText) -> Continuation | None:
-        """Return how a chunk that was read is gone on with."""
-        if found.field != "tool_calls":
-            keep = self.message.keep_text(found.field)
-        elif self.counts_calls or not self._has_arguments(found.call_index):
-            return None
-        else:
-            keep = self.message.keep_arguments(found.call_index, found.key)
-        return Continuation(found.key, found.text, (keep,), self.texts.accepts(found))
-
-    def _has_arguments(self, index: int) -> bool:
-        """Return whether nothing is to be noted of more arguments of a call."""
-        return self._details is None or self._details.calls.has_arguments(index)
-
-    # Any chunk
+    # The events of a choice
 
     def flush(self, *, is_cut: bool) -> list[Event]:
         """Release what was held back, when the stream ends without a finish reason."""
@@ -705,6 +668,7 @@ class ChoiceReader:
         delta, finish = get_delta(choice), bool(choice.get("finish_reason"))
         found = find_reasoning(delta, trusts_summaries=self._trusts_summaries)
         plain = not (self.announced and delta.get("role")) and not (finish and separate_finish)
+        self._had_begun = self.announced
         if self._details is not None:
             events = self._read_in_detail(self._details, choice, delta, found)
         elif plain and found is None:
@@ -716,6 +680,28 @@ class ChoiceReader:
         self.finished = self.finished or finish
         self.announced = True
         return events
+
+    def continuation_of(self, chunk: Json, found: ChunkText) -> Continuation | None:
+        """Return how a chunk is gone on with of which a text is all that was to be said."""
+        choice, details, is_reasoning = chunk["choices"][0], self._details, found.is_reasoning
+        is_answer = found.field in ("content", "tool_calls")
+        if self.finished or not self._had_begun or not (is_reasoning or is_answer):
+            return None
+        if is_reasoning is not self.reasoning_open:
+            return None
+        if choice.get("logprobs") and (self._hides_raw or details is not None):
+            return None
+        is_left_out = is_reasoning and not self._shows_raw
+        if is_left_out and (has_other_fields(chunk) or loses_fields(choice)):
+            return None
+        if found.field != "tool_calls":
+            keep = self.message.keep_text(found.field)
+        elif self.counts_calls or (details and not details.calls.has_arguments(found.call_index)):
+            return None
+        else:
+            keep = self.message.keep_arguments(found.call_index, found.key)
+        going_on = Continuation(found.key, found.text, (keep,))
+        return going_on.looked_at(self.texts.accepts(found))
 
     def _read_in_detail(
         self, details: AnswerDetails, choice: Json, delta: Json, found: FoundReasoning | None
@@ -882,7 +868,7 @@ class AnswerDetails:
         self._has_reasoned = False
 
     def complete(
-        self, events: list[Event], choice: Json, state: list[StateEntry], *, was_open: bool
+        self, events: list[Event], choice: Json, state: list[ReasoningEntry], *, was_open: bool
     ) -> list[Event]:
         """Add to a choice's events the finish, and opaque state for the open stretch."""
         kinds = set(map(type, events))
@@ -959,7 +945,7 @@ class AnswerDetails:
 _THOUGHTS: frozenset[type[Event]] = frozenset({ReasoningDelta, NativeSummary})
 
 
-def insert_state(events: list[Event], entries: list[StateEntry], lane: int) -> list[Event]:
+def insert_state(events: list[Event], entries: list[ReasoningEntry], lane: int) -> list[Event]:
     """Insert opaque state into a choice's events, each after the reasoning it belongs to: that is
     split by entry, if it has the text of all of them."""
     thoughts = (

@@ -31,9 +31,6 @@ from abridge.providers.profile import Profile, ReasoningPlace
 from abridge.stages.attribution import RAW, REDACTED, SUMMARY
 from abridge.stages.tags import TagSplitter
 
-PART_SEPARATOR = "\n\n"
-"""Stands between the parts of a summary, and wherever else one text follows another."""
-
 REASONING_ITEM = 0
 """The number of a choice's only reasoning item."""
 
@@ -279,50 +276,31 @@ ENTRY_KINDS: dict[str, tuple[AttributionKind, str]] = {
 
 
 class ReasoningEntry(NamedTuple):
+    """An entry of a list of reasoning."""
+
     kind: AttributionKind
     text: str
+    data: str  # opaque state: a signature of the text, or what stands for hidden reasoning
     part: Hashable  # in a stream, entries with the same value are pieces of one
-    signed: bool  # it has a signature, which ends it
+
+    @property
+    def signs(self) -> bool:
+        """The state is a signature of the text."""
+        return self.kind != REDACTED
+
+    @property
+    def tells_hidden(self) -> bool:
+        """It stands for hidden reasoning: not so a blob of Abridge's, which holds all of it."""
+        return self.kind == REDACTED and bool(self.data) and not is_envelope(self.data)
 
 
 def read_entries(message: Json) -> list[ReasoningEntry]:
-    """Read the entries of a delta or a message, from the first list that has any.
-
-    A blob of Abridge's has no text: it stands for the whole message, and comes last.
-    """
-    for name in LIST_FIELDS:
-        found = [
-            _read_typed_entry(entry)
-            for entry in objects(message.get(name))
-            if _entry_type(entry) in ENTRY_KINDS
-        ]
-        if found:
-            return found
-    return []
+    """Read the entries of a delta or a message, from the first list that has any of known types."""
+    lists = (filter(_is_known, objects(message.get(name))) for name in LIST_FIELDS)
+    return next(filter(None, (list(map(_read_entry, known)) for known in lists)), [])
 
 
-def _read_typed_entry(entry: Json) -> ReasoningEntry:
-    kind, key = ENTRY_KINDS[_entry_type(entry)]
-    index, text = entry.get("index"), string(entry.get(key))
-    part = _entry_type(entry), index if isinstance(index, int) else None
-    return ReasoningEntry(
-        kind, "" if is_envelope(text) else text, part, signed=bool(entry.get("signature"))
-    )
-
-
-def _entry_type(entry: Json) -> str:
-    return string(entry.get("type"))
-
-
-class StateEntry(NamedTuple):
-    """An entry of a list of reasoning."""
-
-    text: str
-    data: str  # the opaque state; empty if the entry has none
-    signs: bool  # the state is a signature of the text
-
-
-def read_state(message: Json) -> list[StateEntry]:
+def read_state(message: Json) -> list[ReasoningEntry]:
     """Read the entries of a list that holds opaque state; empty if no list does.
 
     `thinking_blocks` takes precedence over `reasoning_details`.
@@ -335,11 +313,18 @@ def read_state(message: Json) -> list[StateEntry]:
     return []
 
 
-def _read_entry(entry: Json) -> StateEntry:
-    if string(entry.get("type")) in ("redacted_thinking", "reasoning.encrypted"):
-        return StateEntry("", string(entry.get("data")), signs=False)
-    text = next(filter(None, map(string, map(entry.get, ("thinking", "text", "summary")))), "")
-    return StateEntry(text, string(entry.get("signature")), signs=True)
+def _is_known(entry: Json) -> bool:
+    return string(entry.get("type")) in ENTRY_KINDS
+
+
+def _read_entry(entry: Json) -> ReasoningEntry:
+    entry_type, index = string(entry.get("type")), entry.get("index")
+    kind, key = ENTRY_KINDS.get(entry_type, (RAW, ""))
+    part = entry_type, index if isinstance(index, int) else None
+    if kind == REDACTED:
+        return ReasoningEntry(kind, "", string(entry.get(key)), part)
+    texts = map(string, map(entry.get, (key, "thinking", "text", "summary")))
+    return ReasoningEntry(kind, next(filter(None, texts), ""), string(entry.get("signature")), part)
 
 
 def observe(message: Json, profile: Profile) -> Observation:

@@ -35,7 +35,7 @@ from abridge.stages.hidden_thinking import (
     visible_text,
 )
 from abridge.stages.tags import MAX_LEADING_BLANKS, TagPiece, TagSplitter, join_alike, may_have_tags
-from abridge.stages.thinking import Accepts
+from abridge.stages.thinking import Accepts, accept_any
 
 MAX_HELD_DELTAS = MAX_LEADING_BLANKS + 64
 """Deltas held back with text that may yet become a block. A tag and the blank before it have no
@@ -96,26 +96,20 @@ class ChoiceTexts:
         """The number of texts of thinking that repeat the reasoning, or stand where none may."""
         return self._repeated + sum(other.blocks for other in self._others.values())
 
-    def passes(self, found: ChunkText) -> bool:
-        """Return whether a text has nothing to split."""
-        if found.is_reasoning:
-            return self._has_field and not self._content.has_held_text
-        if self._hides_raw:
-            accepts = self.accepts(found)
-            return accepts is not None and accepts(found.text)
-        if found.field == "content":
-            return self._content.passes(found.text)
-        return not (self._content.is_inside or self._content.has_held_text)
-
     def accepts(self, found: ChunkText) -> Accepts | None:
-        """Return what tells whether a text like this has nothing to split; None where no text is
-        looked at, and for the arguments of a call before there were any."""
-        if not self._hides_raw or found.is_reasoning:
-            return None
-        if found.field == "content":
-            return self._content.passes
-        arguments = self._others.get((found.kind, found.call_index))
-        return None if arguments is None else arguments.passes
+        """Return what tells whether a text like this would go out as it is; None if none would."""
+        content, is_content = self._content, found.field == "content"
+        if self._hides_raw and not found.is_reasoning:
+            place = found.kind, found.call_index
+            looking = content if is_content else self._others.get(place)
+            return None if looking is None else looking.passes
+        if found.is_reasoning:
+            is_apart = (self._has_field or content.passes("")) and not content.has_held_text
+        elif is_content:
+            is_apart = content.passes("")
+        else:
+            is_apart = not (content.is_inside or content.has_held_text)
+        return accept_any if is_apart else None
 
     def split(self, choice: Json) -> list[Json]:
         """Return a choice as one or several, in order, whose deltas have no thinking in their
@@ -334,15 +328,11 @@ def is_plain(content: Any) -> bool:
     return content is None or (isinstance(content, str) and not may_have_tags(content))
 
 
-def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
-    """Split a whole content into reasoning and the rest.
-
-    With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
-    """
-    prefilled = profile.prefilled and no_field
-    if content is None or (is_plain(content) and not prefilled):
+def split_inline(content: Any, profile: Profile) -> tuple[str, Any]:
+    """Split a whole content into reasoning and the rest, where no field holds reasoning."""
+    if content is None or (is_plain(content) and not profile.prefilled):
         return "", content  # the usual case
-    return _split_whole(content, TagSplitter(profile.tags, prefilled=prefilled))
+    return _split_whole(content, TagSplitter(profile.tags, prefilled=profile.prefilled))
 
 
 def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:

@@ -17,7 +17,6 @@ from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.reasoning import (
     LIST_FIELDS,
-    PART_SEPARATOR,
     REASONING_ITEM,
     ReasoningEntry,
     find_reasoning,
@@ -32,7 +31,13 @@ from abridge.apis.params import iter_objects, require_object, require_string
 from abridge.apis.tools import wrap_free_text
 from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
-from abridge.core.events import Event, NativeSummary, ReasoningDelta, ToolCallDelta
+from abridge.core.events import (
+    PART_SEPARATOR,
+    Event,
+    NativeSummary,
+    ReasoningDelta,
+    ToolCallDelta,
+)
 from abridge.core.model_request import Tool, ToolCallPart, ToolChoice
 from abridge.stages.attribution import RAW, REDACTED, SUMMARY, Attributor, CallAttribution
 
@@ -272,9 +277,9 @@ class ChatCallAttribution(CallAttribution):
             if kind is not None and entry.kind == kind and is_shown:
                 part = entry.part, self._signatures[lane]
                 turn.add_reasoning(kind, entry.text, part=part, stretch=REASONING_ITEM)
-            elif entry.kind == REDACTED and entry.text:
+            elif entry.tells_hidden:
                 turn.add_redacted(stretch=REASONING_ITEM)
-            self._signatures[lane] += entry.signed
+            self._signatures[lane] += entry.signs and bool(entry.data)
 
     def _attribute_frame(self, frame: bytes, lane: int) -> bytes:
         """Return the frame with its calls attributed; as it is, if it is nested too deep for
@@ -364,7 +369,7 @@ def _read_parts(
             (AttributionPart(SUMMARY, text) for text in summary) if is_own_summary else [part]
         )
     for entry in entries:
-        if entry.text:
+        if entry.text or entry.tells_hidden:
             yield AttributionPart(entry.kind, entry.text)
 
 

@@ -38,7 +38,6 @@ from abridge.apis.chat.history import (
 )
 from abridge.apis.chat.reasoning import (
     DEFAULT_FIELD,
-    PART_SEPARATOR,
     RAW_FIELD,
     REASONING_ITEM,
     FoundReasoning,
@@ -64,6 +63,7 @@ from abridge.apis.usage import CHAT_USAGE
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     NO_SUMMARY,
+    PART_SEPARATOR,
     CitationDelta,
     ContentDelta,
     ErrorDetail,
@@ -897,7 +897,7 @@ def _take_reasoning(message: Json, profile: Profile, display: Display) -> FoundR
     found = find_reasoning(message, trusts_summaries=trusts_summaries(profile, display))
     if found is not None or display.hides_raw:
         return found
-    inline, rest = split_inline(message.get("content"), profile, no_field=True)
+    inline, rest = split_inline(message.get("content"), profile)
     if not inline.strip():
         return None
     message["content"], message[DEFAULT_FIELD] = rest, inline

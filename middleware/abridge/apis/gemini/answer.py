@@ -9,9 +9,16 @@ from abridge.apis.errors import without_message
 from abridge.apis.gemini.messages import MADE_ID
 from abridge.apis.hosted_calls import describe_call
 from abridge.apis.json import dumps, string
-from abridge.apis.shapes import DropCount, Shape, name, proper_name, rebuild
+from abridge.apis.shapes import DropCount, Shape, name, opaque, proper_name, rebuild
 from abridge.core.conversation import Json
-from abridge.core.events import FRAME_OVERHEAD, ErrorDetail, ErrorReported, Event, ResponseStarted
+from abridge.core.events import (
+    FRAME_OVERHEAD,
+    ErrorDetail,
+    ErrorReported,
+    Event,
+    ImageDelta,
+    ResponseStarted,
+)
 
 LANE = 0
 """The only lane: the whole answer waits together."""
@@ -94,17 +101,21 @@ class GoogleAnswer:
         is_alone = self.is_complete and not (says_text or self.call_count or self.has_images)
         return self._hosted_calls if is_alone else []
 
-    def take_image(self, kind: str, data: str) -> bool:
-        """Return whether a medium is an image, for a client that can have one. An answer with what
-        the client's API has no form for fails: without it, it would be another one."""
-        if kind not in MEDIA or not data:
+    def read_image(self, kind: str, media_type: object, data: object) -> ImageDelta | None:
+        """Read a medium; return an image, for a client that can have one. An answer with what the
+        client's API has no form for fails: without it, it would be another one. Without a `kind`
+        the medium's type tells it."""
+        known_type, known_data = self.check(media_type, name), self.check(data, opaque)
+        kind = kind or known_type.partition("/")[0]
+        if kind not in MEDIA or not known_data:
             self.leave_out()
-            return False
+            return None
         self.has_images = kind == "image" and self._carries_images
-        if not self.has_images:
-            words = f"The answer contains {MEDIA[kind]}, which this API cannot represent."
-            self.failure = ErrorDetail("upstream_error", words)
-        return self.has_images
+        if self.has_images:
+            return ImageDelta(LANE, None, media_type=known_type, data=known_data)
+        words = f"The answer contains {MEDIA[kind]}, which this API cannot represent."
+        self.failure = ErrorDetail("upstream_error", words)
+        return None
 
     def keep_image(self, data: str) -> bool:
         """Return whether an image is kept: only where there is room for it."""

@@ -18,13 +18,12 @@ from abridge.apis.errors import UNREADABLE
 from abridge.apis.gemini.answer import LANE, GoogleAnswer, make_id
 from abridge.apis.gemini.reasoning import call_of, is_call, is_thought, signature_of, write_state
 from abridge.apis.json import MAX_DEPTH, as_object, dumps, objects, string
-from abridge.apis.shapes import call_name, name, opaque, opaque_state
+from abridge.apis.shapes import call_name, name, opaque_state
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
     Event,
-    ImageDelta,
     PartEnded,
     PartStarted,
     ProviderState,
@@ -133,14 +132,12 @@ class AnswerParts(GoogleAnswer):
         return not self.hides_raw or part.keys() <= TEXT_KEYS
 
     def _read_medium(self, sent: Json, medium: Json) -> list[Event]:
-        media_type = self.check(medium.get("mimeType"), name)
-        data = self.check(medium.get("data"), opaque)
-        if not self.take_image(media_type.partition("/")[0], data):
+        image = self.read_image("", medium.get("mimeType"), medium.get("data"))
+        if image is None:
             return []
-        part = SentPart("other", 0, sent)
-        if self.keep_image(data):
+        part = image.part = SentPart("other", 0, sent)
+        if self.keep_image(image.data):
             self.all.append(part)
-        image = ImageDelta(LANE, None, media_type=media_type, data=data, part=part)
         return [*self._end_run(), image]
 
     # Thoughts and texts
@@ -151,7 +148,8 @@ class AnswerParts(GoogleAnswer):
         text, signature = string(part.get("text")), signature_of(part)
         if not (text or signature):
             return []
-        run, events = self._run_of(kind if text or self._is_in(kind) else "other", common)
+        goes_on = self._open is not None and self._open.kind == kind
+        run, events = self._run_of(kind if text or goes_on else "other", common)
         if self.keep(len(text) + len(signature)):
             run.signatures |= {len(run.texts): signature} if signature else {}
             run.texts.append(text)
@@ -160,9 +158,6 @@ class AnswerParts(GoogleAnswer):
         elif text:
             events.append(ReasoningDelta(LANE, None, run.number, text, part=run))
         return events
-
-    def _is_in(self, kind: PartKind) -> bool:
-        return self._open is not None and self._open.kind == kind
 
     def _run_of(self, kind: PartKind, common: Json) -> tuple[TextRun, list[Event]]:
         """Return the run that goes on, or a new one, and the events that begin it. A signature

@@ -16,13 +16,12 @@ from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
 from abridge.apis.interactions.reasoning import place_of, write_state
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
-from abridge.apis.shapes import call_name, name, opaque, opaque_state
+from abridge.apis.shapes import call_name, name, opaque_state
 from abridge.core.answer import STRAY_ARGUMENTS, Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
     ContentDelta,
     Event,
-    ImageDelta,
     PartEnded,
     PartStarted,
     ProviderState,
@@ -227,13 +226,12 @@ class OutputStep(Step):
                 self._annotations.append(known)
 
     def _read_medium(self, content: Json, kind: str) -> list[Event]:
-        media_type = self._state.check(content.get("mime_type"), name)
-        data = self._state.check(content.get("data"), opaque)
-        if not self._state.take_image(kind, data):
+        image = self._state.read_image(kind, content.get("mime_type"), content.get("data"))
+        if image is None:
             return []
-        if self._state.keep_image(data):
+        image.part = self
+        if self._state.keep_image(image.data):
             self._contents.append(content)
-        image = ImageDelta(LANE, None, media_type=media_type, data=data, part=self)
         return [*self._begin(), image]
 
     def _end(self) -> list[Event]:

@@ -22,23 +22,18 @@ from abridge.apis.staged import StagedReader
 from abridge.providers.profile import Profile
 
 
-def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
-    reader = MessagesReader(display, limit, carries_frames=True)
-    return StagedReader(reader, profile, display, limit, alternating=False)
+def _make_reader(
+    profile: Profile, display: Display, limit: int, *, translates: bool = False
+) -> StagedReader:
+    reader = MessagesReader(display, limit, translates=translates)
+    return StagedReader(reader, profile, display, limit, alternating=translates)
 
 
-def _make_translating_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
-    reader = MessagesReader(display, limit, carries_frames=False)
-    return StagedReader(reader, profile, display, limit, alternating=True)
-
-
-def _make_writer(_: Profile, display: Display) -> MessagesWriter:
-    return MessagesWriter(display)
-
-
-def _make_translating_writer(
-    _: Profile, display: Display, echo: RequestEcho, limit: int
-) -> TranslatedMessagesWriter:
+def _make_writer(
+    _: Profile, display: Display, echo: RequestEcho | None, limit: int
+) -> MessagesWriter | TranslatedMessagesWriter:
+    if echo is None:
+        return MessagesWriter(display)
     return TranslatedMessagesWriter(display, echo, limit)
 
 
@@ -57,7 +52,6 @@ MESSAGES = Api(
     read_request=read_request,
     request_shape=REQUEST_SHAPE,
     wants_state=lambda _: None,
-    translating_writer=_make_translating_writer,
     compaction=MESSAGES_COMPACTION,
     write_error=error_body,
     stream_error=encode_error_body,
@@ -73,7 +67,7 @@ MESSAGES = Api(
         name="messages",
         title="Messages",
         path="/messages",
-        translating_reader=_make_translating_reader,
+        translating_reader=partial(_make_reader, translates=True),
         history=partial(MessagesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,

@@ -53,7 +53,7 @@ from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
 from abridge.apis.openai import mint_id
 from abridge.apis.shapes import DropCount
 from abridge.core.answer import STRAY_ARGUMENTS, Part
-from abridge.core.conversation import ItemKey, Json, RecordedTurn
+from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import (
     ErrorDetail,
     ErrorReported,
@@ -187,11 +187,6 @@ def make_stop(block_types: Iterable[str], usage: Json) -> Json:
     }
 
 
-def read_stop_reason(reason: str, *, has_calls: bool) -> FinishReason:
-    """Return why an answer ends, as clients of other APIs are told."""
-    return FINISH_REASONS.get(reason) or reason_of_parts(has_calls=has_calls)
-
-
 def parse_event(data: bytes) -> Json | None:
     """Parse an event: with exact numbers unless it is a delta, all of which are text. Some gateways
     leave out the type of an error."""
@@ -206,12 +201,15 @@ _Handler = Callable[["MessagesReader", Json, bytes | None], list[Event]]
 
 
 class MessagesReader:
-    """Read one response. See the protocol `ReaderOfParts`."""
+    """Read one response. See the protocol `ReaderOfParts`.
 
-    def __init__(self, display: Display, limit: int, *, carries_frames: bool) -> None:
-        self._carries_frames = carries_frames
+    With `translates` its client speaks another API, so that no event carries a frame.
+    """
+
+    def __init__(self, display: Display, limit: int, *, translates: bool) -> None:
+        self._carries_frames = not translates
         self._hides_raw = display.hides_raw
-        self._state = MessageState(display, carries_frames, limit)
+        self._state = MessageState(display, self._carries_frames, limit)
         self._blocks = AnswerBlocks(self._state)
         self._rebuilder = MessagesRebuilder(DropCount.of(display)) if display.hides_raw else None
         self._usage: Json = {}
@@ -293,8 +291,11 @@ class MessagesReader:
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         if not self._state.is_complete:
             return []
-        content = [(part, _as_block(part)) for part in parts]
-        items = [(_item_key(part), block) for part, block in content if block is not None]
+        content = map(_as_block, parts)
+        keys = ((LANE, part.number) if part.kind == "reasoning" else None for part in parts)
+        items = [
+            (key, block) for key, block in zip(keys, content, strict=True) if block is not None
+        ]
         return MessagesHistory.record(items, joined=not self._carries_frames)
 
     def _make_frame(self, event_type: str, fields: Json) -> bytes | None:
@@ -462,9 +463,10 @@ class MessagesReader:
         if reason == "pause_turn" and not self._carries_frames:  # no other API can have it go on
             self._failure = TURN_PAUSED
             return [*events, ErrorReported(None, None, TURN_PAUSED)]
-        finish_reason = read_stop_reason(reason, has_calls=self._state.call_count > 0)
+        default = reason_of_parts(has_calls=self._state.call_count > 0)
         hosted_calls = self._blocks.only_hosted_calls
-        return [*events, Finished(LANE, None, finish_reason, hosted_calls=hosted_calls)]
+        told = FINISH_REASONS.get(reason, default)
+        return [*events, Finished(LANE, None, told, hosted_calls=hosted_calls)]
 
     def _make_stop(self) -> bytes | None:
         """Make the frame that says why the answer stops."""
@@ -513,7 +515,3 @@ def _as_block(part: Part) -> Json | None:
     field = {"reasoning": "thinking", "text": "text"}.get(part.kind)
     signature = {"signature": ""} if field == "thinking" else {}
     return None if field is None else {"type": field, field: part.shown_text, **signature}
-
-
-def _item_key(part: Part) -> ItemKey | None:
-    return (LANE, part.number) if part.kind == "reasoning" else None

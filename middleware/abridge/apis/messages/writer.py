@@ -22,7 +22,6 @@ from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
-from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
 from abridge.apis.messages.blocks import LANE, Block, beside_text, complete_call
 from abridge.apis.messages.errors import error_body
@@ -40,19 +39,19 @@ from abridge.apis.messages.usage import add_share, write_usage
 from abridge.apis.openai import MintId, mint_id
 from abridge.apis.shapes import DropCount
 from abridge.apis.tools import unwrap_free_text, wrap_free_text
-from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer
+from abridge.apis.translated_answer import NOTHING, AddedText, TranslatedAnswer, WireEvents
 from abridge.core.answer import Attribution, Part
 from abridge.core.conversation import ItemKey, Json
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW, SealEnvelope
 from abridge.core.events import (
     NO_SUMMARY,
+    PART_SEPARATOR,
     Beside,
     CitationDelta,
     ContentDelta,
     ErrorDetail,
     ErrorReported,
     Event,
-    Finished,
     FinishReason,
     ItemSummary,
     NativeSummary,
@@ -72,11 +71,7 @@ from abridge.core.events import (
     split_run,
 )
 from abridge.core.model_request import ReasoningPart, Tool
-from abridge.stages.order import CallOrder
 from abridge.stages.sealing import Sealing
-
-PART_SEPARATOR = "\n\n"
-"""Stands between the parts of a summary, and wherever else one text follows another."""
 
 DELTA_FIELDS = {
     "text_delta": "text",
@@ -227,16 +222,11 @@ class MessageContent:
         self._tools = tools
         self._mint_id = mint_id
         self._blocks = BlockEvents()
-        self._order = CallOrder()
         self._thinking: ThinkingContent | None = None
         self._call: CallContent | None = None
         self._text: tuple[type[ContentDelta], int] | None = None  # which text is open
         self._reported_errors: set[ItemKey] = set()
         self._cited_files: list[str] = []
-
-    @property
-    def failure(self) -> ErrorDetail | None:
-        return self._order.failure
 
     # Texts that go on
 
@@ -256,31 +246,17 @@ class MessageContent:
                 return self._thinking.add_text(event)
             return NOTHING if self._display.drops_reasoning else None  # shown, it may have to wait
         if isinstance(event, ToolCallDelta):
-            return self._add_arguments(event)
+            call = self._call
+            if call is None or call.number != event.call_index or not call.streams:
+                return None
+            return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
         if type(event) is ContentDelta and self._text == (ContentDelta, event.message_index):
             return self._blocks.add_text("text_delta", event.text)
         return None
 
-    def _add_arguments(self, event: ToolCallDelta) -> AddedText | None:
-        call = self._call
-        if call is None or call.number != event.call_index or not call.streams:
-            return None
-        if not (self._is_given or self._order.add_arguments(event)):
-            return None
-        return self._blocks.add_text("input_json_delta", escape_halves(event.arguments))
-
-    # In order
+    # Events in their order
 
     def write(self, event: Event) -> list[WireEvent]:
-        """Write an event of the answer or its reasoning, and those that waited for it."""
-        if self._is_given:
-            self._write_piece(event)
-        elif isinstance(event, ContentDelta) or not self._display.drops_reasoning:
-            for piece in self._order.take([event]):
-                self._write_piece(piece)
-        return self._blocks.take()
-
-    def _write_piece(self, event: Event) -> None:
         match event:
             case ToolCallDelta():
                 self._write_call(event)
@@ -297,6 +273,7 @@ class MessageContent:
                 self._write_given(event)
             case _ if self._thinking is not None:
                 self._thinking.write(event)
+        return self._blocks.take()
 
     def _write_given(self, event: Event) -> None:
         """Write what only an upstream says that speaks Messages, too."""
@@ -434,9 +411,7 @@ class MessageContent:
         self._blocks.stop(frame=frame)
 
     def finish(self) -> list[WireEvent]:
-        """Finish the open block, and everything that is queued behind it."""
-        for piece in self._order.rest():
-            self._write_piece(piece)
+        """Finish the open block."""
         self._end_thinking()
         self._stop_block()
         return self._blocks.take()
@@ -930,10 +905,10 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         self._blocks = MessageContent(display, echo.tools, limit, mint_id)
         super().__init__(self._blocks, limit)
         self._merges_usage = display.merge_usage
+        self._drops_reasoning = display.drops_reasoning
         self._echo = echo
         self._mint_id = mint_id
         self._whole = MessageAccumulator()
-        self._finished = Finished(None, None, "stop")
 
     def write(self, event: Event) -> bytes:
         if event.run is not None:
@@ -959,9 +934,9 @@ class TranslatedMessagesWriter(TranslatedAnswer):
 
     # Events
 
-    def _start(self, event: Event) -> list[WireEvent]:
-        model = event.model if isinstance(event, ResponseStarted) else ""
-        message_id, model = self._mint_id("msg_"), model or string(self._echo.body.get("model"))
+    def _start(self, event: ResponseStarted) -> list[WireEvent]:
+        model = event.model or string(self._echo.body.get("model"))
+        message_id = self._mint_id("msg_")
         message = complete_start({"id": message_id, "model": model})
         if self._echo.foreign_reasoning:
             message["input_transformations"] = list(
@@ -969,14 +944,15 @@ class TranslatedMessagesWriter(TranslatedAnswer):
             )
         return [("message_start", {"message": message}), ("ping", {})]
 
-    def _finish(self, event: Finished) -> list[WireEvent]:
-        self._finished = event
-        return self._blocks.finish()
+    def _place(self, event: Event) -> WireEvents:
+        """See `TranslatedAnswer`. Reasoning that the client did not ask for has no place."""
+        is_dropped = self._drops_reasoning and not isinstance(event, ContentDelta)
+        return [] if is_dropped else super()._place(event)
 
     def _end(self, event: ResponseEnded) -> list[WireEvent]:
         """End the message. One that fails has no stop reason."""
         self._is_over = True
-        said = self._blocks.finish() if event.ok else self._blocks.break_off()
+        said = self._finish(is_cut=False) if event.ok else self._blocks.break_off()
         if (error := self._failure(event)) is not None:
             return [*said, ("error", error_body(error.message, code=error.code))]
         return [*said, ("message_delta", self._build_delta(event)), ("message_stop", {})]
@@ -985,16 +961,12 @@ class TranslatedMessagesWriter(TranslatedAnswer):
         tokens = event.usage or self._usage
         merged = self._merges_usage and tokens is not None and tokens.input is not None
         return {
-            "delta": {**self._build_stop(), **self._other_fields()},
+            "delta": {
+                **self._build_stop(),
+                **self._other_fields("citations", self._blocks.write_citation),
+            },
             "usage": add_share(write_usage(tokens), event.share, merged=merged),
         }
-
-    def _other_fields(self) -> Json:
-        """Return what no block can say: sources that came after their text, and what upstream ran
-        itself."""
-        citations = [self._blocks.write_citation(citation) for citation in self._citations]
-        fields = {"citations": citations, HOSTED_CALLS: list(self._finished.hosted_calls)}
-        return {name: entries for name, entries in fields.items() if entries}
 
     def _build_stop(self) -> Json:
         """Tell why the answer stopped. A refusal is told here and in its text, and a stop sequence

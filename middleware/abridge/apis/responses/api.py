@@ -21,22 +21,10 @@ from abridge.apis.responses.writer import ResponsesWriter
 from abridge.providers.profile import Profile
 
 
-def _make_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
-    return ResponsesReader(profile, display, limit, carries_frames=True)
-
-
-def _make_writer(_: Profile, display: Display) -> ResponsesWriter:
-    return ResponsesWriter(display)
-
-
-def _make_translating_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
-    return ResponsesReader(profile, display, limit, carries_frames=False)
-
-
-def _make_translating_writer(
-    _: Profile, display: Display, echo: RequestEcho, limit: int
+def _make_writer(
+    _: Profile, display: Display, echo: RequestEcho | None, limit: int
 ) -> ResponsesWriter:
-    return ResponsesWriter(display, echo, limit)
+    return ResponsesWriter(display) if echo is None else ResponsesWriter(display, echo, limit)
 
 
 RESPONSES = Api(
@@ -48,13 +36,12 @@ RESPONSES = Api(
     has_summary_parts=True,
     effort_field="reasoning.effort",
     verbosity_field="text.verbosity",
-    reader=_make_reader,
+    reader=ResponsesReader,
     writer=_make_writer,
     history=ResponsesHistory,
     read_request=read_request,
     request_shape=REQUEST_SHAPE,
     wants_state=wants_state,
-    translating_writer=_make_translating_writer,
     counts_tokens_at="/responses/input_tokens",
     token_count={"object": "response.input_tokens"},
     compaction=RESPONSES_COMPACTION,
@@ -67,7 +54,7 @@ RESPONSES = Api(
         name="responses",
         title="Responses",
         path="/responses",
-        translating_reader=_make_translating_reader,
+        translating_reader=partial(ResponsesReader, translates=True),
         history=partial(ResponsesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,

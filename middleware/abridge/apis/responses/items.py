@@ -43,6 +43,7 @@ from abridge.apis.responses.reasoning import (
 from abridge.core.answer import Part, PartKind
 from abridge.core.conversation import Json
 from abridge.core.events import (
+    PART_SEPARATOR,
     ContentDelta,
     Event,
     NativeSummary,
@@ -321,8 +322,6 @@ class FinalText(NamedTuple):
 RestPlace: TypeAlias = Literal["open part", "last part", "no part"]
 """Which part takes, as a delta, what only its final text has: one that has not ended; the last with
 a text, even if it has ended; or none any more, since texts that were told follow all of them."""
-
-PART_SEPARATOR = "\n\n"
 
 MAX_INDEXES = 128
 """Parts of an item that are told apart. A server that has more counts something else."""
@@ -866,11 +865,6 @@ class OutputItem:
         self.done: Json | None = None  # the item at its end
         self.added = added  # the item at its beginning
 
-    def continuation_of(self, event: Json, part: StreamedPart) -> Continuation | None:
-        """Return how a delta of what is open in the item is gone on with; see `ItemContents`."""
-        is_summary = part.content_kind is SUMMARY
-        return (self.native if is_summary else self.contents).continuation_of(event, part)
-
     def reconcile(self, item: Json) -> Json:
         """Return upstream's `item` with the first id, and what it leaves out filled in."""
         reconciled = rename_raw_summary(item) if self.summary_is_raw else item
@@ -1048,10 +1042,6 @@ class OutputItems:
             self.message_count += 1
         return item
 
-    def register_id(self, item: OutputItem, given_id: Any) -> None:
-        """Let upstream's current id find the item."""
-        self._addresses.add(item, given_id)
-
     def continue_item(self, item: OutputItem) -> OutputItem:
         """Add an item that continues one which was closed, and receives its events from now on."""
         rest = self.add({**item.added, "id": None}, None)
@@ -1075,7 +1065,7 @@ class OutputItems:
             return item
         if content_kind_of(event, answer.type) is None:
             return None
-        self.register_id(answer, event.get("item_id"))
+        self._addresses.add(answer, event.get("item_id"))  # upstream's current id of it
         return answer
 
     def find_reasoning(self, event: Json) -> OutputItem | None:

@@ -143,16 +143,17 @@ _ResponseHandler = Callable[["ResponsesReader", Json, bytes | None], list[Event]
 
 
 class ResponsesReader:
-    """Read one response. See the protocol `Reader`."""
+    """Read one response. See the protocol `Reader`.
+
+    With `translates` its client speaks another API, so that no event carries a frame.
+    """
 
     def __init__(
-        self, profile: Profile, display: Display, limit: int, *, carries_frames: bool
+        self, profile: Profile, display: Display, limit: int, *, translates: bool = False
     ) -> None:
-        make_frame: MakeFrame = no_frame
-        if carries_frames:
-            make_frame = _encode_obfuscated if display.obfuscate else encode_event
-        self._make_frame = make_frame
-        self._carries_frames = carries_frames
+        make_frame: MakeFrame = _encode_obfuscated if display.obfuscate else encode_event
+        self._make_frame = make_frame = no_frame if translates else make_frame
+        self._carries_frames = not translates
         self._profile = profile
         self._summary_is_raw = summary_is_raw(profile, display)
         self._hides_raw = display.hides_raw
@@ -511,7 +512,8 @@ class ItemReader:
         is_next = self._told is not None or part.whole is self._order.next_part
         if not is_next or not (self._told is None or self._told.is_text_alone(item, event)):
             return None
-        found, texts = item.continuation_of(event, part), self._texts
+        contents = item.native if part.content_kind is SUMMARY else item.contents
+        found, texts = contents.continuation_of(event, part), self._texts
         return found if found is None or texts is None else found.looked_at(texts.accepts(part))
 
     def read(self, event_type: str, event: Json, frame: bytes | None) -> list[Event]:

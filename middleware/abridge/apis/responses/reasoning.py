@@ -18,7 +18,7 @@ from heapq import nlargest
 from typing import Any
 
 from abridge.apis.display import Display
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.shapes import (
     DropCount,
     by_type,
@@ -117,23 +117,20 @@ def without_raw_content(item: Any, display: Display) -> Any:
     content = item.get("content") if isinstance(item, dict) else None
     if display.show_raw or not isinstance(content, list):
         return item
-    parts = [part for part in content if not _is_raw_part(part)]
+    parts = [part for part in content if as_object(part).get("type") != "reasoning_text"]
     return item if len(parts) == len(content) else {**item, "content": parts}
-
-
-def _is_raw_part(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "reasoning_text"
 
 
 def as_shown(item: Json, summary: ItemSummary, display: Display, blob: str = "") -> Json:
     """Return the item as the client is shown it.
 
-    Abridge's summary parts come before upstream's own. A blob takes the place of
-    `encrypted_content`: its envelope holds the whole item, opaque state included.
+    Abridge's summary parts come before upstream's own, and replace those that say the same. A blob
+    takes the place of `encrypted_content`: its envelope holds the whole item, opaque state
+    included.
     """
     shown = dict(item) if display.show_raw else without_reasoning(item, display)
     native = objects(shown.get("summary")) if display.show_summary else []
-    shown["summary"] = summary_parts(summary.parts) + native
+    shown["summary"] = summary_parts(summary.parts) + native[summary.left_out :]
     if summary.error is not None:
         shown["summary_error"] = summary.error.as_dict()
     if blob:

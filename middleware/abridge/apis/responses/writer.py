@@ -25,7 +25,6 @@ from abridge.apis import sse
 from abridge.apis.api import RequestEcho
 from abridge.apis.display import Display
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
-from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import as_object, dumps, loads_exact, objects, parse_object, string
 from abridge.apis.obfuscation import obfuscate_event
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
@@ -72,7 +71,6 @@ from abridge.core.events import (
     ContentDelta,
     ErrorDetail,
     Event,
-    Finished,
     ImageDelta,
     NativeSummary,
     PartEnded,
@@ -94,7 +92,6 @@ from abridge.core.events import (
     split_text,
 )
 from abridge.core.model_request import SIGNATURE_PREFIX, ReasoningPart, Tool
-from abridge.stages.order import CallOrder
 from abridge.stages.sealing import Sealing
 
 WRITER_FIELDS = frozenset({"type", "sequence_number"})
@@ -184,7 +181,6 @@ class ResponsesWriter(TranslatedAnswer):
         self._head = b""  # what came before the number in the last frame, unless it was long
         self._beginning: bytes | None = None  # the frame of the last event that began the response
         self._response: Json | None = None  # a composed one, as its last lifecycle event has it
-        self._finished = Finished(None, None, "stop")
         self._item_ids: dict[int, str] = {}  # of upstream's reasoning items, by output index
         self._blobs: dict[int, str] = {}
         self._blob_room = MAX_BLOB_CHARS
@@ -432,9 +428,8 @@ class ResponsesWriter(TranslatedAnswer):
 
     # A composed response
 
-    def _start(self, event: Event) -> WireEvents:
-        started = event if isinstance(event, ResponseStarted) else None
-        self._response = self._new_response(started or ResponseStarted(None, None, "", "", 0))
+    def _start(self, event: ResponseStarted) -> WireEvents:
+        self._response = self._new_response(event)
         fields = {"response": self._response}
         return [("response.created", fields), ("response.in_progress", fields)]
 
@@ -450,15 +445,14 @@ class ResponsesWriter(TranslatedAnswer):
             },
         }
 
-    def _finish(self, event: Finished) -> WireEvents:
-        self._finished = event
-        is_cut = event.reason in INCOMPLETE_REASONS
-        return self._output.finish("incomplete" if is_cut else "completed")
+    def _finish(self, *, is_cut: bool) -> WireEvents:
+        self._output.status = "incomplete" if is_cut else "completed"
+        return super()._finish(is_cut=is_cut)
 
     def _end(self, event: ResponseEnded) -> WireEvents:
         if not self._composes:
             return []
-        rest = self._output.finish("completed" if event.ok else "incomplete")
+        rest = self._finish(is_cut=not event.ok)
         self._is_over = True
         response = self._response = self.final_response = self._build_final(event)
         return [*rest, (f"response.{response['status']}", {"response": response})]
@@ -467,7 +461,7 @@ class ResponsesWriter(TranslatedAnswer):
         usage, merged = event.usage or self._usage, self._display.merge_usage
         response = {**(self._response or {}), "output": self._output.items}
         RESPONSES_USAGE.write_with_share(response, usage, event.share, merged=merged)
-        response |= self._other_fields()
+        response |= self._other_fields("annotations", lambda cited: write_annotation(cited, 0, 0))
         if (error := self._failure(event)) is not None:
             return as_failed(response, error)
         if reason := INCOMPLETE_REASONS.get(self._finished.reason):
@@ -475,13 +469,6 @@ class ResponsesWriter(TranslatedAnswer):
             return {**response, "status": "incomplete", "incomplete_details": details}
         completed = max(response["created_at"], int(self._echo.now()))
         return {**response, "status": "completed", "completed_at": completed}
-
-    def _other_fields(self) -> Json:
-        """Return what no item can say: sources that came after their text, and what upstream ran
-        itself."""
-        annotations = [write_annotation(citation, 0, 0) for citation in self._citations]
-        fields = {"annotations": annotations, HOSTED_CALLS: list(self._finished.hosted_calls)}
-        return {name: entries for name, entries in fields.items() if entries}
 
 
 def new_response(body: Json, created: int, response_id: str) -> Json:
@@ -570,30 +557,16 @@ class WrittenOutput:
         self._tools = tools
         self._mint_id = mint_id
         self._open_item: WrittenItem | None = None
-        self._order = CallOrder()
         self._text_end = 0  # characters of the answer's text in messages that are done
-        self._status: ItemStatus = "completed"  # of the items that end now
+        self.status: ItemStatus = "completed"  # of the items that end now
         self._reported_errors: set[ItemKey] = set()
         limit = display.attribution_limit
         self._attributor = None if limit is None else ItemAttributor(limit)
 
-    @property
-    def failure(self) -> ErrorDetail | None:
-        return self._order.failure
-
     def add_text(self, event: Event) -> AddedText | None:
         """Take an event that only adds to the text of the open item, if there is one."""
         item = self._open_item
-        return None if item is None else item.add_text(event, self._order)
-
-    def write(self, event: Event) -> _Written:
-        return [said for piece in self._order.take([event]) for said in self._write_piece(piece)]
-
-    def finish(self, status: ItemStatus = "completed") -> _Written:
-        """Finish the open item, and everything that is queued behind it."""
-        self._status = status
-        rest = [said for piece in self._order.rest() for said in self._write_piece(piece)]
-        return rest + self._finish_item()
+        return None if item is None else item.add_text(event)
 
     def attribute(self, item: Any) -> Any:
         """Take an item that is done; return it, with its attribution if it is a call."""
@@ -610,12 +583,12 @@ class WrittenOutput:
             item_id, index, self._display, self.sealing, has_frames=True
         )
 
-    def _write_piece(self, event: Event) -> _Written:
+    def write(self, event: Event) -> _Written:
         match event:
             case ContentDelta():
                 return self._write_answer(event)
             case ReasoningStarted():
-                return self._finish_item() + self._add_item(self._new_reasoning())
+                return self.finish() + self._add_item(self._new_reasoning())
             case ReasoningEnded():
                 return self._end_reasoning(event)
             case _ if isinstance(self._open_item, WrittenReasoning):
@@ -630,9 +603,9 @@ class WrittenOutput:
         if item is not None and key not in self._reported_errors:
             item.error = error
             self._reported_errors |= {key} if error is not None else set()
-        ended = self._finish_item()
+        ended = self.finish()
         for state in item.extra_states if item is not None else ():
-            ended += self._add_item(self._new_reasoning(state)) + self._finish_item()
+            ended += self._add_item(self._new_reasoning(state)) + self.finish()
         return ended
 
     def _new_reasoning(self, state: str | None = None) -> WrittenReasoning:
@@ -645,18 +618,18 @@ class WrittenOutput:
         """Write a piece into the open item it belongs to, or into a new one."""
         item, begun = self._open_item, _Written()
         if isinstance(event, ImageDelta):
-            begun = self._finish_item()
+            begun = self.finish()
             image = WrittenImage(self._mint_id("ig_"), len(self.items), event)
-            return begun + self._add_item(image) + self._finish_item()
+            return begun + self._add_item(image) + self.finish()
         if isinstance(event, ToolCallDelta):
             if not isinstance(item, WrittenCall) or item.number != event.call_index:
-                begun = self._finish_item()
+                begun = self.finish()
                 tool = self._tools.get(event.name)
                 item = WrittenCall(event, tool, len(self.items), self._mint_id)
                 begun += self._add_item(item)
             return begun + item.write(event.arguments)
         if not isinstance(item, WrittenMessage) or item.number != event.message_index:
-            begun = self._finish_item()
+            begun = self.finish()
             number, index = event.message_index, len(self.items)
             item = WrittenMessage(self._mint_id("msg_"), index, number, self._text_end)
             begun += self._add_item(item)
@@ -683,7 +656,8 @@ class WrittenOutput:
             return []
         return [(ITEM_ADDED, {"output_index": item.index, "item": item.build_added()})]
 
-    def _finish_item(self) -> _Written:
+    def finish(self) -> _Written:
+        """Finish the open item, if there is one."""
         item, self._open_item = self._open_item, None
         if item is None:
             return []
@@ -691,7 +665,7 @@ class WrittenOutput:
         if item.is_added_late:
             ended.append((ITEM_ADDED, {**address, "item": item.build_added()}))
         ended += item.end()
-        done = self.attribute(item.build_done(self._status))
+        done = self.attribute(item.build_done(self.status))
         self.items.append(done)
         if isinstance(item, WrittenMessage):
             self._text_end = item.text_end
@@ -775,7 +749,7 @@ class WrittenItem(ABC):
         self.index = index
         self.address: Json = {"item_id": item_id, "output_index": index}
 
-    def add_text(self, _event: Event, _order: CallOrder) -> AddedText | None:
+    def add_text(self, _event: Event) -> AddedText | None:
         """Take an event that only adds to a text of this item; return None for any other."""
         return None
 
@@ -804,7 +778,7 @@ class WrittenMessage(WrittenItem):
     def build_added(self) -> Json:
         return self._build_item("in_progress", [])
 
-    def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
+    def add_text(self, event: Event) -> AddedText | None:
         if type(event) is not ContentDelta or event.logprobs or event.message_index != self.number:
             return None
         content = self.open_text
@@ -878,12 +852,10 @@ class WrittenCall(WrittenItem):
     def build_added(self) -> Json:
         return self._build_item(self._content.text if self.is_added_late else "", "in_progress")
 
-    def add_text(self, event: Event, order: CallOrder) -> AddedText | None:
+    def add_text(self, event: Event) -> AddedText | None:
         if not (isinstance(event, ToolCallDelta) and event.arguments and self._streams):
             return None
-        if event.call_index != self.number or not order.add_arguments(event):
-            return None
-        return self._content.add_text(event.arguments)
+        return self._content.add_text(event.arguments) if event.call_index == self.number else None
 
     def write(self, arguments: str) -> _Written:
         said = self._content.write(arguments) if arguments else []
@@ -956,7 +928,7 @@ class WrittenReasoning(WrittenItem):
         head = {"id": self.id, "type": "reasoning", "status": "in_progress"}
         return {**head, "summary": [], "content": []}
 
-    def add_text(self, event: Event, _: CallOrder) -> AddedText | None:
+    def add_text(self, event: Event) -> AddedText | None:
         if isinstance(event, ReasoningDelta):
             is_shown = self._display.show_raw and event.text
             if is_shown and self._raw_stage == "to come":
