@@ -127,7 +127,8 @@ class ReasoningItem:
     indexes_used: int = 0  # number of part indexes given out
     native_indexes: dict[int, int] = field(default_factory=dict)
     """From upstream's index of a native part to the item's index."""
-    left_out: int = 0  # native parts, the first, in whose place ours were told
+    left_out: set[int] = field(default_factory=set)
+    """Upstream's indexes of the native parts in whose place ours were told."""
     has_native_summary: bool = False  # upstream makes a summary of this item
     error: ErrorDetail | None = None  # the first thing that went wrong
 
@@ -204,9 +205,8 @@ class ReasoningItem:
         if piece.stage == "added" and not self.is_native:
             begun = [part for part in self.parts if part.index is not None]
             told = sum(part.complete or not part.ended for part in begun)
-            if piece.index < told:
-                self.left_out = max(self.left_out, piece.index + 1)
-        return piece.index < self.left_out
+            self.left_out |= {piece.index} if piece.index < told else set()
+        return piece.index in self.left_out
 
     def yield_to_native(self) -> None:
         """Note that upstream makes a summary beside the reasoning: that is no summary then."""
@@ -296,7 +296,7 @@ class ReasoningItem:
             parts=tuple("".join(part.sent) for part in announced),
             error=self.error,
             native=self.has_native_summary,
-            left_out=self.left_out,
+            left_out=len(self.left_out),
             unfinished=sum(not part.complete for part in self.parts),
             extracted=sum(part.extracted for part in announced),
         )
