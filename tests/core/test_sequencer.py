@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 
@@ -14,7 +13,6 @@ from abridge.core.events import (
     ErrorReported,
     Event,
     ItemSummary,
-    NativeStage,
     NativeSummary,
     Passthrough,
     ProviderState,
@@ -375,45 +373,14 @@ class TestNative:
         driver.end()
         assert driver.ended.summaries[0, 0].native
 
-    def test_one_in_whose_place_ours_was_told_is_left_out(self, driver: SequencerDriver) -> None:
-        driver.open()
-        driver.raw(LINE)
-        driver.write(1, "ours")
-        for stage in get_args(NativeStage):
-            driver.upstream(NativeSummary(0, driver.frame(), 0, 0, stage, "theirs"))
-        driver.close()
-        driver.end()
-        assert "native" not in driver.emitted_labels
-        summary = driver.ended.summaries[0, 0]
-        assert (summary.parts, summary.left_out, summary.native) == (("ours",), 1, False)
-
-    def test_ours_go_on_until_one_of_theirs_is_new(self, driver: SequencerDriver) -> None:
-        driver.open()
-        driver.raw(LINE)
-        driver.write(1, "ours")
-        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "added"))
-        driver.raw(LINE)
-        assert [*driver.requested] == [2]
-        driver.upstream(NativeSummary(0, driver.frame(), 0, 1, "added"))
-        assert driver.cancelled == [2]
-        assert driver.emitted_labels[-1] == "native"
-
-    def test_one_that_has_no_parts_is_new(self, driver: SequencerDriver) -> None:
-        """Chat Completions have all of a summary in one text."""
-        driver.open()
-        driver.raw(LINE)
-        driver.write(1, "ours")
-        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "delta", "theirs"))
-        assert driver.emitted_labels[-1] == "native"
-
     def test_native_parts_follow_ours(self, driver: SequencerDriver) -> None:
         driver.open()
         driver.raw(LINE)
         driver.say(1, "ours")
-        driver.upstream(NativeSummary(0, driver.frame(), 0, 1, "added"))
+        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "added"))
         assert "native" not in driver.emitted_labels
         driver.finish(1)
-        driver.upstream(NativeSummary(0, driver.frame(), 0, 1, "delta", "theirs"))
+        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "delta", "theirs"))
         natives = [event for event in driver.emitted if isinstance(event, NativeSummary)]
         assert [event.index for event in natives] == [1, 1]
         assert driver.emitted_labels[-3:] == ["part 0 done", "native", "native"]
@@ -422,7 +389,7 @@ class TestNative:
         driver.open()
         driver.raw(LINE)
         driver.say(1, "ours")
-        driver.upstream(NativeSummary(0, driver.frame(), 0, 1, "added"))
+        driver.upstream(NativeSummary(0, driver.frame(), 0, 0, "added"))
         driver.wait(5.0)
         assert driver.emitted_labels[-2:] == ["part 0 cut", "native"]
 

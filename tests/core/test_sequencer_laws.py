@@ -218,11 +218,9 @@ def check_room(driver: SequencerDriver, read: int) -> None:
 
 
 def check_upstream_order(driver: SequencerDriver, upstream_events: list[Event]) -> None:
-    """Check that all of upstream's events are there, in order within each lane, but for the first
-    parts of its summaries: as many as were left out."""
-    kept = [event for event in upstream_events if not is_left_out(driver, event)]
+    """Check that all of upstream's events are there, in order within each lane."""
     for lane in {event.lane for event in upstream_events}:
-        expected = [event.frame for event in kept if event.lane == lane]
+        expected = [event.frame for event in upstream_events if event.lane == lane]
         found = [
             event.frame
             for event in driver.emitted
@@ -230,14 +228,6 @@ def check_upstream_order(driver: SequencerDriver, upstream_events: list[Event]) 
             and not isinstance(event, SummaryPartAdded | SummaryTextDelta | SummaryPartDone)
         ]
         assert found == expected
-
-
-def is_left_out(driver: SequencerDriver, event: Event) -> bool:
-    if not isinstance(event, NativeSummary):
-        return False
-    summary = driver.ended.summaries[event.lane or 0, event.item]
-    assert summary.left_out <= len(summary.parts)
-    return event.index < summary.left_out
 
 
 def check_parts(driver: SequencerDriver) -> None:

@@ -91,7 +91,6 @@ class ItemSummary:
     parts: tuple[str, ...] = ()  # texts of the parts that Abridge made
     error: ErrorDetail | None = None  # the first thing that went wrong
     native: bool = False  # some or all of the summary was made by upstream
-    left_out: int = 0  # number of upstream's parts, the first, in whose place Abridge's were told
     unfinished: int = 0  # number of parts that were cut short or never began
     extracted: int = 0  # number of parts that an extract stands in for
 

@@ -127,8 +127,6 @@ class ReasoningItem:
     indexes_used: int = 0  # number of part indexes given out
     native_indexes: dict[int, int] = field(default_factory=dict)
     """From upstream's index of a native part to the item's index."""
-    left_out: set[int] = field(default_factory=set)
-    """Upstream's indexes of the native parts in whose place ours were told."""
     has_native_summary: bool = False  # upstream makes a summary of this item
     error: ErrorDetail | None = None  # the first thing that went wrong
 
@@ -198,15 +196,6 @@ class ReasoningItem:
             return last
         rest += [] if last is None else [last]
         return Cut("".join(cut.text for cut in rest), rest[0].before)
-
-    def leaves_out(self, piece: NativeSummary) -> bool:
-        """Return whether a part of upstream's has one of ours in its place: both say the same where
-        upstream cuts its reasoning alike, as another Abridge does."""
-        if piece.stage == "added" and not self.is_native:
-            begun = [part for part in self.parts if part.index is not None]
-            told = sum(part.complete or not part.ended for part in begun)
-            self.left_out |= {piece.index} if piece.index < told else set()
-        return piece.index in self.left_out
 
     def yield_to_native(self) -> None:
         """Note that upstream makes a summary beside the reasoning: that is no summary then."""
@@ -296,7 +285,6 @@ class ReasoningItem:
             parts=tuple("".join(part.sent) for part in announced),
             error=self.error,
             native=self.has_native_summary,
-            left_out=len(self.left_out),
             unfinished=sum(not part.complete for part in self.parts),
             extracted=sum(part.extracted for part in announced),
         )

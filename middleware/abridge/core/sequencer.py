@@ -182,11 +182,9 @@ class Sequencer:
 
     def _take(self, event: Event, now: float) -> list[Effect]:
         """Queue an event, and emit what may leave."""
-        lane = None if event.lane is None else self._lanes[event.lane]
-        if lane and isinstance(event, NativeSummary) and lane.items[event.item].leaves_out(event):
-            return []
         self.held_bytes += held_size(event)
-        if lane is not None:
+        if event.lane is not None:
+            lane = self._lanes[event.lane]
             lane.push(event)
             self._process_arrival(lane, event, now)
             return self._emit_ready(now, lane)

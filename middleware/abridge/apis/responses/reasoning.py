@@ -124,13 +124,12 @@ def without_raw_content(item: Any, display: Display) -> Any:
 def as_shown(item: Json, summary: ItemSummary, display: Display, blob: str = "") -> Json:
     """Return the item as the client is shown it.
 
-    Abridge's summary parts come before upstream's own, and replace those that say the same. A blob
-    takes the place of `encrypted_content`: its envelope holds the whole item, opaque state
-    included.
+    Abridge's summary parts come before upstream's own. A blob takes the place of
+    `encrypted_content`: its envelope holds the whole item, opaque state included.
     """
     shown = dict(item) if display.show_raw else without_reasoning(item, display)
     native = objects(shown.get("summary")) if display.show_summary else []
-    shown["summary"] = summary_parts(summary.parts) + native[summary.left_out :]
+    shown["summary"] = summary_parts(summary.parts) + native
     if summary.error is not None:
         shown["summary_error"] = summary.error.as_dict()
     if blob:
