@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from abridge.apis.api import Api, UpstreamApi, WriteError
@@ -77,21 +76,19 @@ def _without_list(body: bytes) -> bytes:
 UPSTREAM_FAILED = "Upstream reported an error."
 """Stands for what upstream says of an error within an answer."""
 
-MESSAGES_BY_STATUS: Mapping[int, str] = MappingProxyType(
-    {
-        401: "Upstream did not accept the credential.",
-        402: "Upstream requires payment.",
-        403: "Upstream does not permit this request.",
-        404: "Upstream did not find what was requested.",
-        405: "Upstream does not have this endpoint.",
-        408: "Upstream did not receive the request in time.",
-        413: "The request is too large for upstream.",
-        429: "Upstream received too many requests, or a quota is used up.",
-        503: "Upstream is unavailable or overloaded.",
-        504: "Upstream did not answer in time.",
-        529: "Upstream is unavailable or overloaded.",
-    }
-)
+MESSAGES_BY_STATUS: Mapping[int, str] = {
+    401: "Upstream did not accept the credential.",
+    402: "Upstream requires payment.",
+    403: "Upstream does not permit this request.",
+    404: "Upstream did not find what was requested.",
+    405: "Upstream does not have this endpoint.",
+    408: "Upstream did not receive the request in time.",
+    413: "The request is too large for upstream.",
+    429: "Upstream received too many requests, or a quota is used up.",
+    503: "Upstream is unavailable or overloaded.",
+    504: "Upstream did not answer in time.",
+    529: "Upstream is unavailable or overloaded.",
+}
 
 REJECTED, FAILED = "Upstream rejected the request.", "Upstream failed to answer."
 """For any other status below 500, and for any other."""
@@ -105,9 +102,11 @@ ERROR_TYPES = frozenset(
 )
 """Types of errors that OpenAI's APIs, Anthropic's and those like them use."""
 
-TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
-    {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-)
+TYPES_BY_STATUS: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
 
 GENERATED_FIELDS = frozenset(
     {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
@@ -16,9 +15,9 @@ from abridge.caches import PATHS, cached
 
 APIS = (CHAT, RESPONSES, MESSAGES)
 
-UPSTREAM_APIS: Mapping[str, UpstreamApi] = MappingProxyType(
-    {api.name: api for api in (*(api.upstream for api in APIS), GEMINI, INTERACTIONS)}
-)
+UPSTREAM_APIS: Mapping[str, UpstreamApi] = {
+    api.name: api for api in (*(api.upstream for api in APIS), GEMINI, INTERACTIONS)
+}
 """The APIs that upstreams speak, by their names in the settings."""
 
 

@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from abridge.apis.decoding import is_readable
@@ -37,21 +36,19 @@ DROPPED: Final = object()
 MAX_NAME: Final = 1024
 """The longest name or id, in characters. LiteLLM's response ids are long base64."""
 
-PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
-    {
-        "names and ids": "identifiers without white space or tags, names of several words in "
-        "capitals, and what the client itself named so: a sentence is none",
-        "numbers of usage": "figures under names that are identifiers; only servers count",
-        "opaque state": "ciphertext and signatures, in base64 that no words can be read in, of "
-        "providers that vouch for their encryption",
-        "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
-        "file attributes": "what the client itself noted of its files, with keys of its own",
-        "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
-        "addresses": "URLs of images and sources, without white space: a sentence is none; of "
-        "other characters than ASCII's after a scheme only, as Chinese has no white space either",
-        "media": "the bytes of images, audio and files, as base64",
-    }
-)
+PASSES_UNKNOWN: Mapping[str, str] = {
+    "names and ids": "identifiers without white space or tags, names of several words in "
+    "capitals, and what the client itself named so: a sentence is none",
+    "numbers of usage": "figures under names that are identifiers; only servers count",
+    "opaque state": "ciphertext and signatures, in base64 that no words can be read in, of "
+    "providers that vouch for their encryption",
+    "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
+    "file attributes": "what the client itself noted of its files, with keys of its own",
+    "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
+    "addresses": "URLs of images and sources, without white space: a sentence is none; of "
+    "other characters than ASCII's after a scheme only, as Chinese has no white space either",
+    "media": "the bytes of images, audio and files, as base64",
+}
 """What may pass without being understood, and why that reveals no reasoning."""
 
 
@@ -69,7 +66,7 @@ class DropCount:
 
     def __init__(
         self,
-        said: Mapping[str, Any] = MappingProxyType({}),
+        said: Mapping[str, Any] = {},
         *,
         trusts_state: bool = True,
         hidden: HiddenCount | None = None,

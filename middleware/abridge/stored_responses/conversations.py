@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import time
-from types import MappingProxyType
 
 from abridge.apis.openai import mint_id
 from abridge.apis.params import iter_objects, require_list, require_object, require_string
@@ -33,14 +32,12 @@ MAX_ITEMS_AT_ONCE = 20
 MAX_PAIRS, MAX_KEY_CHARS, MAX_VALUE_CHARS = 16, 64, 512
 """Bounds of metadata (openai-openapi, `Metadata`)."""
 
-TOO_LARGE_CODES: Mapping[str, str] = MappingProxyType(
-    {
-        "array too long": "array_above_max_length",
-        "too many properties": "object_above_max_properties",
-        "property name too long": "property_name_above_max_length",
-        "string too long": "string_above_max_length",
-    }
-)
+TOO_LARGE_CODES: Mapping[str, str] = {
+    "array too long": "array_above_max_length",
+    "too many properties": "object_above_max_properties",
+    "property name too long": "property_name_above_max_length",
+    "string too long": "string_above_max_length",
+}
 """Codes of errors, by what is wrong."""
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
@@ -319,26 +318,24 @@ class References:
         return len(history)
 
 
-ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
-    {
-        "": "msg_",
-        "message": "msg_",
-        "reasoning": "rs_",
-        "compaction": "cmp_",
-        "function_call": "fc_",
-        "function_call_output": "fco_",
-        "custom_tool_call": "ctc_",
-        "custom_tool_call_output": "ctco_",
-        "local_shell_call": "lsh_",
-        "local_shell_call_output": "lsho_",
-        "shell_call": "sh_",
-        "shell_call_output": "sho_",
-        "apply_patch_call": "apc_",
-        "apply_patch_call_output": "apco_",
-        "tool_search_call": "tsc_",
-        "tool_search_output": "tso_",
-    }
-)
+ITEM_ID_PREFIXES: Mapping[str, str] = {
+    "": "msg_",
+    "message": "msg_",
+    "reasoning": "rs_",
+    "compaction": "cmp_",
+    "function_call": "fc_",
+    "function_call_output": "fco_",
+    "custom_tool_call": "ctc_",
+    "custom_tool_call_output": "ctco_",
+    "local_shell_call": "lsh_",
+    "local_shell_call_output": "lsho_",
+    "shell_call": "sh_",
+    "shell_call_output": "sho_",
+    "apply_patch_call": "apc_",
+    "apply_patch_call_output": "apco_",
+    "tool_search_call": "tsc_",
+    "tool_search_output": "tso_",
+}
 """Prefixes of item ids, by item type."""
 
 CALL_ID_PREFIX = "call_"

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.chat.chunks import STATE_FIELD, ChatMessageAccumulator
@@ -385,12 +384,10 @@ ENVELOPE_FORMAT = "unknown"
 """OpenRouter's word for a format without a name. Its AI SDK provider drops an entry of any format
 that it does not know (OpenRouterTeam/ai-sdk-provider, src/schemas/format.ts)."""
 
-_ENTRY_SHAPES: Mapping[ListField, Json] = MappingProxyType(
-    {
-        "reasoning_details": {"type": "reasoning.encrypted", "format": ENVELOPE_FORMAT},
-        "thinking_blocks": {"type": "redacted_thinking"},
-    }
-)
+_ENTRY_SHAPES: Mapping[ListField, Json] = {
+    "reasoning_details": {"type": "reasoning.encrypted", "format": ENVELOPE_FORMAT},
+    "thinking_blocks": {"type": "redacted_thinking"},
+}
 
 
 def make_entry(blob: str, name: ListField, index: int) -> Json:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any, TypeGuard, get_args
 
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
@@ -309,15 +308,13 @@ def _write_audio(audio: AudioPart) -> Json | None:
     return {"type": "input_audio", "input_audio": given} if audio.data else None
 
 
-PART_WRITERS: PartWriters = MappingProxyType(
-    {
-        TextPart: _write_text,
-        RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
-        ImagePart: _write_image,
-        FilePart: _write_file,
-        AudioPart: _write_audio,
-    }
-)
+PART_WRITERS: PartWriters = {
+    TextPart: _write_text,
+    RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
+    ImagePart: _write_image,
+    FilePart: _write_file,
+    AudioPart: _write_audio,
+}
 
 
 # The reasoning of earlier turns, read
@@ -486,13 +483,15 @@ def _write_blocks(part: ReasoningPart) -> Iterator[Json]:
         yield {"type": "redacted_thinking", "data": part.state}
 
 
-_INLINE_WRITERS: Mapping[ReasoningPlace, Callable[[str, Json, Profile], str | list[Json]]] = (
-    MappingProxyType({"tags": _write_tags, "chunks": _write_chunks})
-)
+_INLINE_WRITERS: Mapping[ReasoningPlace, Callable[[str, Json, Profile], str | list[Json]]] = {
+    "tags": _write_tags,
+    "chunks": _write_chunks,
+}
 
-_LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]] = (
-    MappingProxyType({"reasoning_details": write_details, "thinking_blocks": _write_blocks})
-)
+_LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]] = {
+    "reasoning_details": write_details,
+    "thinking_blocks": _write_blocks,
+}
 
 # Moved to where upstream reads it
 

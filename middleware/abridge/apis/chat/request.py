@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import ChatConversationBuilder, read_messages
@@ -30,20 +29,18 @@ from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
 
-PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "max_tokens": "max_completion_tokens",
-        **unchanged(
-            *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
-            *("seed", "stop", "n", "logit_bias", "logprobs", "top_logprobs"),
-            *("verbosity", "parallel_tool_calls", "service_tier", "user"),
-            *("safety_identifier", "metadata", "prompt_cache_key"),
-            *("prompt_cache_retention", "prompt_cache_options", "store"),
-            *("cache_control", "prediction", "moderation", "modalities", "audio"),
-            *("web_search_options", "functions", "function_call"),
-        ),
-    }
-)
+PARAM_FIELDS: Mapping[str, str] = {
+    "max_tokens": "max_completion_tokens",
+    **unchanged(
+        *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
+        *("seed", "stop", "n", "logit_bias", "logprobs", "top_logprobs"),
+        *("verbosity", "parallel_tool_calls", "service_tier", "user"),
+        *("safety_identifier", "metadata", "prompt_cache_key"),
+        *("prompt_cache_retention", "prompt_cache_options", "store"),
+        *("cache_control", "prediction", "moderation", "modalities", "audio"),
+        *("web_search_options", "functions", "function_call"),
+    ),
+}
 """The plain parameters: their neutral names, and the fields of a request.
 
 See openai-openapi, `CreateChatCompletionRequest`; `top_k` is vLLM's and most others',

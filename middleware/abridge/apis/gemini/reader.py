@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar
 
 from abridge.apis import sse
@@ -41,13 +40,11 @@ _FILTERED: tuple[str, ...] = (
     *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR", "ESCALATION"),
 )
 
-FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
-    {
-        "MAX_TOKENS": "length",
-        "CONTINUATION": "length",
-        **dict.fromkeys(_FILTERED, "content_filter"),
-    }
-)
+FINISH_REASONS: Mapping[str, FinishReason] = {
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    **dict.fromkeys(_FILTERED, "content_filter"),
+}
 """Finish reasons (google-genai, `FinishReason`); any other means `stop`, or `tool_calls` if there
 were calls."""
 

@@ -10,11 +10,10 @@ A user message may be several turns: each tool result, then the user's own conte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from abridge.apis.history import (
     ClientPieceHistory,
@@ -60,7 +59,7 @@ class MessagesHistory(ClientPieceHistory):
     The items of an assistant's turn are its blocks, those of any other turn its message.
     """
 
-    order = MappingProxyType({"": 0, "text": 1, TOOL_USE: 2})
+    order: ClassVar[Mapping[str, int]] = {"": 0, "text": 1, TOOL_USE: 2}
 
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         super().__init__(body, is_translated=is_translated)

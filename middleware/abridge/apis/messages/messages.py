@@ -11,7 +11,6 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from abridge.apis.json import dumps, string
@@ -50,9 +49,13 @@ from abridge.core.model_request import (
 )
 from abridge.providers.claude import ModelCapabilities
 
-ROLES: Mapping[str, Role] = MappingProxyType(
-    {"user": "user", "assistant": "assistant", "system": "system", "ctx": "user", "msg": "user"}
-)
+ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "ctx": "user",
+    "msg": "user",
+}
 """The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
 
 NO_MESSAGES = "It contains nothing that this upstream could answer."
@@ -301,20 +304,18 @@ def _read_compaction(block: Json, _param: str, _names: ToolNames) -> Iterable[Me
 
 _BlockReader: TypeAlias = Callable[[Json, str, ToolNames], Iterable[MessagePart]]
 
-_BLOCK_READERS: Mapping[str, _BlockReader] = MappingProxyType(
-    {
-        "text": _read_text,
-        "thinking": _read_thinking,
-        "redacted_thinking": _read_redacted_thinking,
-        "tool_use": _read_tool_use,
-        "tool_result": _read_tool_result,
-        "image": _read_image,
-        "document": _read_document,
-        "search_result": _read_search_result,
-        "tool_reference": _read_tool_reference,
-        "compaction": _read_compaction,
-    }
-)
+_BLOCK_READERS: Mapping[str, _BlockReader] = {
+    "text": _read_text,
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted_thinking,
+    "tool_use": _read_tool_use,
+    "tool_result": _read_tool_result,
+    "image": _read_image,
+    "document": _read_document,
+    "search_result": _read_search_result,
+    "tool_reference": _read_tool_reference,
+    "compaction": _read_compaction,
+}
 """The blocks that other APIs can express (anthropic-sdk-python, `ContentBlockParam`)."""
 
 

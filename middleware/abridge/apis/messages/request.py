@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
@@ -51,35 +50,31 @@ from abridge.errors import RequestError
 from abridge.providers.claude import ModelCapabilities, find_capabilities
 from abridge.providers.profile import FULL_THINKING
 
-OWN_PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "context_edits": "context_management",
-        "task_budget": "output_config.task_budget",
-        **unchanged(
-            *("container", "mcp_servers", "inference_geo", "thread", "cache_control"),
-            *("speed", "compaction", "diagnostics", "fallbacks"),
-            *("fallback_credit_token", "billing_policy", "user_profile_id"),
-            *("workspace_id", "betas"),
-        ),
-    }
-)
+OWN_PARAM_FIELDS: Mapping[str, str] = {
+    "context_edits": "context_management",
+    "task_budget": "output_config.task_budget",
+    **unchanged(
+        *("container", "mcp_servers", "inference_geo", "thread", "cache_control"),
+        *("speed", "compaction", "diagnostics", "fallbacks"),
+        *("fallback_credit_token", "billing_policy", "user_profile_id"),
+        *("workspace_id", "betas"),
+    ),
+}
 """The plain parameters that no other API has: their neutral names, and the fields of a request.
 
 See anthropic-sdk-python, `message_create_params.py` in `types` and in `types/beta`.
 """
 
-PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "max_tokens": "max_tokens",
-        "temperature": "temperature",
-        "top_p": "top_p",
-        "top_k": "top_k",
-        "stop": "stop_sequences",
-        "service_tier": "service_tier",
-        "user": "metadata.user_id",
-        **OWN_PARAM_FIELDS,
-    }
-)
+PARAM_FIELDS: Mapping[str, str] = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop_sequences",
+    "service_tier": "service_tier",
+    "user": "metadata.user_id",
+    **OWN_PARAM_FIELDS,
+}
 
 REQUEST_FIELDS = frozenset(
     {

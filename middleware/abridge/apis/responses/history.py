@@ -6,10 +6,9 @@ own, whether or not the client still returns the reasoning between two of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from abridge.apis.history import (
     ClientPieceHistory,
@@ -56,7 +55,7 @@ class ResponsesHistory(ClientPieceHistory):
     """Read and change the turns of one request. See `ClientPieceHistory`."""
 
     separator = TEXT_SEPARATOR
-    order = MappingProxyType({"reasoning": 0, "message": 1, "": 2})
+    order: ClassVar[Mapping[str, int]] = {"reasoning": 0, "message": 1, "": 2}
     is_reasoning = staticmethod(is_reasoning)
     raw_text = staticmethod(raw_text)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.effort import CONFIGURATION_UPDATE
@@ -97,18 +96,19 @@ def _write_file(file: FilePart) -> Json:
     return {"type": "input_file", **{key: value for key, value in fields.items() if value}}
 
 
-PART_WRITERS: PartWriters = MappingProxyType(
-    {
-        TextPart: lambda part: {"type": "input_text", "text": part.text},
-        RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
-        ImagePart: _write_image,
-        FilePart: _write_file,
-    }
-)
+PART_WRITERS: PartWriters = {
+    TextPart: lambda part: {"type": "input_text", "text": part.text},
+    RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
+    ImagePart: _write_image,
+    FilePart: _write_file,
+}
 
-ROLES: Mapping[str, Role] = MappingProxyType(
-    {"user": "user", "assistant": "assistant", "system": "system", "developer": "developer"}
-)
+ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "developer",
+}
 
 REFERENCE_FIELDS = ("prompt", "conversation", "previous_response_id")
 """Fields that refer to input which the request does not hold."""
@@ -294,22 +294,20 @@ def _call_id(item: Json) -> str:
     return string(item.get("call_id")) or string(item.get("id"))
 
 
-_ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] = MappingProxyType(
-    {
-        "reasoning": ("assistant", _read_reasoning),
-        "function_call": ("assistant", _read_function_call),
-        "custom_tool_call": ("assistant", _read_custom_call),
-        **{tool.call_type: ("assistant", _read_built_in_call) for tool in BUILT_IN_TOOLS.values()},
-        "tool_search_call": ("assistant", _read_search_call),
-        IMAGE_CALL: ("assistant", _read_image),
-        "function_call_output": ("tool", _read_tool_output),
-        "custom_tool_call_output": ("tool", _read_tool_output),
-        "local_shell_call_output": ("tool", _read_tool_output),
-        "shell_call_output": ("tool", _read_shell_output),
-        "apply_patch_call_output": ("tool", _read_patch_output),
-        FOUND_TOOLS: ("tool", _read_search_output),
-    }
-)
+_ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] = {
+    "reasoning": ("assistant", _read_reasoning),
+    "function_call": ("assistant", _read_function_call),
+    "custom_tool_call": ("assistant", _read_custom_call),
+    **{tool.call_type: ("assistant", _read_built_in_call) for tool in BUILT_IN_TOOLS.values()},
+    "tool_search_call": ("assistant", _read_search_call),
+    IMAGE_CALL: ("assistant", _read_image),
+    "function_call_output": ("tool", _read_tool_output),
+    "custom_tool_call_output": ("tool", _read_tool_output),
+    "local_shell_call_output": ("tool", _read_tool_output),
+    "shell_call_output": ("tool", _read_shell_output),
+    "apply_patch_call_output": ("tool", _read_patch_output),
+    FOUND_TOOLS: ("tool", _read_search_output),
+}
 
 
 class ResponsesConversationBuilder:

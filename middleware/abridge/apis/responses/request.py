@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
@@ -35,24 +34,22 @@ from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
 
-PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "max_tokens": "max_output_tokens",
-        "verbosity": "text.verbosity",
-        "reasoning_context": "reasoning.context",
-        "reasoning_mode": "reasoning.mode",
-        "prewarm": "prompt_cache_options.prewarm",
-        **unchanged(
-            *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
-            *("top_logprobs", "parallel_tool_calls", "max_tool_calls", "service_tier"),
-            *("user", "safety_identifier", "metadata", "prompt_cache_key"),
-            *("prompt_cache_retention", "prompt_cache_options", "truncation"),
-            *("context_management", "moderation", "previous_response_id"),
-            *("conversation", "prompt", "background", "client_metadata"),
-            *("access_programs",),
-        ),
-    }
-)
+PARAM_FIELDS: Mapping[str, str] = {
+    "max_tokens": "max_output_tokens",
+    "verbosity": "text.verbosity",
+    "reasoning_context": "reasoning.context",
+    "reasoning_mode": "reasoning.mode",
+    "prewarm": "prompt_cache_options.prewarm",
+    **unchanged(
+        *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
+        *("top_logprobs", "parallel_tool_calls", "max_tool_calls", "service_tier"),
+        *("user", "safety_identifier", "metadata", "prompt_cache_key"),
+        *("prompt_cache_retention", "prompt_cache_options", "truncation"),
+        *("context_management", "moderation", "previous_response_id"),
+        *("conversation", "prompt", "background", "client_metadata"),
+        *("access_programs",),
+    ),
+}
 """The fields of plain parameters, by neutral name.
 
 Source: openai-openapi, `CreateResponse`. The penalties are of Open Responses, `top_k` is vLLM's.

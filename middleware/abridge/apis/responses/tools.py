@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis import openai
@@ -352,73 +351,71 @@ def _read_operation(arguments: str) -> Json:
     return {**operation, "diff": string(given.get("diff"))} if has_diff else operation
 
 
-BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = MappingProxyType(
-    {
-        tool.kind: tool
-        for tool in (
-            BuiltInTool(
-                "local_shell",
-                "lsh_",
-                "action",
-                "Run a command on the user's machine and return what it prints.",
-                _parameters(
-                    "command",  # the names are those of Codex's own shell function
-                    command=_STRINGS
-                    | {"description": 'The program and its arguments: ["bash", "-lc", "ls"].'},
-                    workdir={"type": "string", "description": "The directory to run it in."},
-                    timeout_ms=_TIMEOUT,
-                    env={
-                        "type": "object",
-                        "additionalProperties": {"type": "string"},
-                        "description": "Environment variables to set.",
-                    },
-                ),
-                _read_exec,
-                _write_exec,
+BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
+    tool.kind: tool
+    for tool in (
+        BuiltInTool(
+            "local_shell",
+            "lsh_",
+            "action",
+            "Run a command on the user's machine and return what it prints.",
+            _parameters(
+                "command",  # the names are those of Codex's own shell function
+                command=_STRINGS
+                | {"description": 'The program and its arguments: ["bash", "-lc", "ls"].'},
+                workdir={"type": "string", "description": "The directory to run it in."},
+                timeout_ms=_TIMEOUT,
+                env={
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "Environment variables to set.",
+                },
             ),
-            BuiltInTool(
-                "shell",
-                "sh_",
-                "action",
-                "Run commands in a shell on the user's machine; return what each prints and how it "
-                "ends.",
-                _parameters(
-                    "commands",
-                    commands=_STRINGS | {"description": "Command lines, such as ls -l | wc."},
-                    timeout_ms=_TIMEOUT,
-                    max_output_length={
-                        "type": "integer",
-                        "description": "The most characters of output to return.",
-                    },
-                ),
-                _read_commands,
-                _given,
-                {"environment": {"type": "local"}},
+            _read_exec,
+            _write_exec,
+        ),
+        BuiltInTool(
+            "shell",
+            "sh_",
+            "action",
+            "Run commands in a shell on the user's machine; return what each prints and how it "
+            "ends.",
+            _parameters(
+                "commands",
+                commands=_STRINGS | {"description": "Command lines, such as ls -l | wc."},
+                timeout_ms=_TIMEOUT,
+                max_output_length={
+                    "type": "integer",
+                    "description": "The most characters of output to return.",
+                },
             ),
-            BuiltInTool(
-                "apply_patch",
-                "apc_",
-                "operation",
-                "Create, update or delete a file. The diff has no line numbers and no names of "
-                "files. To create a file, each of its lines stands in the diff with + before it. "
-                "To update one, each part of the diff begins with a line @@, which may name the "
-                "class or function that the part is in; then come lines of the file, with - before "
-                "those to remove, + before those to add, and a space before those that stay: show "
-                "three of these before and after each change.",
-                _parameters(
-                    "type",
-                    "path",
-                    type={"type": "string", "enum": list(_OPERATIONS)},
-                    path={"type": "string", "description": "The file, from the workspace's root."},
-                    diff={"type": "string", "description": "What changes; not for delete_file."},
-                ),
-                _read_operation,
-                _given,
-                cut_status="in_progress",
+            _read_commands,
+            _given,
+            {"environment": {"type": "local"}},
+        ),
+        BuiltInTool(
+            "apply_patch",
+            "apc_",
+            "operation",
+            "Create, update or delete a file. The diff has no line numbers and no names of "
+            "files. To create a file, each of its lines stands in the diff with + before it. "
+            "To update one, each part of the diff begins with a line @@, which may name the "
+            "class or function that the part is in; then come lines of the file, with - before "
+            "those to remove, + before those to add, and a space before those that stay: show "
+            "three of these before and after each change.",
+            _parameters(
+                "type",
+                "path",
+                type={"type": "string", "enum": list(_OPERATIONS)},
+                path={"type": "string", "description": "The file, from the workspace's root."},
+                diff={"type": "string", "description": "What changes; not for delete_file."},
             ),
-        )
-    }
-)
+            _read_operation,
+            _given,
+            cut_status="in_progress",
+        ),
+    )
+}
 """By their types."""
 
 
