@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from abridge.apis.api import ApiError
 from abridge.apis.json import objects, string
-from abridge.apis.params import invalid_value_error, iter_objects, require_object
+from abridge.apis.params import invalid_value_error, iter_objects, read_object, require_object
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.core.model_request import (
@@ -195,9 +195,7 @@ def write_output_format(format_: OutputFormat, spell: Spelling) -> Json:
 def read_schema(source: Json, param: str) -> OutputFormat:
     """Read a schema; `param` is the client's name of it."""
     name, description = string(source.get("name")), string(source.get("description"))
-    schema = (
-        {} if source.get("schema") is None else require_object(source["schema"], f"{param}.schema")
-    )
+    schema = read_object(source, "schema", f"{param}.")
     return OutputFormat(schema, name, description, source.get("strict"))
 
 

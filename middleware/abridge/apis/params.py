@@ -37,6 +37,12 @@ def require_string(value: Any, param: str) -> str:
     return value if isinstance(value, str) else _raise_invalid(value, param, str)
 
 
+def read_object(body: Json, key: str, prefix: str = "") -> Json:
+    """Return an object field, an empty one if it is missing. `prefix` is the path of `body`."""
+    value = body.get(key)
+    return {} if value is None else require_object(value, f"{prefix}{key}")
+
+
 def read_string(body: Json, key: str, prefix: str = "") -> str | None:
     """Return a string field, None if it is missing or empty. `prefix` is the path of `body`."""
     value = body.get(key)
@@ -61,11 +67,9 @@ def iter_objects(value: Any, param: str, *, dotted: bool = False) -> Iterator[tu
 def read_flag(body: Json, key: str, prefix: str = "") -> bool:
     """Read a boolean; null and absent are false. `prefix` is the path of `body`."""
     value = body.get(key)
-    return (
-        value
-        if isinstance(value, bool)
-        else bool(value is not None and _raise_invalid(value, f"{prefix}{key}", bool))
-    )
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    return bool(_raise_invalid(value, f"{prefix}{key}", bool))
 
 
 def invalid_value_error(value: Any, param: str, supported: Iterable[str] = ()) -> RequestError:

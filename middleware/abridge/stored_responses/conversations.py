@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from time import time
 
 from abridge.apis.openai import mint_id
-from abridge.apis.params import iter_objects, require_list, require_object, require_string
+from abridge.apis.params import (
+    iter_objects,
+    read_object,
+    require_list,
+    require_object,
+    require_string,
+)
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.stored_responses.listing import PageQuery, as_listed, list_page
@@ -143,8 +149,7 @@ async def _read_items(
 
 
 def _read_metadata(body: Json) -> Json:
-    value = body.get("metadata")
-    metadata = {} if value is None else require_object(value, "metadata")
+    metadata = read_object(body, "metadata")
     if len(metadata) > MAX_PAIRS:
         raise _too_large("metadata", "too many properties", MAX_PAIRS, len(metadata))
     for key, entry in metadata.items():

@@ -20,6 +20,7 @@ from abridge.apis.messages.tools import INVALID_ARGUMENTS, unwrap_invalid, upstr
 from abridge.apis.params import (
     invalid_value_error,
     iter_objects,
+    read_object,
     read_string,
     require_list,
     require_object,
@@ -244,9 +245,7 @@ def _read_redacted_thinking(block: Json, param: str, _: ToolNames) -> Iterable[M
 def _read_tool_use(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     call_id = upstream_call_id(require_string(block.get("id"), f"{param}.id"))
     name = names.assign(require_string(block.get("name"), f"{param}.name"))
-    arguments = (
-        {} if block.get("input") is None else require_object(block["input"], f"{param}.input")
-    )
+    arguments = read_object(block, "input", f"{param}.")
     return [ToolCallPart(call_id, name, unwrap_invalid(arguments) or dumps(arguments).decode())]
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from abridge.apis.api import ReasoningWish
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.history import began_without_thinking
-from abridge.apis.params import Param, check_value, read_string, require_object
+from abridge.apis.params import Param, check_value, read_object, read_string
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, ReasoningPart, TranslatedRequest
@@ -93,10 +93,7 @@ def read_thinking(body: Json, request: ModelRequest) -> None:
 
     Raises RequestError for an invalid value.
     """
-    config, thinking = (
-        {} if body.get(key) is None else require_object(body[key], key)
-        for key in ("output_config", "thinking")
-    )
+    config, thinking = read_object(body, "output_config"), read_object(body, "thinking")
     request.effort = read_string(config, "effort", "output_config.")
     request.param_names["effort"] = "output_config.effort"
     request.native_style = native_style(body)

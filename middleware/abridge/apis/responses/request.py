@@ -15,10 +15,10 @@ from abridge.apis.params import (
     model_body,
     read_extra,
     read_flag,
+    read_object,
     read_params,
     read_string,
     require_list,
-    require_object,
     require_string,
     set_nested,
     unchanged,
@@ -104,14 +104,14 @@ def read_request(body: Json) -> ModelRequest:
     """Read a request. Raises RequestError for what cannot be understood."""
     names = ToolNames()
     tools = read_tools(body, names)
-    reasoning = _object_field(body, "reasoning")
+    reasoning = read_object(body, "reasoning")
     request = ModelRequest(
         model=require_string(body.get("model", ""), "model"),
         messages=list(read_messages(body, names)),
         tools=tools,
         tool_choice=read_tool_choice(body, names),
         output_format=read_output_format(
-            _object_field(body, "text").get("format"), "text.format", flat
+            read_object(body, "text").get("format"), "text.format", flat
         ),
         effort=read_string(reasoning, "effort", "reasoning."),
         native_style=native_style(body),
@@ -124,7 +124,7 @@ def read_request(body: Json) -> ModelRequest:
     _read_updates(body.get("input"), request)
     if unknown := read_extra(reasoning, ("effort", "context", "mode", *OWN_KEYS)):
         request.extra["reasoning"] = unknown
-    if unknown := read_extra(_object_field(body, "text"), ("format", "verbosity")):
+    if unknown := read_extra(read_object(body, "text"), ("format", "verbosity")):
         request.extra["text"] = unknown
     return request
 
@@ -156,17 +156,13 @@ def _read_updates(items: Any, request: ModelRequest) -> None:
     for item, param in updates:
         if item.get("type") != CONFIGURATION_UPDATE:
             continue
-        reasoning, text = (_object_field(item, key, f"{param}.") for key in ("reasoning", "text"))
+        reasoning, text = (read_object(item, key, f"{param}.") for key in ("reasoning", "text"))
         if effort := read_string(reasoning, "effort", f"{param}.reasoning."):
             request.effort = effort
             request.param_names["effort"] = f"{param}.reasoning.effort"
         if (format_ := text.get("format")) is not None:
             name = request.param_names["format"] = f"{param}.text.format"
             request.output_format = read_output_format(format_, name, flat)
-
-
-def _object_field(body: Json, key: str, prefix: str = "") -> Json:
-    return {} if body.get(key) is None else require_object(body[key], f"{prefix}{key}")
 
 
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
