@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from abridge.apis.api import Api
+from abridge.apis.json import as_object, objects
 from abridge.apis.params import set_nested
 from abridge.core.conversation import Json
 from abridge.providers.profile import Profile, asks_to_think
@@ -52,9 +53,8 @@ class RequestDefaults:
             fields = api.other_efforts.get(self.effort) or _nested(api.effort_field, self.effort)
             return {} if _has_any(body, _nested(api.effort_field, self.effort)) else fields
         fields = profile.thinking_fields(self.effort)
-        return (
-            {} if any(_has_any(body, other) for other in (fields, profile.thinking_off)) else fields
-        )
+        is_given = _has_any(body, fields) or _has_any(body, profile.thinking_off)
+        return {} if is_given else fields
 
     def _verbosity_fields(self, body: Json, api: Api) -> Json:
         if self.verbosity is None or not api.verbosity_field:
@@ -86,8 +86,7 @@ def _merge(body: Json, fields: Mapping[str, Any]) -> None:
     """Set fields in a body, merging nested objects."""
     for key, value in fields.items():
         if isinstance(value, Mapping):
-            present = body.get(key)
-            body[key] = dict(present) if isinstance(present, dict) else {}
+            body[key] = dict(as_object(body.get(key)))
             _merge(body[key], value)
         else:
             body[key] = value
@@ -194,11 +193,9 @@ CONFIGURATION_UPDATE = "configuration_update"
 
 
 def _iter_updates(body: Json) -> Iterator[Json]:
-    """Yield the items that change the effort in the course of a conversation."""
-    items = body.get("input")
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, dict) and item.get("type") == CONFIGURATION_UPDATE:
-            yield item
+    """Return the items that change the effort in the course of a conversation."""
+    items = objects(body.get("input"))
+    return (item for item in items if item.get("type") == CONFIGURATION_UPDATE)
 
 
 def _find_holder(body: Json, path: tuple[str, ...]) -> Iterator[Json]:

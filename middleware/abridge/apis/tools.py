@@ -67,9 +67,8 @@ class ToolNames:
 
     def assigned_name(self, client_name: str, group: str = "") -> str:
         """Return the name assigned to a tool; without `group` it may be in any group."""
-        return self._assigned.get((group, client_name)) or self._by_client_name.get(
-            client_name, client_name
-        )
+        assigned = self._assigned.get((group, client_name))
+        return assigned or self._by_client_name.get(client_name, client_name)
 
     def assign_type(self, kind: str, *, has_namesake: bool = False) -> str:
         """Return the name of a tool that the client names by its type: another than that of a

@@ -137,11 +137,10 @@ class HistoryRewriter:
         ]
 
     def _read_turn(self, turn: Turn, *, current: bool, follows: bool) -> _AssistantTurn:
-        needs_reasoning = self._policy.profile.returns.required_on_calls or (
-            self._policy.requires_reasoning and current
-        )
-        is_required = needs_reasoning and bool(turn.calls)
-        is_sent = is_required or self._policy.sends(current=current)
+        policy, requires = self._policy, self._policy.profile.returns.required_on_calls
+        requires = requires or (policy.requires_reasoning and current)
+        is_required = requires and bool(turn.calls)
+        is_sent = is_required or policy.sends(current=current)
         return _AssistantTurn(turn, is_sent, is_required, follows)
 
     def open_envelopes(self, open_envelope: OpenEnvelope) -> None:
@@ -254,16 +253,10 @@ class HistoryRewriter:
         turn, policy = assistant.turn, self._policy
         lacks_required = assistant.is_required and not turn.has_opaque_state
         if original is None:
-            is_lost = (
-                assistant.is_expected
-                or bool(assistant.removed)
-                or (
-                    lacks_required
-                    and not assistant.follows
-                    and not policy.profile.returns.required_even_empty
-                )
-            )
-            self.changes.missed += is_lost and not assistant.has_raw
+            may_be_empty = assistant.follows or policy.profile.returns.required_even_empty
+            is_lost = assistant.is_expected or assistant.removed
+            is_lost = is_lost or (lacks_required and not may_be_empty)
+            self.changes.missed += bool(is_lost) and not assistant.has_raw
             return
         if original.is_trace or not self._is_clients_own(turn, original):
             return

@@ -161,11 +161,9 @@ class RouteMemory:
             return True
         if not has_answers:
             return False
-        calls_need_reasoning = self._profile.returns.required_on_calls and contains_any(
-            body, TOOL_CALLS_NEEDLES
-        )
-        reasoning_may_move = not self._profile.learns and contains_any(body, REASONING_NEEDLES)
-        return calls_need_reasoning or reasoning_may_move
+        if self._profile.returns.required_on_calls and contains_any(body, TOOL_CALLS_NEEDLES):
+            return True
+        return not self._profile.learns and contains_any(body, REASONING_NEEDLES)
 
     def may_need_memory(self, body: bytes) -> bool:
         """Return whether the answer to a request may have to be remembered because upstream
@@ -176,15 +174,13 @@ class RouteMemory:
     @property
     def remembers_every_turn(self) -> bool:
         """True if every answer is remembered, whatever its client may keep of it."""
-        return self.restores and (
-            self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
-        )
+        keeps = self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
+        return self.restores and keeps
 
     def always_remembers(self, turn: Turn) -> bool:
         """Return whether the turn's reasoning is remembered even if its client saw all of it."""
-        return self.remembers_every_turn or (
-            self.restores and self._profile.returns.required_on_calls and bool(turn.calls)
-        )
+        requires = self._profile.returns.required_on_calls and bool(turn.calls)
+        return self.remembers_every_turn or (self.restores and requires)
 
     @property
     def restores(self) -> bool:

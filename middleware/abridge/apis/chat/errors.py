@@ -33,12 +33,10 @@ def respell_error(answer: Json) -> Json:
 
     An answer with anything else in it stays as it is.
     """
-    is_error = answer.get("object") == "error" or any(
-        string(answer.get(key)) for key in ("message", "detail")
-    )
+    message = string(answer.get("message")) or string(answer.get("detail"))
+    is_error = bool(message) or answer.get("object") == "error"
     if not is_error or any(answer.get(key) for key in ("error", "choices", "usage")):
         return answer
-    message = string(answer.get("message")) or string(answer.get("detail"))
     return error_body(
         message,
         kind=string(answer.get("type")) or "server_error",

@@ -21,7 +21,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.texts import is_plain, split_inline
 from abridge.apis.chat.tools import write_call
-from abridge.apis.json import as_object, string
+from abridge.apis.json import as_object, entries, string
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
     invalid_value_error,
@@ -350,9 +350,9 @@ def split_leading_inline(content: Any, *, known: str | None = None) -> tuple[str
 def _read_lists(message: Json, param: str) -> list[MessagePart]:
     """Read LiteLLM's `thinking_blocks`, or else OpenRouter's `reasoning_details`."""
     for name, read in (("thinking_blocks", _read_block), ("reasoning_details", _read_detail)):
-        entries, found = message.get(name), []
-        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
-            found += read(entry if isinstance(entry, dict) else {}, f"{param}.{name}[{i}]")
+        found = []
+        for i, entry in enumerate(entries(message.get(name))):
+            found += read(as_object(entry), f"{param}.{name}[{i}]")
         if found:
             return _attach_signatures(found)
     return []
@@ -418,15 +418,11 @@ def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Pr
     text = REASONING_SEPARATOR.join(part.text for part in reasoning if part.text.strip())
     if text and message.get("content"):
         message = {**message, "content": split_leading_inline(message["content"], known=text)[1]}
-    if place in _INLINE_WRITERS:
-        return (
-            {**message, "content": _INLINE_WRITERS[place](text, message, profile)}
-            if text
-            else message
-        )
+    if place in _INLINE_WRITERS and text:
+        return {**message, "content": _INLINE_WRITERS[place](text, message, profile)}
     if place in _LIST_WRITERS:
-        entries = [entry for part in reasoning for entry in _LIST_WRITERS[place](part)]
-        indexed = [{**entry, "index": index} for index, entry in enumerate(entries)]
+        written = [entry for part in reasoning for entry in _LIST_WRITERS[place](part)]
+        indexed = [{**entry, "index": index} for index, entry in enumerate(written)]
         fields: Json = {place: indexed} if indexed else {}
         unsigned = [part.text for part in reasoning if not part.is_signature]
         if place == "thinking_blocks" and (

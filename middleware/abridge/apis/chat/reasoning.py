@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, objects, string
 from abridge.core.answer import AttributionKind
 from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
@@ -103,10 +103,7 @@ def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReas
 
 def _classify_reasoning(message: Json, names: list[str], chunks: list[Json]) -> FoundReasoning:
     field = next((name for name in TEXT_FIELDS if name in names), "")
-    details, blocks = (
-        objects(message.get("reasoning_details")),
-        objects(message.get("thinking_blocks")),
-    )
+    details, blocks = (objects(message.get(name)) for name in LIST_FIELDS)
     texts = [message[name] for name in TEXT_FIELDS if name in names]
     list_text = (
         "".join(string(entry.get("text")) for entry in details)
@@ -145,8 +142,7 @@ def find_reasoning_place(message: Json) -> ReasoningPlace | None:
 def get_delta(choice: Json) -> Json:
     """Return the delta of a choice, or the message in its place; empty if there is neither."""
     delta = choice.get("delta")
-    delta = delta if isinstance(delta, dict) else choice.get("message")
-    return delta if isinstance(delta, dict) else {}
+    return delta if isinstance(delta, dict) else as_object(choice.get("message"))
 
 
 def get_index(choice: Json) -> int:
@@ -196,11 +192,8 @@ def read_chunk_text(chunk: Json) -> str:
 
 def is_text_chunk(chunk: Any) -> bool:
     """Return whether a chunk of a list content is text; small servers leave the type out."""
-    return (
-        isinstance(chunk, dict)
-        and chunk.get("type") in ("text", "output_text", "", None)
-        and isinstance(chunk.get("text"), str)
-    )
+    is_text = isinstance(as_object(chunk).get("text"), str)
+    return is_text and chunk.get("type") in ("text", "output_text", "", None)
 
 
 def read_answer_text(content: Any) -> str:

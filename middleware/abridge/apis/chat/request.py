@@ -84,8 +84,7 @@ other servers."""
 
 def read_request(body: Json) -> ModelRequest:
     """Read a body. Raises RequestError if it is invalid."""
-    reasoning = body.get("reasoning")
-    reasoning = reasoning if isinstance(reasoning, dict) else {}
+    reasoning = as_object(body.get("reasoning"))
     request = ModelRequest(
         model=require_string(body.get("model", ""), "model"),
         messages=list(read_messages(body)),

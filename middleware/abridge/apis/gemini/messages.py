@@ -241,11 +241,9 @@ def read_medium(part: ImagePart | FilePart | AudioPart) -> Medium | None:
         name = part.url.partition("?")[0] if isinstance(part, ImagePart) else part.name or part.url
         kind = guess_type(name)[0] or ("image/jpeg" if isinstance(part, ImagePart) else "")
         return Medium(kind, uri=part.url)
-    return (
-        _read_data(part.url)
-        if isinstance(part, ImagePart)
-        else _read_data(part.data, guess_type(part.name)[0])
-    )
+    if isinstance(part, ImagePart):
+        return _read_data(part.url)
+    return _read_data(part.data, guess_type(part.name)[0])
 
 
 def _is_uploaded(url: str) -> bool:

@@ -65,12 +65,9 @@ def _turn_off(capabilities: GeminiCapabilities, param: str, translated: Translat
     if capabilities.thinking == "budget" and capabilities.least_budget == 0:
         return {"thinkingBudget": 0}
     translated.leave_out(param, THINKING_ALWAYS_ON)
-    least = (
-        {"thinkingBudget": capabilities.least_budget}
-        if capabilities.thinking == "budget"
-        else {"thinkingLevel": capabilities.levels[0]}
-    )
-    return {"includeThoughts": True, **least}
+    if capabilities.thinking == "budget":
+        return {"includeThoughts": True, "thinkingBudget": capabilities.least_budget}
+    return {"includeThoughts": True, "thinkingLevel": capabilities.levels[0]}
 
 
 def _known_budget(budget: int) -> int:

@@ -346,11 +346,9 @@ def began_without_thinking(messages: Sequence[Json]) -> bool:
     """Return whether the current round of calls began without thinking. All calls since the last
     user message belong to one turn, and only its first message has to think."""
     rounds = takewhile(_is_in_tool_round, reversed(messages))
-    assistant_messages = [message for message in rounds if message.get("role") == "assistant"]
-    first = (
-        next(iter(objects(assistant_messages[-1].get("content"))), {}) if assistant_messages else {}
-    )
-    return bool(assistant_messages) and first.get("type") not in REASONING_TYPES
+    answers = [objects(each.get("content")) for each in rounds if each.get("role") == "assistant"]
+    first = next(iter(answers[-1]), {}) if answers else {}
+    return bool(answers) and first.get("type") not in REASONING_TYPES
 
 
 def _is_in_tool_round(message: Json) -> bool:

@@ -203,9 +203,8 @@ def _turn_off(
 
 def _write_budget(request: ModelRequest, max_tokens: int) -> Json:
     share = BUDGET_SHARES.get(request.effort or "medium", BUDGET_SHARES["medium"])
-    budget = (
-        int(max_tokens * share) if request.budget is None else min(request.budget, max_tokens - 1)
-    )
+    given = request.budget
+    budget = int(max_tokens * share) if given is None else min(given, max_tokens - 1)
     return {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}
 
 

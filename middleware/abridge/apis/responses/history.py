@@ -18,7 +18,7 @@ from abridge.apis.history import (
     read_text,
     strip_content,
 )
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, entries, objects, string
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -265,8 +265,7 @@ def _are_objects(entries: list[Any]) -> bool:
 def _strip_item(item: Json, is_our_summary: IsOurSummary) -> int:
     removed_count = sum(item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS)
     for name in ("summary", "content"):
-        parts = item.get(name)
-        parts = parts if isinstance(parts, list) else []
+        parts = entries(item.get(name))
         remaining = [part for part in parts if not _is_our_part(part, is_our_summary)]
         if len(remaining) < len(parts):
             item[name] = remaining
@@ -286,7 +285,7 @@ def _strip_message(item: Json, is_our_summary: IsOurSummary) -> bool:
 
 
 def _is_our_part(part: Any, is_our_summary: IsOurSummary) -> bool:
-    return isinstance(part, dict) and is_our_summary(string(part.get("text")))
+    return is_our_summary(string(as_object(part).get("text")))
 
 
 def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Turn:

@@ -283,9 +283,8 @@ def _read_tool_output(item: Json, param: str, _: ToolNames) -> MessagePart:
     output, others = split_output(read_parts(item.get("output"), f"{param}.output"))
     if others:
         return UnknownPart(item, f"{param}.output")
-    call_id = (
-        _call_id(item) if item.get("type") == "local_shell_call_output" else item.get("call_id")
-    )
+    is_shell = item.get("type") == "local_shell_call_output"
+    call_id = _call_id(item) if is_shell else item.get("call_id")
     return ToolOutputPart(require_string(call_id, f"{param}.call_id"), output)
 
 
@@ -327,9 +326,8 @@ class ResponsesConversationBuilder:
                     self.items += self._write_part(part)
             else:
                 content = self._write_parts(client_message.parts)
-                self.items.append(
-                    {"type": "message", "role": client_message.role, "content": content}
-                )
+                head = {"type": "message", "role": client_message.role}
+                self.items.append({**head, "content": content})
 
     def _write_part(self, part: MessagePart) -> list[Json]:
         if isinstance(part, ReasoningPart):
@@ -337,11 +335,10 @@ class ResponsesConversationBuilder:
         if isinstance(part, ToolCallPart):
             return [self._write_call(part)]
         if isinstance(part, ToolOutputPart):
-            call_type = (
-                "custom_tool_call" if part.call_id in self._custom_call_ids else "function_call"
-            )
+            is_custom = part.call_id in self._custom_call_ids
+            kind = "custom_tool_call_output" if is_custom else "function_call_output"
             output = self._write_parts(stated_output(part))
-            return [{"type": f"{call_type}_output", "call_id": part.call_id, "output": output}]
+            return [{"type": kind, "call_id": part.call_id, "output": output}]
         message: Json = {"type": "message", "role": "assistant"}
         if isinstance(part, TextPart):
             return [{**message, "content": part.text}] if part.text else []

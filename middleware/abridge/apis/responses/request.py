@@ -8,6 +8,7 @@ from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.effort import CONFIGURATION_UPDATE
+from abridge.apis.json import entries
 from abridge.apis.openai import flat, read_output_format, write_output_format
 from abridge.apis.params import (
     CANNOT_DECLINE,
@@ -104,15 +105,13 @@ def read_request(body: Json) -> ModelRequest:
     """Read a request. Raises RequestError for what cannot be understood."""
     names = ToolNames()
     tools = read_tools(body, names)
-    reasoning = read_object(body, "reasoning")
+    reasoning, text = read_object(body, "reasoning"), read_object(body, "text")
     request = ModelRequest(
         model=require_string(body.get("model", ""), "model"),
         messages=list(read_messages(body, names)),
         tools=tools,
         tool_choice=read_tool_choice(body, names),
-        output_format=read_output_format(
-            read_object(body, "text").get("format"), "text.format", flat
-        ),
+        output_format=read_output_format(text.get("format"), "text.format", flat),
         effort=read_string(reasoning, "effort", "reasoning."),
         native_style=native_style(body),
         stream=read_flag(body, "stream"),
@@ -124,17 +123,14 @@ def read_request(body: Json) -> ModelRequest:
     _read_updates(body.get("input"), request)
     if unknown := read_extra(reasoning, ("effort", "context", "mode", *OWN_KEYS)):
         request.extra["reasoning"] = unknown
-    if unknown := read_extra(read_object(body, "text"), ("format", "verbosity")):
+    if unknown := read_extra(text, ("format", "verbosity")):
         request.extra["text"] = unknown
     return request
 
 
 def wants_state(body: Json) -> bool:
     """Return whether reasoning must come with opaque state: requested, or `store` is false."""
-    include = body.get("include")
-    return (isinstance(include, list) and INCLUDE_ENCRYPTED in include) or body.get(
-        "store"
-    ) is False
+    return INCLUDE_ENCRYPTED in entries(body.get("include")) or body.get("store") is False
 
 
 def _read_include(body: Json, request: ModelRequest) -> None:

@@ -12,7 +12,13 @@ from abridge.apis import openai
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.json import as_object, dumps, objects, parse_object, string
 from abridge.apis.openai import flat, write_custom_tool
-from abridge.apis.params import iter_objects, require_list, require_object, require_string
+from abridge.apis.params import (
+    iter_objects,
+    require_list,
+    require_object,
+    require_string,
+    unchanged,
+)
 from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
 from abridge.apis.tools import ToolNames, unwrap_free_text
 from abridge.core.conversation import Json
@@ -228,13 +234,8 @@ def write_call(
     if tool.kind in BUILT_IN_TOOLS:
         return BUILT_IN_TOOLS[tool.kind].write_item(head, arguments)
     if tool.kind == "tool_search":
-        search_arguments = parse_object(arguments.encode(errors="surrogatepass")) or {}
-        return {
-            "type": "tool_search_call",
-            **head,
-            "execution": "client",
-            "arguments": search_arguments,
-        }
+        searched = {"execution": "client", "arguments": _parse(arguments) or {}}
+        return {"type": "tool_search_call", **head, **searched}
     group = {"namespace": tool.group} if tool.group else {}
     head = {**head, **group, "name": tool.client_name or name}
     if tool.kind == "custom":
@@ -322,9 +323,7 @@ def _read_exec(arguments: str) -> Json:
 
 
 def _write_exec(action: Json) -> Json:
-    names = {key: key for key in ("command", "timeout_ms", "env")} | {
-        "working_directory": "workdir"
-    }
+    names = {**unchanged("command", "timeout_ms", "env"), "working_directory": "workdir"}
     given = {names[key]: value for key, value in action.items() if value and key in names}
     return {"command": [], **given}
 
