@@ -62,6 +62,14 @@ def translate_error(
     return dumps({**written, **({"request_id": request_id} if request_id else {})})
 
 
+def read_detail(holder: Json) -> ErrorDetail:
+    """Read the error that an answer, or an event of one, holds: an object with a message, or a
+    text."""
+    error = holder.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return ErrorDetail("upstream_error", string(message))
+
+
 def _without_list(body: bytes) -> bytes:
     """Return the only entry of a list: Google wraps the errors of some streams in one."""
     stripped = body.strip()

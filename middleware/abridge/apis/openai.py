@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from abridge.apis.api import ApiError
-from abridge.apis.json import objects, string
+from abridge.apis.errors import read_detail
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.params import invalid_value_error, iter_objects, read_object, require_object
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
@@ -60,9 +61,8 @@ def read_error(body: Json) -> ApiError | None:
 
 def error_in(body: Any) -> ErrorDetail | None:
     """Read an error body in this form or a similar one; return None if it is not one."""
-    error = body.get("error") if isinstance(body, dict) else None
-    message = string(error.get("message") if isinstance(error, dict) else error)
-    return ErrorDetail("upstream_error", message) if message else None
+    error = read_detail(as_object(body))
+    return error if error.message else None
 
 
 # Ids, for what upstream gave none

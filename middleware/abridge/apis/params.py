@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from abridge.apis.json import as_object, dumps
+from abridge.apis.json import dumps, nested_value, set_nested
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.errors import RequestError
@@ -196,8 +196,7 @@ def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) ->
     client does not know.
     """
     for name, key in fields.items():
-        holder, _, last = key.rpartition(".")
-        value = as_object(body.get(holder)).get(last) if holder else body.get(last)
+        value = nested_value(body, key)
         if value is not None and not _has_no_effect(value, PARAMS[name].no_effect):
             check_value(value, PARAMS[name], key)
             request.params[name] = value
@@ -237,12 +236,6 @@ def write_extra(request: ModelRequest, body: Json) -> None:
             body[key] = value
         elif isinstance(value, dict) and isinstance(body[key], dict):
             body[key] = {**value, **body[key]}
-
-
-def set_nested(body: Json, key: str, value: Any) -> None:
-    holder, _, last = key.rpartition(".")
-    target = body.setdefault(holder, {}) if holder else body
-    target[last] = value
 
 
 def check_value(value: Any, param: Param, key: str) -> None:

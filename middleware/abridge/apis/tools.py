@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from abridge.apis.json import loads_exact, parse_object
+from abridge.apis.json import loads_exact, parse_object_text
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     FilePart,
@@ -156,14 +156,26 @@ def write_tools(
 
 # Tools as functions
 
-FREE_TEXT_PARAMETERS: Json = {
-    "type": "object",
-    "properties": {
-        "input": {"type": "string", "description": "The whole input, as free text."},
-    },
-    "required": ["input"],
-    "additionalProperties": False,
-}
+
+def object_schema(*required: str, **properties: Json) -> Json:
+    """Return the schema of an object with these properties; of any other keys it says nothing."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def closed_schema(*required: str, **properties: Json) -> Json:
+    """Return the schema of an object with no other keys."""
+    return {**object_schema(*required, **properties), "additionalProperties": False}
+
+
+def text_schema(description: str, **fields: Any) -> Json:
+    return {"type": "string", "description": description, **fields}
+
+
+def integer_schema(description: str) -> Json:
+    return {"type": "integer", "description": description}
+
+
+FREE_TEXT_PARAMETERS = closed_schema("input", input=text_schema("The whole input, as free text."))
 """The parameters of a custom tool that is offered as a function."""
 
 AS_FUNCTION_NOTE = "It is called as a function here: `input` holds the free text, as it is."
@@ -198,7 +210,7 @@ def parse_arguments(call: ToolCallPart, invalid_key: str) -> Json:
     arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
     if not arguments.strip():
         return {}
-    parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
+    parsed = parse_object_text(arguments, loads_exact)
     return {invalid_key: arguments} if parsed is None else parsed
 
 
@@ -210,12 +222,8 @@ def unwrap_free_text(tool: Tool, arguments: str) -> str:
     """
     if tool.parameters is None:
         return arguments
-    given = (_parse_arguments(arguments) or {}).get("input")
+    given = (parse_object_text(arguments) or {}).get("input")
     return given if isinstance(given, str) else arguments
-
-
-def _parse_arguments(arguments: str) -> Json | None:
-    return parse_object(arguments.encode(errors="surrogatepass"))
 
 
 # Outputs of tools

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abridge.apis import sse
+from abridge.apis.errors import read_detail
 from abridge.apis.json import dumps, string
 from abridge.apis.openai import error_body
 from abridge.core.conversation import Json
@@ -21,11 +22,7 @@ def encode_error_body(body: Json, facts: Json) -> bytes:
 
 def read_finish_error(choice: Json) -> ErrorDetail | None:
     """Read the error with which a choice finished; None if it did not finish with one."""
-    if choice.get("finish_reason") != "error":
-        return None
-    error = choice.get("error")
-    message = string(error.get("message")) if isinstance(error, dict) else ""
-    return ErrorDetail("upstream_error", message)
+    return read_detail(choice) if choice.get("finish_reason") == "error" else None
 
 
 def respell_error(answer: Json) -> Json:

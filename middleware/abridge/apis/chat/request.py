@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import ChatConversationBuilder, read_messages
 from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
-from abridge.apis.json import as_object
+from abridge.apis.json import as_object, set_nested
 from abridge.apis.openai import nested, read_output_format, write_output_format
 from abridge.apis.params import (
     CANNOT_DECLINE,
@@ -17,7 +17,6 @@ from abridge.apis.params import (
     read_params,
     read_string,
     require_string,
-    set_nested,
     unchanged,
     write_extra,
     write_params,

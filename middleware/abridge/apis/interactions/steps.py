@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from abridge.apis.display import Display
+from abridge.apis.errors import read_detail
 from abridge.apis.gemini.answer import LANE, MEDIA, GoogleAnswer, make_id
-from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
 from abridge.apis.interactions.reasoning import place_of, write_state
-from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
+from abridge.apis.json import dumps, loads_exact, objects, parse_object_text, string
 from abridge.apis.shapes import call_name, name, opaque, opaque_state
 from abridge.core.answer import STRAY_ARGUMENTS, Part, PartKind
 from abridge.core.conversation import Json
@@ -181,7 +181,7 @@ class OutputStep(Step):
     def start(self) -> list[Event]:
         error = self._sent.get("error")
         if isinstance(error, dict):
-            self._state.failure = self._state.hide(read_error_chunk(self._sent))
+            self._state.failure = self._state.hide(read_detail(self._sent))
             return []
         contents = objects(self._sent.get("content"))
         return [event for content in contents for event in self._read(content, is_new=True)]
@@ -269,7 +269,7 @@ class CallStep(Step):
 
     def to_json(self) -> Json | None:
         """Return the call; None if it was cut."""
-        arguments = parse_object(self.said_text.encode(errors="surrogatepass"), loads_exact)
+        arguments = parse_object_text(self.said_text, loads_exact)
         if arguments is None:
             return None
         return {**self._sent, "id": self._id, "arguments": arguments}

@@ -8,7 +8,6 @@ from abridge.apis import sse
 from abridge.apis.api import ApiError
 from abridge.apis.json import dumps, string
 from abridge.core.conversation import Json
-from abridge.core.events import ErrorDetail
 
 ERROR_TYPES = {
     "invalid_request_error": ("invalid_request_error", None),
@@ -110,10 +109,3 @@ def read_error(body: Json) -> ApiError | None:
     kind, code = ERROR_TYPES.get(error_type, (kind, error_type or None))
     request_id = string(body.get("request_id"))
     return ApiError(string(error.get("message")), kind, code=code, request_id=request_id)
-
-
-def read_error_event(event: Json) -> ErrorDetail:
-    """Read an error event of a stream, or a body of the same shape."""
-    error = event.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return ErrorDetail("upstream_error", string(message))

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.json import as_object, string
+from abridge.apis.json import as_object, set_nested, string
 from abridge.apis.messages.messages import MessagesConversationBuilder, read_messages
 from abridge.apis.messages.reasoning import (
     ThinkingParams,
@@ -32,7 +32,6 @@ from abridge.apis.params import (
     read_params,
     require_object,
     require_string,
-    set_nested,
     unchanged,
 )
 from abridge.apis.shapes import (

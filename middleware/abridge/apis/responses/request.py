@@ -8,7 +8,7 @@ from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.effort import CONFIGURATION_UPDATE
-from abridge.apis.json import entries
+from abridge.apis.json import entries, set_nested
 from abridge.apis.openai import flat, read_output_format, write_output_format
 from abridge.apis.params import (
     CANNOT_DECLINE,
@@ -21,7 +21,6 @@ from abridge.apis.params import (
     read_string,
     require_list,
     require_string,
-    set_nested,
     unchanged,
     write_extra,
     write_params,

@@ -10,7 +10,7 @@ from typing import Any
 
 from abridge.apis import openai
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.json import as_object, dumps, objects, parse_object, string
+from abridge.apis.json import as_object, dumps, objects, parse_object_text, string
 from abridge.apis.openai import flat, write_custom_tool
 from abridge.apis.params import (
     iter_objects,
@@ -20,7 +20,13 @@ from abridge.apis.params import (
     unchanged,
 )
 from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
-from abridge.apis.tools import ToolNames, unwrap_free_text
+from abridge.apis.tools import (
+    ToolNames,
+    closed_schema,
+    integer_schema,
+    text_schema,
+    unwrap_free_text,
+)
 from abridge.core.conversation import Json
 from abridge.core.model_request import SIGNATURE_PREFIX, Tool, ToolChoice, ToolKind
 from abridge.stages.attribution import RAW, SUMMARY, Attributor
@@ -234,7 +240,7 @@ def write_call(
     if tool.kind in BUILT_IN_TOOLS:
         return BUILT_IN_TOOLS[tool.kind].write_item(head, arguments)
     if tool.kind == "tool_search":
-        searched = {"execution": "client", "arguments": _parse(arguments) or {}}
+        searched = {"execution": "client", "arguments": parse_object_text(arguments) or {}}
         return {"type": "tool_search_call", **head, **searched}
     group = {"namespace": tool.group} if tool.group else {}
     head = {**head, **group, "name": tool.client_name or name}
@@ -280,19 +286,6 @@ class BuiltInTool:
         return json.dumps(self.write(asked), ensure_ascii=False)
 
 
-def _parameters(*required: str, **properties: Json) -> Json:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-def _parse(arguments: str) -> Json | None:
-    return parse_object(arguments.encode(errors="surrogatepass"))
-
-
 def _strings(given: Any) -> list[str]:
     return [each if isinstance(each, str) else dumps(each).decode() for each in given]
 
@@ -301,14 +294,16 @@ def _given(fields: Json) -> Json:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-_STRINGS: Json = {"type": "array", "items": {"type": "string"}}
+def _texts(description: str) -> Json:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
 
-_TIMEOUT: Json = {"type": "integer", "description": "How long it may run."}
+
+_TIMEOUT = integer_schema("How long it may run.")
 
 
 def _read_exec(arguments: str) -> Json:
     """Read an action of `local_shell`: a model may write a command line in place of its words."""
-    given = _parse(arguments)
+    given = parse_object_text(arguments)
     given = {"command": arguments} if given is None else given
     command, env = given.get("command"), given.get("env")
     words = ["bash", "-lc", command] if isinstance(command, str) else []
@@ -330,7 +325,7 @@ def _write_exec(action: Json) -> Json:
 
 def _read_commands(arguments: str) -> Json:
     """Read an action of `shell`."""
-    given = _parse(arguments)
+    given = parse_object_text(arguments)
     commands = arguments if given is None else given.get("commands")
     commands = [commands] if isinstance(commands, str) else commands
     limits = {key: (given or {}).get(key) for key in ("timeout_ms", "max_output_length")}
@@ -342,7 +337,7 @@ _OPERATIONS = ("update_file", "create_file", "delete_file")
 
 def _read_operation(arguments: str) -> Json:
     """Read an operation of `apply_patch`."""
-    given = _parse(arguments)
+    given = parse_object_text(arguments)
     given = {"diff": arguments} if given is None else given
     kind = given.get("type") if given.get("type") in _OPERATIONS else _OPERATIONS[0]
     operation = {"type": kind, "path": string(given.get("path"))}
@@ -358,11 +353,10 @@ BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
             "lsh_",
             "action",
             "Run a command on the user's machine and return what it prints.",
-            _parameters(
+            closed_schema(
                 "command",  # the names are those of Codex's own shell function
-                command=_STRINGS
-                | {"description": 'The program and its arguments: ["bash", "-lc", "ls"].'},
-                workdir={"type": "string", "description": "The directory to run it in."},
+                command=_texts('The program and its arguments: ["bash", "-lc", "ls"].'),
+                workdir=text_schema("The directory to run it in."),
                 timeout_ms=_TIMEOUT,
                 env={
                     "type": "object",
@@ -379,14 +373,11 @@ BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
             "action",
             "Run commands in a shell on the user's machine; return what each prints and how it "
             "ends.",
-            _parameters(
+            closed_schema(
                 "commands",
-                commands=_STRINGS | {"description": "Command lines, such as ls -l | wc."},
+                commands=_texts("Command lines, such as ls -l | wc."),
                 timeout_ms=_TIMEOUT,
-                max_output_length={
-                    "type": "integer",
-                    "description": "The most characters of output to return.",
-                },
+                max_output_length=integer_schema("The most characters of output to return."),
             ),
             _read_commands,
             _given,
@@ -402,12 +393,12 @@ BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
             "class or function that the part is in; then come lines of the file, with - before "
             "those to remove, + before those to add, and a space before those that stay: show "
             "three of these before and after each change.",
-            _parameters(
+            closed_schema(
                 "type",
                 "path",
                 type={"type": "string", "enum": list(_OPERATIONS)},
-                path={"type": "string", "description": "The file, from the workspace's root."},
-                diff={"type": "string", "description": "What changes; not for delete_file."},
+                path=text_schema("The file, from the workspace's root."),
+                diff=text_schema("What changes; not for delete_file."),
             ),
             _read_operation,
             _given,
