@@ -11,18 +11,29 @@ from typing import Any, TypeAlias
 from abridge.apis.api import ApiError
 from abridge.apis.errors import read_detail
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.params import invalid_value_error, iter_objects, read_object, require_object
+from abridge.apis.params import (
+    invalid_value_error,
+    iter_objects,
+    read_object,
+    require_object,
+    require_string,
+)
+from abridge.apis.tools import NamedTools, choose_tools
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.core.model_request import (
     MessagePart,
+    ModelRequest,
     OutputFormat,
     TextPart,
     Tool,
     ToolChoice,
+    ToolKind,
+    TranslatedRequest,
     Unsupported,
     unsupported_part,
 )
+from abridge.providers.profile import Profile
 
 # Errors
 
@@ -209,6 +220,24 @@ def write_schema(format_: OutputFormat) -> Json:
     return written
 
 
+NAMED_KINDS = ("function", "custom")
+"""Kinds of tools that the client names as it likes."""
+
+
+def read_named_tool(tool: Json, param: str) -> tuple[Tool, Json]:
+    """Read a function or a custom tool, nested or flat, but for what each API has of its own.
+    Return also the object with its fields."""
+    kind: ToolKind = "custom" if tool.get("type") == "custom" else "function"
+    inner = tool.get(kind)
+    fields, holder = (inner, f"{param}.{kind}") if isinstance(inner, dict) else (tool, param)
+    name = require_string(fields.get("name"), f"{holder}.name")
+    parameters = fields.get("parameters") if kind == "function" else None
+    if parameters is not None:
+        require_object(parameters, f"{holder}.parameters")
+    described = string(fields.get("description")), parameters
+    return Tool(name, kind, *described, client_name=name, source=tool, param=param), fields
+
+
 def read_tool_choice(
     body: Json, read_names: Callable[[Json, str], Iterable[str]], spell: Spelling
 ) -> ToolChoice | None:
@@ -239,6 +268,24 @@ def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool], spell: Spel
 def _kind_of(tool: Tool | None) -> str:
     is_custom = tool is not None and tool.kind == "custom" and tool.parameters is None
     return "custom" if is_custom else "function"
+
+
+def write_tools(
+    request: ModelRequest,
+    profile: Profile,
+    translated: TranslatedRequest,
+    write_tool: Callable[[Tool], Json],
+    spell: Spelling,
+    *,
+    as_functions: bool = False,
+) -> None:
+    """Write the tools into the body, and the choice if there are any."""
+    named: NamedTools = "some" if "allowed_tools" in profile.supports else "one"
+    tools, choice = choose_tools(request, translated, named, as_functions=as_functions)
+    if tools:
+        translated.body["tools"] = list(map(write_tool, tools))
+        if choice is not None:
+            translated.body["tool_choice"] = write_tool_choice(choice, translated.tools, spell)
 
 
 def write_custom_tool(tool: Tool, spell: Spelling) -> Json:

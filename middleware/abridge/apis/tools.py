@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
@@ -27,7 +27,6 @@ from abridge.core.model_request import (
     ToolOutputPart,
     TranslatedRequest,
 )
-from abridge.providers.profile import Profile
 
 MAX_TOOL_NAME = 64
 """The most characters in a tool's name (openai-openapi, `FunctionObject.name`)."""
@@ -134,24 +133,6 @@ def _is_dispensable(tool: Tool, choice: ToolChoice | None, others: list[Tool]) -
 def _can_name(choice: ToolChoice, named: NamedTools) -> bool:
     is_required = choice.mode == "required"
     return named == "some" or (is_required and (named == "required" or len(choice.names) == 1))
-
-
-def write_tools(
-    request: ModelRequest,
-    profile: Profile,
-    translated: TranslatedRequest,
-    write_tool: Callable[[Tool], Json],
-    write_choice: Callable[[ToolChoice, Mapping[str, Tool]], str | Json],
-    *,
-    as_functions: bool = False,
-) -> None:
-    """Write the tools into the body of an API of OpenAI's, and the choice if there are any."""
-    named: NamedTools = "some" if "allowed_tools" in profile.supports else "one"
-    tools, choice = choose_tools(request, translated, named, as_functions=as_functions)
-    if tools:
-        translated.body["tools"] = list(map(write_tool, tools))
-        if choice is not None:
-            translated.body["tool_choice"] = write_choice(choice, translated.tools)
 
 
 # Tools as functions

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import ChatConversationBuilder, read_messages
-from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool
 from abridge.apis.json import as_object, set_nested
-from abridge.apis.openai import nested, read_output_format, write_output_format
+from abridge.apis.openai import nested, read_output_format, write_output_format, write_tools
 from abridge.apis.params import (
     CANNOT_DECLINE,
     model_body,
@@ -23,7 +23,6 @@ from abridge.apis.params import (
 )
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields
 from abridge.apis.summary_request import OWN_KEYS, native_style
-from abridge.apis.tools import write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
@@ -115,9 +114,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     messages.write(request.messages)
     translated.body["messages"] = messages.messages
     as_functions = "custom_tools" not in profile.supports
-    write_tools(
-        request, profile, translated, write_tool, write_tool_choice, as_functions=as_functions
-    )
+    write_tools(request, profile, translated, write_tool, nested, as_functions=as_functions)
     if request.output_format is not None:
         translated.body["response_format"] = write_output_format(request.output_format, nested)
     _write_effort(request, profile, translated)

@@ -9,7 +9,7 @@ from typing import Any
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import entries, set_nested
-from abridge.apis.openai import flat, read_output_format, write_output_format
+from abridge.apis.openai import flat, read_output_format, write_output_format, write_tools
 from abridge.apis.params import (
     CANNOT_DECLINE,
     iter_objects,
@@ -26,10 +26,10 @@ from abridge.apis.params import (
     write_params,
 )
 from abridge.apis.responses.messages import ResponsesConversationBuilder, read_messages
-from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, only
 from abridge.apis.summary_request import OWN_KEYS, native_style
-from abridge.apis.tools import ToolNames, write_tools
+from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
@@ -172,7 +172,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     writer = ResponsesConversationBuilder(profile, translated)
     writer.write(request.messages)
     body["input"] = writer.items
-    write_tools(request, profile, translated, write_tool, write_tool_choice)
+    write_tools(request, profile, translated, write_tool, flat)
     if request.output_format is not None:
         set_nested(body, "text.format", write_output_format(request.output_format, flat))
     _write_effort(request, profile, translated)

@@ -11,7 +11,7 @@ from typing import Any
 from abridge.apis import openai
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.json import as_object, dumps, objects, parse_object_text, string
-from abridge.apis.openai import flat, write_custom_tool
+from abridge.apis.openai import NAMED_KINDS, flat, read_named_tool, write_custom_tool
 from abridge.apis.params import (
     iter_objects,
     require_list,
@@ -37,10 +37,6 @@ ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
 Codex sends all of its tools as additional ones to models that it knows to accept them. Source:
 openai-openapi, `AdditionalToolsItemParam`, `ToolSearchOutputItemParam`.
 """
-
-
-NAMED_KINDS = ("function", "custom")
-"""Tools that the client names as it likes."""
 
 
 def read_tools(body: Json, names: ToolNames) -> list[Tool]:
@@ -94,73 +90,39 @@ def _with_given_name(tool: Tool, names: ToolNames) -> Tool:
 
 def _read_tool(tool: Json, param: str) -> Iterator[Tool]:
     kind = require_string(tool.get("type"), f"{param}.type")
+    typed = Tool(kind, "hosted", client_name=kind, source=tool, param=param)
     if kind == "namespace":
         group = require_string(tool.get("name"), f"{param}.name")
         inner = require_list(tool.get("tools"), f"{param}.tools")
         for entry, name in iter_objects(inner, f"{param}.tools"):
             for inner_tool in _read_tool(entry, name):
                 yield replace(inner_tool, group=group)
-    elif kind == "function":
-        yield _read_function(tool, param)
-    elif kind == "custom":
-        name = require_string(tool.get("name"), f"{param}.name")
-        description, grammar = string(tool.get("description")), _read_grammar(tool.get("format"))
-        yield Tool(
-            name, "custom", description, grammar=grammar, client_name=name, source=tool, param=param
-        )
+    elif kind in NAMED_KINDS:
+        yield _read_named_tool(tool, param)
     elif kind == "tool_search" and tool.get("execution") == "client":
-        yield Tool(
-            kind,
-            "tool_search",
-            *_read_description(tool, param),
-            client_name=kind,
-            source=tool,
-            param=param,
-        )
+        description, parameters = string(tool.get("description")), tool.get("parameters")
+        if parameters is not None:
+            require_object(parameters, f"{param}.parameters")
+        yield replace(typed, kind="tool_search", description=description, parameters=parameters)
     elif built_in := find_built_in(tool):
-        yield Tool(
-            kind,
-            built_in.kind,
-            describe(built_in, tool),
-            built_in.parameters,
-            client_name=kind,
-            source=tool,
-            param=param,
-        )
+        description, parameters = describe(built_in, tool), built_in.parameters
+        yield replace(typed, kind=built_in.kind, description=description, parameters=parameters)
     else:
-        yield Tool(kind, "hosted", client_name=kind, source=tool, param=param)
+        yield typed
 
 
-def _read_function(tool: Json, param: str) -> Tool:
-    """Read a function, flat or nested as on Chat Completions.
+def _read_named_tool(tool: Json, param: str) -> Tool:
+    """Read a function or a custom tool.
 
     If the client does not set `strict`, a function is strict if its schema can be: this API falls
     back where it cannot, others refuse (OpenAI's guide to function calling, strict mode).
     """
-    inner = tool.get("function")
-    holder, fields = (f"{param}.function", inner) if isinstance(inner, dict) else (param, tool)
-    name = require_string(fields.get("name"), f"{holder}.name")
-    description, parameters = _read_description(fields, holder)
+    read, fields = read_named_tool(tool, param)
+    if read.kind == "custom":
+        return replace(read, grammar=_read_grammar(fields.get("format")))
     strict = fields.get("strict")
-    strict = _is_strict(parameters) if strict is None else strict is not False
-    return Tool(
-        name,
-        "function",
-        description,
-        parameters,
-        strict,
-        client_name=name,
-        source=tool,
-        param=param,
-    )
-
-
-def _read_description(tool: Json, param: str) -> tuple[str, Json | None]:
-    """Return a tool's description and its parameters."""
-    parameters = tool.get("parameters")
-    if parameters is not None:
-        require_object(parameters, f"{param}.parameters")
-    return string(tool.get("description")), parameters
+    is_strict = _is_strict(read.parameters) if strict is None else strict is not False
+    return replace(read, strict=is_strict)
 
 
 def _is_strict(schema: Json | None) -> bool:
@@ -214,10 +176,6 @@ def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
         return [kind]
     client_name = require_string(entry.get("name"), f"{param}.name")
     return [names.assigned_name(client_name, string(entry.get("namespace")))]
-
-
-def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
-    return openai.write_tool_choice(choice, tools, flat)
 
 
 def write_call(
