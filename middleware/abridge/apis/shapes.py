@@ -301,8 +301,19 @@ def figures(value: Any, drops: DropCount, names: Container[str] = ()) -> Any:
 # Structures
 
 
-def fields(known: Mapping[str, Shape]) -> Shape:
-    """An object with these keys."""
+def fields(
+    *groups: Mapping[str, Shape],
+    names: str = "",
+    numbers: str = "",
+    texts: str = "",
+    addresses: str = "",
+    **others: Shape,
+) -> Shape:
+    """An object with these keys: of names, of numbers, of whole texts, of addresses, and others."""
+    known = under(names, name) | under(numbers, number) | under(texts, text)
+    known |= under(addresses, address)
+    for group in (*groups, others):
+        known |= group
 
     def rebuild_fields(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, dict):
@@ -366,23 +377,23 @@ def under(keys: str, shape: Shape) -> dict[str, Shape]:
     return dict.fromkeys(keys.split(), shape)
 
 
-_CITED = {
-    **under("type file_id container_id id", name),
-    **under("index start_index end_index", number),
-    **under("title filename content quote text", text),
-    "url": address,
-}
+_cited = partial(
+    fields,
+    names="type file_id container_id id",
+    numbers="index start_index end_index",
+    texts="title filename content quote text",
+    addresses="url",
+)
 
 _CITATION_KINDS = "url_citation file_citation container_file_citation file_path"
 
-ANNOTATION = by_type(
-    under(_CITATION_KINDS, fields({**_CITED, **under(_CITATION_KINDS, fields(_CITED))}))
-)
+ANNOTATION = by_type(under(_CITATION_KINDS, _cited(under(_CITATION_KINDS, _cited()))))
 """A source of a text, written flat, or nested under its type."""
 
 _FILTER_RESULT = fields(
-    under("filtered detected", number)
-    | {"severity": name, "citation": fields({"URL": address, "license": proper_name})}
+    numbers="filtered detected",
+    names="severity",
+    citation=fields(addresses="URL", license=proper_name),
 )
 
 FILTER_RESULTS = fields(
@@ -541,7 +552,7 @@ STRUCTURE_FIELDS: Mapping[str, Shape] = {
 """The form of the answer, after the thinking (vLLM, SGLang, llama.cpp)."""
 
 _GOOGLE = fields(
-    {"thinking_config": fields(allow("include_thoughts", "thinking_budget", "thinking_level"))}
+    thinking_config=fields(allow("include_thoughts", "thinking_budget", "thinking_level"))
 )
 
 THINKING_FIELDS: Mapping[str, Shape] = {
@@ -549,22 +560,18 @@ THINKING_FIELDS: Mapping[str, Shape] = {
     **allow("preserve_thinking", "clear_thinking", "disable_reasoning", "reasoning_history"),
     **allow("think", "prompt_mode"),
     "reasoning": fields(
-        {
-            **allow("effort", "max_tokens", "enabled", "context", "mode"),
-            **allow("summary", "generate_summary", "summary_language"),
-        }
+        allow("effort", "max_tokens", "enabled", "context", "mode"),
+        allow("summary", "generate_summary", "summary_language"),
     ),
     "thinking": fields(
         allow("type", "budget_tokens", "display", "keep", "clear_thinking", "block_binding")
     ),
     "chat_template_kwargs": fields(
-        {
-            **allow("enable_thinking", "thinking", "thinking_budget", "reasoning_effort"),
-            **allow("preserve_thinking", "clear_thinking"),
-        }
+        allow("enable_thinking", "thinking", "thinking_budget", "reasoning_effort"),
+        allow("preserve_thinking", "clear_thinking"),
     ),
     "google": _GOOGLE,
-    "extra_body": fields({"google": _GOOGLE}),
+    "extra_body": fields(google=_GOOGLE),
     # if false, thinking is left out, or stays within the text
     **dict.fromkeys(
         ("include_reasoning", "separate_reasoning", "reasoning_split", "stream_reasoning"),
