@@ -151,7 +151,7 @@ def identifier(value: Any, drops: DropCount) -> Any:
 
 ERROR = either(
     message,
-    fields({"message": message, "type": identifier, "param": identifier, "code": identifier}),
+    fields(dict.fromkeys(("type", "param", "code"), identifier), message=message),
 )
 """The shape of an error within an answer."""
 
