@@ -109,17 +109,14 @@ class LocalConversation:
 
     async def _save(self, record: ConversationRecord) -> Json:
         """Store the conversation; its items live as long."""
-        found = zip(record.items, await self.repository.get_items(record.items), strict=True)
-        items = {name: item for name, item in found if item is not None}
-        await self.repository.refresh(items)
+        await self.repository.refresh(await self.repository.find_items(record.items))
         await self.repository.save_conversation(self.conversation_id, record, {})
         return replace(self, record=record).retrieve()
 
     async def _load(self, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
-        items = await self.repository.load_items(item_ids)
-        if items is None:
-            raise conversation_not_found(self.conversation_id)
-        return items
+        return await self.repository.load_items(
+            item_ids, conversation_not_found(self.conversation_id)
+        )
 
     def _item_not_found(self, item_id: str) -> RequestError:
         return RequestError(

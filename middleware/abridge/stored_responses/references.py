@@ -117,16 +117,16 @@ class ReferenceResolver:
         repository, conversation_id = self.repository, references.conversation_id
         if repository is None:
             return None
-        if self.background == "begins":
-            basis = references.add_to_input_items(repository.create_input_items())
-            return StoreLocally(repository, self.upstream, basis)
-        if not (self.resolves_all or conversation_id):
-            return NoteUpstream(repository, self.upstream, self.shares_key)
+        note = NoteUpstream(repository, self.upstream, self.shares_key)
+        is_local = self.resolves_all or self.background == "begins"
+        if not (is_local or conversation_id):
+            return note
         basis = references.add_to_input_items(repository.create_input_items())
-        storage: StorageAction = StoreLocally(repository, self.upstream, basis)
-        if not self.resolves_all:
-            storage = NoteUpstream(repository, self.upstream, self.shares_key)
-        elif self.background == "runs":
+        local = StoreLocally(repository, self.upstream, basis)
+        if self.background == "begins":
+            return local
+        storage: StorageAction = local if is_local else note
+        if is_local and self.background == "runs":
             storage = StoreNothing()
         if not conversation_id:
             return storage
@@ -229,8 +229,7 @@ class References:
     async def _fetch(self, repository: ResponseRepository) -> None:
         history_ids = await self._find_history(repository) if self._continues else []
         ids = list(dict.fromkeys([*history_ids, *self._requested_ids]))
-        found = zip(ids, await repository.get_items(ids), strict=True)
-        self._stored_items = {name: item for name, item in found if item is not None}
+        self._stored_items = await repository.find_items(ids)
         self.history_ids = [name for name in history_ids if name in self._stored_items]
         if not all(map(is_reasoning_id, set(history_ids).difference(self.history_ids))):
             raise self._not_found()

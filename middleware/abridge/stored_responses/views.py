@@ -64,10 +64,7 @@ class LocalView:
         return {"id": self.response_id, "object": "response", "deleted": True}
 
     async def _load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
-        items = await self.repository.load_items(item_ids)
-        if items is None:
-            raise response_not_found(self.response_id)
-        return items
+        return await self.repository.load_items(item_ids, response_not_found(self.response_id))
 
 
 @dataclass(slots=True, frozen=True)
