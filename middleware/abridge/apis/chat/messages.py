@@ -13,6 +13,7 @@ from typing import Any, TypeGuard, get_args
 
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.reasoning import (
+    ENTRY_KINDS,
     LIST_FIELDS,
     REASONING_FIELDS,
     find_thinking_chunks,
@@ -55,6 +56,7 @@ from abridge.core.model_request import (
 )
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
 from abridge.providers.profile import TAGS, Profile, ReasoningPlace, ReasoningReturn
+from abridge.stages.attribution import REDACTED, SUMMARY
 
 ROLES = get_args(Role)
 
@@ -349,44 +351,32 @@ def split_leading_inline(content: Any, *, known: str | None = None) -> tuple[str
 
 def _read_lists(message: Json, param: str) -> list[MessagePart]:
     """Read LiteLLM's `thinking_blocks`, or else OpenRouter's `reasoning_details`."""
-    for name, read in (("thinking_blocks", _read_block), ("reasoning_details", _read_detail)):
-        found = []
+    for name in reversed(LIST_FIELDS):
+        found: list[MessagePart] = []
         for i, entry in enumerate(entries(message.get(name))):
-            found += read(as_object(entry), f"{param}.{name}[{i}]")
+            found += _read_entry(as_object(entry), f"{param}.{name}[{i}]")
         if found:
             return _attach_signatures(found)
     return []
 
 
-def _read_block(block: Json, param: str) -> list[MessagePart]:
-    """Read a thinking block.
+def _read_entry(entry: Json, param: str) -> list[MessagePart]:
+    """Read an entry of a list.
 
-    One without a signature holds a summary: among the APIs that give blocks, only one that has no
-    signatures omits it, and it shows summaries only.
+    A thinking block without a signature holds a summary: among the APIs that give blocks, only one
+    that has no signatures omits it, and it shows summaries only.
     """
-    kind, text = block.get("type"), string(block.get("thinking"))
-    signature, data = string(block.get("signature")), string(block.get("data"))
-    if kind == "thinking":
-        if signature:
-            return [ReasoningPart(text, state=signature, is_signature=True, param=param)]
+    entry_type, signature = string(entry.get("type")), string(entry.get("signature"))
+    if entry_type not in ENTRY_KINDS:
+        return [UnknownPart(entry, param, essential=False)]
+    kind, key = ENTRY_KINDS[entry_type]
+    text = string(entry.get(key))
+    if kind == REDACTED:
+        return [ReasoningPart(state=text, param=param)] if text else []
+    if kind == SUMMARY or (entry_type == "thinking" and not signature):
         return [ReasoningPart(summary=(text,), param=param)] if text.strip() else []
-    if kind == "redacted_thinking":
-        return [ReasoningPart(state=data, param=param)] if data else []
-    return [UnknownPart(block, param, essential=False)]
-
-
-def _read_detail(detail: Json, param: str) -> list[MessagePart]:
-    kind, text = detail.get("type"), string(detail.get("text"))
-    signature, data = string(detail.get("signature")), string(detail.get("data"))
-    summary = string(detail.get("summary"))
-    if kind == "reasoning.text":
-        reasoning = ReasoningPart(text, state=signature, is_signature=bool(signature), param=param)
-        return [reasoning] if text.strip() or signature else []
-    if kind == "reasoning.summary":
-        return [ReasoningPart(summary=(summary,), param=param)] if summary.strip() else []
-    if kind == "reasoning.encrypted":
-        return [ReasoningPart(state=data, param=param)] if data else []
-    return [UnknownPart(detail, param, essential=False)]
+    reasoning = ReasoningPart(text, state=signature, is_signature=bool(signature), param=param)
+    return [reasoning] if text.strip() or signature else []
 
 
 def _attach_signatures(parts: list[MessagePart]) -> list[MessagePart]:

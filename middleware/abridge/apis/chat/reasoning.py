@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display
-from abridge.apis.json import as_object, objects, string
+from abridge.apis.json import as_object, nested_value, objects, string
 from abridge.core.answer import AttributionKind
 from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
@@ -170,17 +170,12 @@ def extract_native_summary(message: Json) -> Json:
     found = {name: message[name] for name in TEXT_FIELDS if message.get(name)}
     details = objects(message.get("reasoning_details"))
     entries = [entry for entry in details if _read_summary(entry) or _is_opaque(entry)]
-    return {
-        **found,
-        **extract_state(message),
-        **({"reasoning_details": entries} if entries else {}),
-    }
+    listed = {"reasoning_details": entries} if entries else {}
+    return {**found, **extract_state(message), **listed}
 
 
 def find_thinking_chunks(content: Any) -> list[Json]:
     """Return the chunks of a list content that hold reasoning."""
-    if not isinstance(content, list):
-        return []
     return [chunk for chunk in objects(content) if chunk.get("type") == "thinking"]
 
 
@@ -208,8 +203,7 @@ def read_answer_text(content: Any) -> str:
 
 def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
     """Return the log probabilities of a text of a choice."""
-    logprobs = choice.get("logprobs")
-    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
+    return objects(nested_value(choice, f"logprobs.{name}"))
 
 
 def without_thinking_chunks(content: Any) -> Any:
@@ -229,11 +223,8 @@ def without_reasoning(message: Json) -> Json:
 
 def _is_opaque(entry: Any) -> bool:
     """Return whether an entry of a list is opaque state and nothing else."""
-    return (
-        isinstance(entry, dict)
-        and string(entry.get("type")) in _OPAQUE_TYPES
-        and not (entry.get("text") or entry.get("summary") or entry.get("thinking"))
-    )
+    says = any(map(as_object(entry).get, ("text", "summary", "thinking")))
+    return not says and string(as_object(entry).get("type")) in _OPAQUE_TYPES
 
 
 def _is_opaque_list(value: Any) -> bool:
@@ -329,7 +320,7 @@ def read_state(message: Json) -> list[StateEntry]:
 
 
 def _read_entry(entry: Json) -> StateEntry:
-    if string(entry.get("type")) in ("redacted_thinking", "reasoning.encrypted"):
+    if _entry_type(entry) in _OPAQUE_TYPES:
         return StateEntry("", string(entry.get("data")), signs=False)
     text = next(filter(None, map(string, map(entry.get, ("thinking", "text", "summary")))), "")
     return StateEntry(text, string(entry.get("signature")), signs=True)
