@@ -342,7 +342,7 @@ def record_turn(message: Json, lane: int, profile: Profile, display: Display) ->
     if display.hides_raw:
         raw, rest = split_thinking(message, profile)
     elif found is None:
-        raw, rest = split_inline(content, profile, no_field=True)
+        raw, rest = split_inline(content, profile)
     if found is not None and not found.native:
         raw = found.text
     if rest != content:

@@ -50,6 +50,7 @@ from abridge.core.model_request import (
     UnknownPart,
     Unsupported,
     joined_text,
+    merge_runs,
     normalized,
     unsupported_part,
     without_marks,
@@ -75,14 +76,8 @@ NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_cont
 
 def read_messages(body: Json) -> Iterator[Message]:
     """Read each message; consecutive tool messages become one."""
-    outputs: Message | None = None
-    for message, param in iter_objects(require_list(body.get("messages"), "messages"), "messages"):
-        parsed = _read_message(message, param)
-        if parsed.role == "tool" and outputs is not None:
-            outputs.parts += parsed.parts
-            continue
-        outputs = parsed if parsed.role == "tool" else None
-        yield parsed
+    messages = iter_objects(require_list(body.get("messages"), "messages"), "messages")
+    return merge_runs((_read_message(message, param) for message, param in messages), "tool")
 
 
 def _read_message(message: Json, param: str) -> Message:
@@ -344,7 +339,7 @@ def split_leading_inline(content: Any, *, known: str | None = None) -> tuple[str
     With `known`, the reasoning that a field holds, tags belong to the answer, unless what they hold
     is the same.
     """
-    inline, rest = split_inline(content, PROFILES["auto"], no_field=True)
+    inline, rest = split_inline(content, PROFILES["auto"])
     is_reasoning = known is None or inline.strip() == known.strip()
     return (inline, rest) if is_reasoning else ("", content)
 

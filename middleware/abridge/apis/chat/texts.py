@@ -334,15 +334,12 @@ def is_plain(content: Any) -> bool:
     return content is None or (isinstance(content, str) and not may_have_tags(content))
 
 
-def split_inline(content: Any, profile: Profile, *, no_field: bool) -> tuple[str, Any]:
-    """Split a whole content into reasoning and the rest.
-
-    With `no_field` no field holds reasoning, so the prompt's template may have opened the block.
-    """
-    prefilled = profile.prefilled and no_field
-    if content is None or (is_plain(content) and not prefilled):
+def split_inline(content: Any, profile: Profile) -> tuple[str, Any]:
+    """Split a whole content into reasoning and the rest, where no field holds reasoning: the
+    prompt's template may have opened the block."""
+    if content is None or (is_plain(content) and not profile.prefilled):
         return "", content  # the usual case
-    return _split_whole(content, TagSplitter(profile.tags, prefilled=prefilled))
+    return _split_whole(content, TagSplitter(profile.tags, prefilled=profile.prefilled))
 
 
 def split_thinking(message: Json, profile: Profile) -> tuple[str, Any]:

@@ -897,7 +897,7 @@ def _take_reasoning(message: Json, profile: Profile, display: Display) -> FoundR
     found = find_reasoning(message, trusts_summaries=trusts_summaries(profile, display))
     if found is not None or display.hides_raw:
         return found
-    inline, rest = split_inline(message.get("content"), profile, no_field=True)
+    inline, rest = split_inline(message.get("content"), profile)
     if not inline.strip():
         return None
     message["content"], message[DEFAULT_FIELD] = rest, inline

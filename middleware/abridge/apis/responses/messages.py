@@ -43,6 +43,7 @@ from abridge.core.model_request import (
     TranslatedRequest,
     UnknownPart,
     joined_text,
+    merge_runs,
     normalized,
     unsupported_part,
     with_name_in_text,
@@ -132,7 +133,7 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
     Consecutive items of the assistant, or of tools, are one message. Each message of another role
     is one of its own. Reasoning that the text after it repeats in tags is read once.
     """
-    for message in _read_input(body, names):
+    for message in merge_runs(_read_input(body, names), "assistant", "tool"):
         message.parts = _said_once(message.parts)
         yield message
 
@@ -147,23 +148,9 @@ def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
         return
     if items is None and any(map(body.get, REFERENCE_FIELDS)):
         return
-    current: Message | None = None
     for item, param in iter_objects(require_list(items, "input"), "input"):
-        if item.get("type") in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
-            continue
-        message = _read_item(item, param, names)
-        if current is not None and current.role == message.role:
-            current.parts += message.parts
-            continue
-        if current is not None:
-            yield current
-            current = None
-        if message.role in ("assistant", "tool"):
-            current = message
-        else:
-            yield message
-    if current is not None:
-        yield current
+        if item.get("type") not in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
+            yield _read_item(item, param, names)
 
 
 def _said_once(parts: Iterable[MessagePart]) -> list[MessagePart]:
