@@ -49,17 +49,14 @@ class WriteError(Protocol):
     ) -> Json: ...
 
 
-class Reader(Protocol):
-    """Turn one response into events, always in a legal order."""
+class EventReader(Protocol):
+    """Turn one response into events."""
 
     @property
     def dropped(self) -> int: ...  # unknown fields that were dropped with hidden reasoning
 
     @property
     def faults(self) -> int: ...  # events that came out of order, and ends without a reason
-
-    @property
-    def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
 
     @property
     def continuation(self) -> Continuation | None: ...
@@ -74,6 +71,13 @@ class Reader(Protocol):
 
     def read_whole(self, body: bytes) -> list[Event]:
         """Read a response that is not a stream."""
+
+
+class Reader(EventReader, Protocol):
+    """Turn one response into events, always in a legal order."""
+
+    @property
+    def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
 
     def recorded_turns(self) -> list[RecordedTurn]:
         """Return the turns of the answer, with their reasoning, once all is read."""

@@ -187,6 +187,15 @@ class ClientPieceHistory(PieceHistory):
     def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
         """Yield the turns that pieces make for a client of the same API."""
 
+    @property
+    @abstractmethod
+    def _places(self) -> tuple[Mapping[int, Any], bytes]:
+        """The places of pieces with reasoning, by `id()`, and that of what comes next."""
+
+    def next_place(self) -> bytes:
+        _, place = self._places
+        return place
+
     @staticmethod
     def as_sent(reasoning: Iterable[Json]) -> list[Json]:
         """Return reasoning as upstream wrote it, which a reader may have changed."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
+from abridge.apis.api import EventReader
 from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.core.answer import Part
@@ -23,24 +24,8 @@ from abridge.stages.order import Order
 from abridge.stages.thinking import Thinking
 
 
-class ReaderOfParts(Protocol):
-    """A reader whose events name their parts, in the order in which upstream sent them. See
-    `Reader`."""
-
-    @property
-    def dropped(self) -> int: ...
-
-    @property
-    def faults(self) -> int: ...
-
-    @property
-    def continuation(self) -> Continuation | None: ...
-
-    def read(self, frame: bytes) -> list[Event]: ...
-
-    def end(self, error: ErrorDetail | None = None) -> list[Event]: ...
-
-    def read_whole(self, body: bytes) -> list[Event]: ...
+class ReaderOfParts(EventReader, Protocol):
+    """A reader whose events name their parts, in the order in which upstream sent them."""
 
     def record(self, parts: Sequence[Part]) -> list[RecordedTurn]:
         """Return the turns of an answer that consists of these parts."""

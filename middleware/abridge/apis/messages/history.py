@@ -186,10 +186,6 @@ class MessagesHistory(ClientPieceHistory):
         turn.items[:] = remaining
         return "dropped"
 
-    def next_place(self) -> bytes:
-        _, place = self._places
-        return place
-
     def body(self) -> Json:
         """Return the request body, without the messages that have nothing left in them."""
         emptied = {index for index in self._assistant_turns if self._write_content(index)}

@@ -187,10 +187,6 @@ class ResponsesHistory(ClientPieceHistory):
         turn.items[:] = placed
         return "moved"
 
-    def next_place(self) -> bytes:
-        _, place = self._places
-        return place
-
     def body(self) -> Json:
         if self._input_turns:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
