@@ -214,17 +214,21 @@ def read_extra(body: Json, known: Collection[str]) -> Json:
 
 
 def write_params(
-    request: ModelRequest, fields: Mapping[str, str], body: Json, translated: TranslatedRequest
+    request: ModelRequest,
+    fields: Mapping[str, str],
+    body: Json,
+    translated: TranslatedRequest,
+    *,
+    reason: str = "This model's API does not know {}.",
 ) -> None:
-    """Write the parameters that an API has a key for.
+    """Write the parameters that an API has a key for; report any other, for this `reason`.
 
-    An empty key means that the parameter has no effect in this API.
+    An empty key means that the parameter has no effect in this API, or is written elsewhere.
     """
     for name, value in request.params.items():
         if name not in fields:
-            param = request.param(name)
-            message = f"This model's API does not know {param}."
-            translated.leave_out(param, message, essential=PARAMS[name].essential)
+            param, essential = request.param(name), PARAMS[name].essential
+            translated.leave_out(param, reason.format(param), essential=essential)
         elif fields[name]:
             set_nested(body, fields[name], value)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from abridge.apis.json import dumps, string
+from abridge.apis.json import dumps, nested_value, string
 from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
 from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT, without_billing
 from abridge.apis.messages.tools import INVALID_ARGUMENTS, unwrap_invalid, upstream_call_id
@@ -60,6 +60,12 @@ ROLES: Mapping[str, Role] = {
 """The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
 
 NO_MESSAGES = "It contains nothing that this upstream could answer."
+
+UNKNOWN_IMAGE = "The image has an unknown format."
+
+UNKNOWN_FILE = "The file is neither PDF nor text."
+
+NO_AUDIO = "Audio is not supported by this upstream."
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -268,7 +274,7 @@ def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[Messag
     """Read a document. One that is text becomes text, which any model can read."""
     title, context = string(block.get("title")), string(block.get("context"))
     source, source_param = _read_source(block, param)
-    unread = [] if not _wants_citations(block) else [_uncited(block, param)]
+    unread = _read_wish_to_cite(block, param)
     match source["type"]:
         case "text":
             text = require_string(source.get("data"), f"{source_param}.data")
@@ -285,8 +291,8 @@ def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[Messag
 def _read_search_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     source = require_string(block.get("source"), f"{param}.source")
     parts = read_blocks(block.get("content"), f"{param}.content", names)
-    unread = [_uncited(block, param)] if _wants_citations(block) else []
-    return [*_enclose(parts, string(block.get("title")), f"Source: {source}"), *unread]
+    enclosed = _enclose(parts, string(block.get("title")), f"Source: {source}")
+    return [*enclosed, *_read_wish_to_cite(block, param)]
 
 
 def _read_tool_reference(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
@@ -353,14 +359,11 @@ def _enclose(parts: list[MessagePart], title: str, context: str) -> list[Message
     return [opening, *parts, TextPart("\n</document>")]
 
 
-def _wants_citations(block: Json) -> bool:
-    citations = block.get("citations")
-    return isinstance(citations, dict) and citations.get("enabled") is True
-
-
-def _uncited(block: Json, param: str) -> UnknownPart:
-    """Return the part for a wish that answers cite a block, which no other API fulfils."""
-    return UnknownPart(block["citations"], f"{param}.citations", essential=False)
+def _read_wish_to_cite(block: Json, param: str) -> list[UnknownPart]:
+    """Read the wish that answers cite a block, if it is one. No other API fulfils it."""
+    if nested_value(block, "citations.enabled") is not True:
+        return []
+    return [UnknownPart(block["citations"], f"{param}.citations", essential=False)]
 
 
 # Written
@@ -382,18 +385,15 @@ def write_block(
             named = {"id": write_call_id(part.id), "name": part.name}
             return {"type": "tool_use", **named, "input": call_input}
         case ImagePart():
-            message = "The image has an unknown format."
-            return _write_image(part) or Unsupported(part.param or param, message, essential=True)
+            refused = Unsupported(part.param or param, UNKNOWN_IMAGE, essential=True)
+            return _write_image(part) or refused
         case FilePart():
-            message = "The file is neither PDF nor text."
-            return _write_document(part) or Unsupported(
-                part.param or param, message, essential=True
-            )
+            refused = Unsupported(part.param or param, UNKNOWN_FILE, essential=True)
+            return _write_document(part) or refused
+        case AudioPart():
+            return Unsupported(part.param or param, NO_AUDIO, essential=True)
         case ToolOutputPart():
             return _write_tool_result(part, param)
-        case AudioPart():
-            message = "Audio is not supported by this upstream."
-            return Unsupported(part.param or param, message, essential=True)
         case UnknownPart():
             message = part.message or "This upstream has nothing like it."
             return Unsupported(part.param, message, part.essential)
@@ -434,11 +434,9 @@ def _write_tool_result(output: ToolOutputPart, param: str) -> Json | Unsupported
     texts = [block["text"] for block in content if block.keys() == {"type", "text"}]
     value = texts[0] if len(content) == len(texts) == 1 else content
     result: Json = {"type": "tool_result", "tool_use_id": write_call_id(output.call_id)}
-    return {**result, **({"content": value} if value else {}), **_error_flag(output)}
-
-
-def _error_flag(output: ToolOutputPart) -> Json:
-    return {"is_error": True} if output.failed else {}
+    if value:
+        result["content"] = value
+    return {**result, "is_error": True} if output.failed else result
 
 
 def _write_image(image: ImagePart) -> Json | None:

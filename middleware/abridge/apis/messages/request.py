@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.json import as_object, set_nested, string
+from abridge.apis.json import as_object, nested_value, string
 from abridge.apis.messages.messages import MessagesConversationBuilder, read_messages
 from abridge.apis.messages.reasoning import (
     ThinkingParams,
@@ -25,7 +25,6 @@ from abridge.apis.messages.tools import (
 )
 from abridge.apis.openai import read_schema
 from abridge.apis.params import (
-    PARAMS,
     invalid_value_error,
     read_extra,
     read_flag,
@@ -33,6 +32,7 @@ from abridge.apis.params import (
     require_object,
     require_string,
     unchanged,
+    write_params,
 )
 from abridge.apis.shapes import (
     EXTENSION_FIELDS,
@@ -179,8 +179,7 @@ def read_request(body: Json) -> ModelRequest:
 
 def _read_output_format(body: Json) -> OutputFormat | None:
     """Read the format of the answer; `output_format` is its old name."""
-    config = body.get("output_config")
-    nested = config.get("format") if isinstance(config, dict) else None
+    nested = nested_value(body, "output_config.format")
     param = "output_format" if nested is None else "output_config.format"
     value = body.get("output_format") if nested is None else nested
     if value is None:
@@ -244,14 +243,13 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         "stream": request.stream,
         **sampling,
     }
-    for name, key in OWN_PARAM_FIELDS.items():
-        if name in params:
-            set_nested(body, key, params[name])
-    translated.body = dict(request.extra)
-    for key, value in body.items():
-        if value or key in sampling or key == "messages":
-            translated.body[key] = value
-    _report_other_params(request, translated)
+    fields = {**dict.fromkeys(SUPPORTED_PARAMS, ""), **OWN_PARAM_FIELDS}
+    if params.get("service_tier") not in SERVICE_TIERS:
+        del fields["service_tier"]
+    write_params(request, fields, body, translated, reason=UNSUPPORTED_PARAM)
+    required = {"messages", *sampling}
+    sent = {key: value for key, value in body.items() if value or key in required}
+    translated.body = {**request.extra, **sent}
     return translated
 
 
@@ -311,12 +309,3 @@ def _write_output_config(
 def _write_metadata(request: ModelRequest) -> Json:
     user = request.params.get("safety_identifier") or request.params.get("user")
     return {"user_id": user} if user else {}
-
-
-def _report_other_params(request: ModelRequest, translated: TranslatedRequest) -> None:
-    """Report the plain parameters that are left out."""
-    supported = {*SUPPORTED_PARAMS, *OWN_PARAM_FIELDS}
-    for name, value in request.params.items():
-        if name not in supported or (name == "service_tier" and value not in SERVICE_TIERS):
-            essential = PARAMS[name].essential
-            translated.leave_out(request.param(name), UNSUPPORTED_PARAM, essential=essential)
