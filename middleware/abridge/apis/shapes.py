@@ -295,7 +295,8 @@ def figures(value: Any, drops: DropCount, names: Container[str] = ()) -> Any:
     if not isinstance(value, dict):
         return number(value, drops)
     identified = filter(_KEY.fullmatch, value)
-    return fields({key: name if key in names else inner for key in identified})(value, drops)
+    known = {key: name if key in names else inner for key in identified}
+    return _object_of(known)(value, drops)
 
 
 # Structures
@@ -314,7 +315,10 @@ def fields(
     known |= under(addresses, address)
     for group in (*groups, others):
         known |= group
+    return _object_of(known)
 
+
+def _object_of(known: Mapping[str, Shape]) -> Shape:
     def rebuild_fields(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, dict):
             return value if value is None else drops.drop(value)
@@ -412,7 +416,7 @@ def under_names(shape: Shape) -> Shape:
     def rebuild_object(value: Any, drops: DropCount) -> Any:
         keys = value if isinstance(value, dict) else ()
         known = {key: shape for key in keys if name(key, drops) is not DROPPED}
-        return fields(known)(value, drops)
+        return _object_of(known)(value, drops)
 
     return rebuild_object
 
