@@ -34,7 +34,8 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
     Servers merge slashes and resolve dots, some before they decode the client's path (`raw_path`),
     some after it. A path that any of them would take for an endpoint is one.
     """
-    return next((api for api in APIS if _lead_to(path, raw_path, *_endpoints(api))), None)
+    ends = ((api, api.endpoint or api.path, api.counts_tokens_at, api.compacts_at) for api in APIS)
+    return next((api for api, *each in ends if _lead_to(path, raw_path, *each)), None)
 
 
 @cached(PATHS)
@@ -47,10 +48,6 @@ def counts_tokens(path: str, raw_path: str) -> bool:
 def compacts(path: str, raw_path: str) -> bool:
     """Return whether a request on an API's path asks for a compaction of its conversation."""
     return _lead_to(path, raw_path, *(api.compacts_at for api in APIS))
-
-
-def _endpoints(api: Api) -> tuple[str, str, str]:
-    return api.endpoint or api.path, api.counts_tokens_at, api.compacts_at
 
 
 def _lead_to(path: str, raw_path: str, *endpoints: str) -> bool:

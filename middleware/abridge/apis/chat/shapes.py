@@ -311,8 +311,8 @@ class ChatRebuilder:
         """Put a message in the place of a missing delta, unless it repeats what deltas have
         said."""
         lane, delta = get_index(choice), choice.get("delta")
-        is_given = isinstance(delta, dict)
-        if is_given and lane not in self._said and _says_something(as_object(delta)):
+        is_given, said = isinstance(delta, dict), as_object(delta)
+        if lane not in self._said and any(said[key] for key in said if key != "role"):
             self._said.add(lane)
         if "message" not in choice:
             return choice
@@ -320,7 +320,7 @@ class ChatRebuilder:
         if not is_given and lane not in self._said:
             return {**others, "delta": choice["message"]}
         self.drops.drop(choice["message"])
-        return {**others, "delta": as_object(delta)}
+        return {**others, "delta": said}
 
     def _with_message(self, choice: Json) -> Json:
         """Put a delta in the place of a missing message."""
@@ -331,7 +331,3 @@ class ChatRebuilder:
             return {**others, "message": choice["delta"]}
         self.drops.drop(choice["delta"])
         return others
-
-
-def _says_something(delta: Json) -> bool:
-    return any(delta[key] for key in delta if key != "role")

@@ -68,7 +68,7 @@ class AnswerCitations:
         return [
             make_citation(source, passage)
             for (source, _), passage in zip(pairs, passages, strict=True)
-            if _names_source(source)
+            if _file_name(source)
         ]
 
     def _read_grounding(self) -> Iterator[tuple[Json, Json]]:
@@ -102,10 +102,6 @@ def _file_name(source: Json) -> str:
     """Return what Google calls a source that has no address."""
     keys = ("uri", "documentName", "fileSearchStore", "title")
     return next(filter(None, (string(source.get(key)) for key in keys)), "")
-
-
-def _names_source(source: Json) -> bool:
-    return bool(_file_name(source))
 
 
 def make_citation(source: Json, passage: tuple[int, int] | None) -> CitationDelta:

@@ -122,7 +122,7 @@ class MessagesHistory(ClientPieceHistory):
         answer = strip_content(remaining, is_our_summary)
         if answer is not remaining:
             removed, remaining = removed + 1, answer
-            turn.text = _answer_text(answer)
+            turn.text = _assistant_turn(answer).text
         turn.items[:] = remaining
         return removed, any(map(str.strip, self.raw_texts(remaining)))
 
@@ -267,10 +267,6 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
         has_opaque_state=any(map(_has_opaque_state, blocks)),
         items=blocks,
     )
-
-
-def _answer_text(blocks: list[Json]) -> str:
-    return read_text([block for block in _without_reasoning(blocks) if not _is_call(block)])
 
 
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:

@@ -228,6 +228,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     )
     sampling = write_sampling(request, capabilities, translated, thinking=thinking.is_on)
     stops = _write_stops(request, translated)
+    user = params.get("safety_identifier") or params.get("user")
     body = {
         "model": request.model,
         "max_tokens": max_tokens,
@@ -238,7 +239,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         "thinking": thinking.config,
         "output_config": _write_output_config(request, capabilities, thinking, translated),
         "stop_sequences": stops,
-        "metadata": _write_metadata(request),
+        "metadata": {"user_id": user} if user else None,
         "service_tier": SERVICE_TIERS.get(params.get("service_tier", "")),
         "stream": request.stream,
         **sampling,
@@ -304,8 +305,3 @@ def _write_output_config(
     elif requested is not None:
         config["format"] = {"type": "json_schema", "schema": requested.schema}
     return config | as_object(request.extra.get("output_config"))
-
-
-def _write_metadata(request: ModelRequest) -> Json:
-    user = request.params.get("safety_identifier") or request.params.get("user")
-    return {"user_id": user} if user else {}

@@ -63,7 +63,8 @@ class ResponsesHistory(ClientPieceHistory):
         super().__init__(body, is_translated=is_translated)
         self._emptied = dict[int, set[str]]()  # ids of reasoning items, by `id()` of their turn
         input_value = body.get("input")
-        items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
+        items = objects(input_value)
+        items = items if len(items) == len(entries(input_value)) else []
         self._read = read_joined_turns if is_translated else read_turns
         self._input_turns = list(self._read(items))
         self._items = items or [{"role": "user", "content": input_value}]
@@ -254,15 +255,12 @@ def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:
     return (identity for identity in ids if identity and not is_minted(identity))
 
 
-def _are_objects(entries: list[Any]) -> bool:
-    return all(isinstance(item, dict) for item in entries)
-
-
 def _strip_item(item: Json, is_our_summary: IsOurSummary) -> int:
     removed_count = sum(item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS)
     for name in ("summary", "content"):
         parts = entries(item.get(name))
-        remaining = [part for part in parts if not _is_our_part(part, is_our_summary)]
+        own = (is_our_summary(string(as_object(part).get("text"))) for part in parts)
+        remaining = [part for part, is_own in zip(parts, own, strict=True) if not is_own]
         if len(remaining) < len(parts):
             item[name] = remaining
             removed_count += len(parts) - len(remaining)
@@ -278,10 +276,6 @@ def _strip_message(item: Json, is_our_summary: IsOurSummary) -> bool:
     is_blank = isinstance(rest, str) and not rest.strip()
     item["content"] = "" if is_blank else rest
     return True
-
-
-def _is_our_part(part: Any, is_our_summary: IsOurSummary) -> bool:
-    return is_our_summary(string(as_object(part).get("text")))
 
 
 def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Turn:
