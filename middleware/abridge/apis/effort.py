@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from abridge.apis.api import Api
 from abridge.apis.json import as_object, nested_value, objects, set_nested
 from abridge.core.conversation import Json
-from abridge.providers.profile import Profile, asks_to_think
+from abridge.providers.profile import Profile, asks_to_think, nested_field
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -49,8 +49,10 @@ class RequestDefaults:
         if self.effort is None or asks_to_think(body) is not None:
             return {}
         if api.effort_field:
-            fields = api.other_efforts.get(self.effort) or _nested(api.effort_field, self.effort)
-            return {} if _has_any(body, _nested(api.effort_field, self.effort)) else fields
+            fields = api.other_efforts.get(self.effort) or nested_field(
+                api.effort_field, self.effort
+            )
+            return {} if _has_any(body, nested_field(api.effort_field, self.effort)) else fields
         fields = profile.thinking_fields(self.effort)
         is_given = _has_any(body, fields) or _has_any(body, profile.thinking_off)
         return {} if is_given else fields
@@ -58,15 +60,8 @@ class RequestDefaults:
     def _verbosity_fields(self, body: Json, api: Api) -> Json:
         if self.verbosity is None or not api.verbosity_field:
             return {}
-        fields = _nested(api.verbosity_field, self.verbosity)
+        fields = nested_field(api.verbosity_field, self.verbosity)
         return {} if _has_any(body, fields) else fields
-
-
-def _nested(field: str, value: str) -> Json:
-    """Return the fields of a body that set a dotted one."""
-    fields: Json = {}
-    set_nested(fields, field, value)
-    return fields
 
 
 def _has_any(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
