@@ -74,7 +74,7 @@ class EventReader(Protocol):
 
 
 class Reader(EventReader, Protocol):
-    """Turn one response into events, always in a legal order."""
+    """A reader of events that are always in a legal order."""
 
     @property
     def mismatches(self) -> int: ...  # final texts that are not the sum of their deltas
@@ -195,6 +195,8 @@ class Api:
     request_shape: Shape
     """What of a request goes upstream where raw reasoning is hidden: nothing that might have
     upstream write it where no Reader looks for it."""
+    wants_state: Callable[[Json], bool | None]
+    """True if a request asks for opaque state; None if the API has no field for that."""
     translating_writer: Callable[[Profile, Display, RequestEcho, int], Writer]
     """Makes the Writer of translated events. The number limits the characters that it keeps."""
     write_error: WriteError
@@ -212,8 +214,6 @@ class Api:
     """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
     has_summary_parts: bool = False
     """Summaries stand apart from raw reasoning, in parts; without, both are text of one field."""
-    wants_state: Callable[[Json], bool | None] = lambda _: None
-    """True if a request asks for opaque state; None if the API has no field for that."""
     echoed_fields: tuple[str, ...] = ()  # request fields that an answer repeats
     effort_field: str = ""
     """The request field for the effort, dotted if nested; empty if each provider has its own."""

@@ -49,10 +49,8 @@ class RequestDefaults:
         if self.effort is None or asks_to_think(body) is not None:
             return {}
         if api.effort_field:
-            fields = api.other_efforts.get(self.effort) or nested_field(
-                api.effort_field, self.effort
-            )
-            return {} if _has_any(body, nested_field(api.effort_field, self.effort)) else fields
+            fields = nested_field(api.effort_field, self.effort)
+            return {} if _has_any(body, fields) else api.other_efforts.get(self.effort, fields)
         fields = profile.thinking_fields(self.effort)
         is_given = _has_any(body, fields) or _has_any(body, profile.thinking_off)
         return {} if is_given else fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Protocol
 
@@ -117,18 +117,6 @@ class StagedReader:
         self._has_failed = True
         self._order.failure = None
         return [*events, *self._pass_on(self._reader.end(failure))]
-
-
-def staged(
-    make_reader: Callable[[Display, int], ReaderOfParts], *, alternating: bool
-) -> Callable[[Profile, Display, int], StagedReader]:
-    """Return what makes a reader with stages behind it, as the rows of APIs want it."""
-
-    def make(profile: Profile, display: Display, limit: int) -> StagedReader:
-        reader = make_reader(display, limit)
-        return StagedReader(reader, profile, display, limit, alternating=alternating)
-
-    return make
 
 
 def pass_by(found: Continuation, part: Part, thinking: Thinking | None) -> Continuation | None:

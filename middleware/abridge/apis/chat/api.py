@@ -26,6 +26,7 @@ CHAT = Api(
     history=ChatHistory,
     read_request=read_request,
     request_shape=REQUEST_SHAPE,
+    wants_state=lambda _: None,
     translating_writer=ChatWriter,
     write_error=error_body,
     stream_error=encode_error_body,

@@ -335,8 +335,7 @@ def is_plain(content: Any) -> bool:
 
 
 def split_inline(content: Any, profile: Profile) -> tuple[str, Any]:
-    """Split a whole content into reasoning and the rest, where no field holds reasoning: the
-    prompt's template may have opened the block."""
+    """Split a whole content into reasoning and the rest, where no field holds reasoning."""
     if content is None or (is_plain(content) and not profile.prefilled):
         return "", content  # the usual case
     return _split_whole(content, TagSplitter(profile.tags, prefilled=profile.prefilled))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from abridge.apis.api import Api, UpstreamApi
+from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.compaction.messages import MESSAGES_COMPACTION
+from abridge.apis.display import Display
 from abridge.apis.messages.errors import encode_error_body, error_body, read_error
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.reader import MessagesReader
@@ -17,7 +18,29 @@ from abridge.apis.messages.reasoning import ask_to_think, read_wish, wants_progr
 from abridge.apis.messages.request import REQUEST_SHAPE, read_request, write_request
 from abridge.apis.messages.tools import follow_calls
 from abridge.apis.messages.writer import MessagesWriter, TranslatedMessagesWriter
-from abridge.apis.staged import staged
+from abridge.apis.staged import StagedReader
+from abridge.providers.profile import Profile
+
+
+def _make_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
+    reader = MessagesReader(display, limit, carries_frames=True)
+    return StagedReader(reader, profile, display, limit, alternating=False)
+
+
+def _make_translating_reader(profile: Profile, display: Display, limit: int) -> StagedReader:
+    reader = MessagesReader(display, limit, carries_frames=False)
+    return StagedReader(reader, profile, display, limit, alternating=True)
+
+
+def _make_writer(_: Profile, display: Display) -> MessagesWriter:
+    return MessagesWriter(display)
+
+
+def _make_translating_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int
+) -> TranslatedMessagesWriter:
+    return TranslatedMessagesWriter(display, echo, limit)
+
 
 MESSAGES = Api(
     name="messages",
@@ -25,12 +48,13 @@ MESSAGES = Api(
     endpoint="/v1/messages",
     counts_tokens_at="/v1/messages/count_tokens",
     conversation_field="messages",
-    reader=staged(partial(MessagesReader, carries_frames=True), alternating=False),
-    writer=lambda _, display: MessagesWriter(display),
+    reader=_make_reader,
+    writer=_make_writer,
     history=MessagesHistory,
     read_request=read_request,
     request_shape=REQUEST_SHAPE,
-    translating_writer=lambda _, *args: TranslatedMessagesWriter(*args),
+    wants_state=lambda _: None,
+    translating_writer=_make_translating_writer,
     compaction=MESSAGES_COMPACTION,
     write_error=error_body,
     stream_error=encode_error_body,
@@ -44,7 +68,7 @@ MESSAGES = Api(
         name="messages",
         title="Messages",
         path="/messages",
-        translating_reader=staged(partial(MessagesReader, carries_frames=False), alternating=True),
+        translating_reader=_make_translating_reader,
         history=partial(MessagesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,

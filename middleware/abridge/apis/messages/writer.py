@@ -22,7 +22,7 @@ from abridge.apis.display import Display
 from abridge.apis.errors import CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, change_frame, encode_event, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
-from abridge.apis.json import as_object, dumps, loads_exact, parse_object, parse_object_text, string
+from abridge.apis.json import as_object, dumps, loads_exact, parse_object, string
 from abridge.apis.messages.blocks import LANE, Block, beside_text, complete_call
 from abridge.apis.messages.errors import error_body
 from abridge.apis.messages.history import MARK, STATE_KEYS
@@ -1051,5 +1051,5 @@ class MessageAccumulator:
 
 def _read_input(arguments: str) -> Json:
     """Return a call's input, which has to be an object."""
-    given = parse_object_text(arguments, loads_exact)
+    given = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
     return wrap_invalid(arguments) if given is None else given

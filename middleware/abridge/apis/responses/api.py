@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from abridge.apis.api import Api, UpstreamApi
+from abridge.apis.api import Api, RequestEcho, UpstreamApi
 from abridge.apis.compaction.responses import RESPONSES_COMPACTION
+from abridge.apis.display import Display
 from abridge.apis.openai import error_body, read_error
 from abridge.apis.responses.errors import encode_error_body
 from abridge.apis.responses.hiding import ECHOED
@@ -17,6 +18,26 @@ from abridge.apis.responses.history import ResponsesHistory
 from abridge.apis.responses.reader import ResponsesReader
 from abridge.apis.responses.request import REQUEST_SHAPE, read_request, wants_state, write_request
 from abridge.apis.responses.writer import ResponsesWriter
+from abridge.providers.profile import Profile
+
+
+def _make_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
+    return ResponsesReader(profile, display, limit, carries_frames=True)
+
+
+def _make_writer(_: Profile, display: Display) -> ResponsesWriter:
+    return ResponsesWriter(display)
+
+
+def _make_translating_reader(profile: Profile, display: Display, limit: int) -> ResponsesReader:
+    return ResponsesReader(profile, display, limit, carries_frames=False)
+
+
+def _make_translating_writer(
+    _: Profile, display: Display, echo: RequestEcho, limit: int
+) -> ResponsesWriter:
+    return ResponsesWriter(display, echo, limit)
+
 
 RESPONSES = Api(
     name="responses",
@@ -27,13 +48,13 @@ RESPONSES = Api(
     has_summary_parts=True,
     effort_field="reasoning.effort",
     verbosity_field="text.verbosity",
-    reader=partial(ResponsesReader, carries_frames=True),
-    writer=lambda _, display: ResponsesWriter(display),
+    reader=_make_reader,
+    writer=_make_writer,
     history=ResponsesHistory,
     read_request=read_request,
     request_shape=REQUEST_SHAPE,
     wants_state=wants_state,
-    translating_writer=lambda _, *args: ResponsesWriter(*args),
+    translating_writer=_make_translating_writer,
     counts_tokens_at="/responses/input_tokens",
     token_count={"object": "response.input_tokens"},
     compaction=RESPONSES_COMPACTION,
@@ -46,7 +67,7 @@ RESPONSES = Api(
         name="responses",
         title="Responses",
         path="/responses",
-        translating_reader=partial(ResponsesReader, carries_frames=False),
+        translating_reader=_make_translating_reader,
         history=partial(ResponsesHistory, is_translated=True),
         write_request=write_request,
         read_error=read_error,
