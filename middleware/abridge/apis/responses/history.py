@@ -18,7 +18,7 @@ from abridge.apis.history import (
     read_text,
     strip_content,
 )
-from abridge.apis.json import as_object, entries, objects, string
+from abridge.apis.json import entries, objects, string
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -256,11 +256,12 @@ def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:
 
 
 def _strip_item(item: Json, is_our_summary: IsOurSummary) -> int:
-    removed_count = sum(item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS)
+    removed_count = sum([item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS])
     for name in ("summary", "content"):
-        parts = entries(item.get(name))
-        own = (is_our_summary(string(as_object(part).get("text"))) for part in parts)
-        remaining = [part for part, is_own in zip(parts, own, strict=True) if not is_own]
+        parts = item.get(name)
+        if not parts or not isinstance(parts, list):
+            continue
+        remaining = [part for part in parts if not _is_our_part(part, is_our_summary)]
         if len(remaining) < len(parts):
             item[name] = remaining
             removed_count += len(parts) - len(remaining)
@@ -276,6 +277,10 @@ def _strip_message(item: Json, is_our_summary: IsOurSummary) -> bool:
     is_blank = isinstance(rest, str) and not rest.strip()
     item["content"] = "" if is_blank else rest
     return True
+
+
+def _is_our_part(part: Any, is_our_summary: IsOurSummary) -> bool:
+    return isinstance(part, dict) and is_our_summary(string(part.get("text")))
 
 
 def _assistant_turn(items: list[Json], texts: list[str], *calls: ToolCall) -> Turn:
