@@ -8,7 +8,7 @@ know Abridge's ids.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from abridge.apis.json import loads_exact, objects, packed, string
 from abridge.apis.object_references import loaded_id
 from abridge.apis.openai import is_minted
 from abridge.apis.params import require_list
+from abridge.apis.responses.items import id_prefix
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -295,7 +296,8 @@ class References:
             unchanged = stored is not None and (name or is_same_item(loads_exact(stored), item))
             if not (unchanged and input_items.add_known(item_id)):
                 new_item = loads_exact(stored) if name and stored is not None else item
-                input_items.add(id_prefix(new_item), packed(new_item))
+                prefix = id_prefix(string(new_item.get("type")))
+                input_items.add(prefix, packed(new_item))
         return input_items
 
     def __bool__(self) -> bool:
@@ -317,32 +319,8 @@ class References:
         return len(history)
 
 
-ITEM_ID_PREFIXES: Mapping[str, str] = {
-    "": "msg_",
-    "message": "msg_",
-    "reasoning": "rs_",
-    "compaction": "cmp_",
-    "function_call": "fc_",
-    "function_call_output": "fco_",
-    "custom_tool_call": "ctc_",
-    "custom_tool_call_output": "ctco_",
-    "local_shell_call": "lsh_",
-    "local_shell_call_output": "lsho_",
-    "shell_call": "sh_",
-    "shell_call_output": "sho_",
-    "apply_patch_call": "apc_",
-    "apply_patch_call_output": "apco_",
-    "tool_search_call": "tsc_",
-    "tool_search_output": "tso_",
-}
-"""Prefixes of item ids, by item type."""
-
 CALL_ID_PREFIX = "call_"
 """Prefix of call ids. Some clients send the call's id as the id of its output item."""
-
-
-def id_prefix(item: Json) -> str:
-    return ITEM_ID_PREFIXES.get(string(item.get("type")), "item_")
 
 
 def _upstream_ids(body: Json) -> Iterator[tuple[str, int | None]]:

@@ -218,7 +218,6 @@ class BuiltInTool:
     """A tool, and the items that call it."""
 
     kind: ToolKind  # its type in a request
-    id_prefix: str
     place: str  # the field of an item that says what to do
     description: str
     parameters: Json
@@ -308,7 +307,6 @@ BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
     for tool in (
         BuiltInTool(
             "local_shell",
-            "lsh_",
             "action",
             "Run a command on the user's machine and return what it prints.",
             closed_schema(
@@ -327,7 +325,6 @@ BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
         ),
         BuiltInTool(
             "shell",
-            "sh_",
             "action",
             "Run commands in a shell on the user's machine; return what each prints and how it "
             "ends.",
@@ -343,7 +340,6 @@ BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
         ),
         BuiltInTool(
             "apply_patch",
-            "apc_",
             "operation",
             "Create, update or delete a file. The diff has no line numbers and no names of "
             "files. To create a file, each of its lines stands in the diff with + before it. "
