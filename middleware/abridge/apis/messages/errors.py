@@ -24,9 +24,7 @@ CLIENT_ERROR_TYPES = ("permission_error", "not_found_error", "request_too_large"
 
 
 TYPES_BY_CODE: Mapping[str, str] = {
-    "invalid_api_key": "authentication_error",
-    "insufficient_quota": "billing_error",
-    "rate_limit_exceeded": "rate_limit_error",
+    **{code: error_type for error_type, (_, code) in ERROR_TYPES.items() if code},
     "model_not_found": "not_found_error",
     "not_found": "not_found_error",
     "upstream_timeout": "timeout_error",

@@ -65,12 +65,8 @@ See anthropic-sdk-python, `message_create_params.py` in `types` and in `types/be
 """
 
 PARAM_FIELDS: Mapping[str, str] = {
-    "max_tokens": "max_tokens",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
+    **unchanged("max_tokens", "temperature", "top_p", "top_k", "service_tier"),
     "stop": "stop_sequences",
-    "service_tier": "service_tier",
     "user": "metadata.user_id",
     **OWN_PARAM_FIELDS,
 }
@@ -85,10 +81,7 @@ REQUEST_FIELDS = frozenset(
 )
 """Fields of a request that are read; all others go on unchanged."""
 
-SUPPORTED_PARAMS = (
-    *("max_tokens", "parallel_tool_calls", "safety_identifier", "service_tier", "stop"),
-    *("temperature", "top_k", "top_p", "user"),
-)
+SUPPORTED_PARAMS = (*PARAM_FIELDS, "parallel_tool_calls", "safety_identifier")
 """The plain parameters, by neutral name, that this API supports in some form."""
 
 SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "priority": "auto"}
