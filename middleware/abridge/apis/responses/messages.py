@@ -211,21 +211,14 @@ def _read_reasoning(item: Json, param: str, _: ToolNames) -> MessagePart:
     )
 
 
-def _read_function_call(item: Json, param: str, names: ToolNames) -> MessagePart:
-    call_id, name = _read_callee(item, param, names)
-    return ToolCallPart(call_id, name, read_arguments(item.get("arguments")))
-
-
-def _read_custom_call(item: Json, param: str, names: ToolNames) -> MessagePart:
-    call_id, name = _read_callee(item, param, names)
-    return ToolCallPart(call_id, name, string(item.get("input")), custom=True)
-
-
-def _read_callee(item: Json, param: str, names: ToolNames) -> tuple[str, str]:
-    """Return a call's id, which is not its item's, and the tool's name for upstream."""
+def _read_call(item: Json, param: str, names: ToolNames) -> MessagePart:
+    """Read a call. Its id is not its item's."""
     client_name = require_string(item.get("name"), f"{param}.name")
     name = names.assign(client_name, string(item.get("namespace")))
-    return require_string(item.get("call_id"), f"{param}.call_id"), name
+    call_id = require_string(item.get("call_id"), f"{param}.call_id")
+    is_custom = item.get("type") == "custom_tool_call"
+    arguments = item.get("input") if is_custom else read_arguments(item.get("arguments"))
+    return ToolCallPart(call_id, name, string(arguments), custom=is_custom)
 
 
 def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
@@ -282,8 +275,7 @@ def _call_id(item: Json) -> str:
 
 _ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] = {
     "reasoning": ("assistant", _read_reasoning),
-    "function_call": ("assistant", _read_function_call),
-    "custom_tool_call": ("assistant", _read_custom_call),
+    **dict.fromkeys(("function_call", "custom_tool_call"), ("assistant", _read_call)),
     **{tool.call_type: ("assistant", _read_built_in_call) for tool in BUILT_IN_TOOLS.values()},
     "tool_search_call": ("assistant", _read_search_call),
     IMAGE_CALL: ("assistant", _read_image),
