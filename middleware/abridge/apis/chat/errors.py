@@ -11,7 +11,6 @@ from abridge.core.events import ErrorDetail
 
 
 def encode_error(error: ErrorDetail) -> bytes:
-    """Encode the chunk that reports an error."""
     return encode_error_body(error_body(error.message, code=error.code), {})
 
 

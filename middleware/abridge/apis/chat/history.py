@@ -380,7 +380,6 @@ _ENTRY_SHAPES: Mapping[ListField, Json] = {
 
 
 def make_entry(blob: str, name: ListField, index: int) -> Json:
-    """Make the entry of a list that holds a blob."""
     return {**_ENTRY_SHAPES[name], "data": blob, "index": index}
 
 

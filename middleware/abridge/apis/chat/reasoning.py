@@ -207,7 +207,6 @@ def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
 
 
 def without_thinking_chunks(content: Any) -> Any:
-    """Return the content without its thinking chunks."""
     if not isinstance(content, list):
         return content
     return [chunk for chunk in content if not find_thinking_chunks([chunk])]

@@ -144,7 +144,6 @@ class ToolCallFragments:
             yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
 
     def has_arguments(self, index: int) -> bool:
-        """Return whether a call has had arguments."""
         call = self._by_index.get(index)
         return call is not None and not call.lacks_arguments
 

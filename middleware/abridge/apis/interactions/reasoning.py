@@ -63,7 +63,6 @@ def is_placeholder(step: Json) -> bool:
 
 
 def thought_text(step: Json) -> str:
-    """Return the summary of a thought."""
     if not is_thought(step):
         return ""
     return "".join(string(content.get("text")) for content in objects(step.get("summary")))

@@ -211,7 +211,6 @@ class ResponsesHistory(ClientPieceHistory):
 
 
 def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
-    """Yield the turns that the items make."""
     pending, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))

@@ -63,7 +63,6 @@ def _is_typed(tool: Tool) -> bool:
 
 
 def _input_tools(items: Any) -> Iterator[tuple[Json, str]]:
-    """Yield the tools that come in input items."""
     for i, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict) and item.get("type") in (ADDITIONAL_TOOLS, FOUND_TOOLS):
             yield from iter_objects(item.get("tools"), f"input[{i}].tools")
@@ -423,7 +422,6 @@ class ItemAttributor:
 
 
 def attribute_response(response: Json, limit: int = sys.maxsize) -> Json:
-    """Return the response with its calls attributed."""
     output = response.get("output")
     if not isinstance(output, list):
         return response
