@@ -114,8 +114,6 @@ class Param:
     minimum: int | None = None  # the lowest value
 
 
-_ESSENTIAL, _OPTIONAL = Param(essential=True), Param()
-
 _NUMBER, _FLAG = (int, float), (bool,)
 
 PARAMS: Mapping[str, Param] = {
@@ -130,17 +128,12 @@ PARAMS: Mapping[str, Param] = {
     "top_k": Param(types=(int,)),
     "presence_penalty": Param(no_effect=(0,), types=_NUMBER),
     "frequency_penalty": Param(no_effect=(0,), types=_NUMBER),
-    "seed": _OPTIONAL,
     "verbosity": Param(types=(str,)),
     "parallel_tool_calls": Param(essential=True, types=_FLAG),
-    "max_tool_calls": _OPTIONAL,
     "service_tier": Param(no_effect=("auto",), types=(str,)),
     "user": Param(types=(str,)),
     "safety_identifier": Param(types=(str,)),
     "metadata": Param(no_effect=({},)),
-    "prompt_cache_key": _OPTIONAL,
-    "prompt_cache_retention": _OPTIONAL,
-    "prompt_cache_options": _OPTIONAL,
     "prewarm": Param(essential=True, no_effect=(False,), types=_FLAG),
     "store": Param(no_effect=(False,)),
     "truncation": Param(no_effect=("disabled",)),
@@ -148,38 +141,33 @@ PARAMS: Mapping[str, Param] = {
     "reasoning_context": Param(no_effect=("auto",)),
     "reasoning_mode": Param(no_effect=("standard",)),
     "context_management": Param(no_effect=([],)),
-    "client_metadata": _OPTIONAL,
-    "access_programs": _OPTIONAL,
-    "prediction": _OPTIONAL,
-    "moderation": _ESSENTIAL,
     "modalities": Param(essential=True, no_effect=(["text"], [])),
-    "audio": _ESSENTIAL,
-    "web_search_options": _ESSENTIAL,
     "functions": Param(essential=True, no_effect=([],)),
     "function_call": Param(essential=True, no_effect=("auto", "none")),
-    "previous_response_id": _ESSENTIAL,
-    "conversation": _ESSENTIAL,
-    "prompt": _ESSENTIAL,
     "background": Param(essential=True, no_effect=(False,)),
-    # Anthropic's
-    "container": _ESSENTIAL,
     "mcp_servers": Param(essential=True, no_effect=([],)),
     "inference_geo": Param(essential=True, no_effect=("global",)),
-    "thread": _ESSENTIAL,
     "context_edits": Param(no_effect=({}, {"edits": []})),
-    "cache_control": _OPTIONAL,
-    "task_budget": _OPTIONAL,
     "speed": Param(no_effect=("standard",)),
-    "compaction": _ESSENTIAL,  # it asks for a summary, not for an answer
-    "diagnostics": _OPTIONAL,
-    "fallbacks": _OPTIONAL,
-    "fallback_credit_token": _OPTIONAL,
-    "billing_policy": _OPTIONAL,
-    "user_profile_id": _OPTIONAL,
-    "workspace_id": _OPTIONAL,
-    "betas": _OPTIONAL,
+    **dict.fromkeys(
+        (
+            *("moderation", "audio", "web_search_options"),
+            *("previous_response_id", "conversation", "prompt"),
+            *("container", "thread"),
+            "compaction",  # it asks for a summary, not for an answer
+        ),
+        Param(essential=True),
+    ),
+    **dict.fromkeys(
+        (
+            *("seed", "max_tool_calls", "prediction", "client_metadata", "access_programs"),
+            *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+            *("cache_control", "task_budget", "diagnostics", "fallbacks", "billing_policy"),
+            *("fallback_credit_token", "user_profile_id", "workspace_id", "betas"),
+        ),
+        Param(),
+    ),
 }
-
 
 CANNOT_DECLINE = "Thinking cannot be turned off through this model's API."
 
