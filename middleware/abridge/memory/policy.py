@@ -10,7 +10,7 @@ reads it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -89,7 +89,7 @@ class TurnQuery(NamedTuple):
     """A turn to look up, by itself and by the digest of what preceded it."""
 
     turn: Turn
-    prefix: bytes
+    prefix: bytes = b""
     numbered: bytes = b""
     """The digest of both, whatever ids the calls have, where the client has visibly renamed all of
     them, as agno does: each only counts. Else empty."""
@@ -110,9 +110,6 @@ class _AssistantTurn:
     removed: int = 0  # count of what was stripped from it
     is_expected: bool = False  # it had reasoning before it was translated
     has_raw: bool = False  # it has the model's reasoning, rather than a summary
-    prefix: bytes = b""
-    numbered: bytes = b""  # see `TurnQuery`, as for the next
-    former: bytes = b""
 
 
 class HistoryRewriter:
@@ -187,26 +184,24 @@ class HistoryRewriter:
         take most of the time, nothing can be looked up by the queries, nor remembered."""
         self._strip_texts(shared)
         self._queried = list(self._incomplete_turns())
-        if digests:
-            self._digest_turns()
-        return [
-            TurnQuery(each.turn, each.prefix, each.numbered, each.former) for each in self._queried
-        ]
+        turns = [assistant.turn for assistant in self._queried]
+        return list(self._digest_turns(turns)) if digests else list(map(TurnQuery, turns))
 
-    def _digest_turns(self) -> None:
-        """Digest the turns, and what precedes each of those to look up."""
-        queried = iter(self._queried)
+    def _digest_turns(self, queried: Iterable[Turn]) -> Iterator[TurnQuery]:
+        """Digest all turns; yield those to look up, each with what precedes it."""
+        queried = iter(queried)
         following = next(queried, None)
         for turn in self.history.turns:
-            if following is None or turn is not following.turn:
+            if turn is not following:
                 self.prefix.add(turn)
                 continue
-            following.prefix, former = self.prefix.digest(), self.prefix.former_digest()
+            prefix, former = self.prefix.digest(), self.prefix.former_digest()
             self.prefix.add(turn)
-            if former or turn.former is not None:
-                following.former = former or following.prefix
-            if turn.calls and self.prefix.may_be_renamed:
-                following.numbered = self.prefix.numbered_digest()
+            if turn.former is not None:
+                former = former or prefix
+            is_renamed = turn.calls and self.prefix.may_be_renamed
+            numbered = self.prefix.numbered_digest() if is_renamed else b""
+            yield TurnQuery(turn, prefix, numbered, former)
             following = next(queried, None)
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
