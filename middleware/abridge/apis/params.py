@@ -169,7 +169,17 @@ PARAMS: Mapping[str, Param] = {
     ),
 }
 
+# Why something is left out
+
 CANNOT_DECLINE = "Thinking cannot be turned off through this model's API."
+
+THINKING_ALWAYS_ON = "This model's thinking cannot be turned off; the lowest effort was requested."
+
+NO_THINKING = "This model does not think."
+
+NO_MESSAGES = "It contains nothing that this upstream could answer."
+
+NOT_SUPPORTED = "Not supported by this upstream."
 
 
 def unchanged(*names: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_ur
 from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT, without_billing
 from abridge.apis.messages.tools import INVALID_ARGUMENTS, unwrap_invalid, upstream_call_id
 from abridge.apis.params import (
+    NO_MESSAGES,
     invalid_value_error,
     iter_objects,
     read_object,
@@ -58,8 +59,6 @@ ROLES: Mapping[str, Role] = {
     "msg": "user",
 }
 """The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
-
-NO_MESSAGES = "It contains nothing that this upstream could answer."
 
 UNKNOWN_IMAGE = "The image has an unknown format."
 

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 from abridge.apis.api import ReasoningWish
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.history import began_without_thinking
-from abridge.apis.params import Param, check_value, read_object, read_string
+from abridge.apis.params import (
+    NO_THINKING,
+    THINKING_ALWAYS_ON,
+    Param,
+    check_value,
+    read_object,
+    read_string,
+)
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, ReasoningPart, TranslatedRequest
@@ -36,11 +43,7 @@ thinking counts towards it."""
 
 NO_BUDGET_ROOM = "The token limit leaves no room for thinking."
 
-THINKING_ALWAYS_ON = "This model's thinking cannot be turned off; the lowest effort was requested."
-
 FOREIGN_THINKING = "This thinking comes from another model or another conversation."
-
-NO_THINKING = "This model does not think."
 
 
 PROGRESS_BETA = b"thinking-token-count-"

@@ -25,6 +25,7 @@ from abridge.apis.messages.tools import (
 )
 from abridge.apis.openai import read_schema
 from abridge.apis.params import (
+    NOT_SUPPORTED,
     invalid_value_error,
     read_extra,
     read_flag,
@@ -100,8 +101,6 @@ TEMPERATURE_OR_TOP_P = "This upstream accepts a temperature or top_p, not both."
 SAMPLING_FIXED = "This model does not accept sampling parameters."
 
 SAMPLING_FIXED_BY_THINKING = "A model that thinks does not accept sampling parameters."
-
-UNSUPPORTED_PARAM = "Not supported by this upstream."
 
 SCHEMA_REQUIRED = "This upstream supports JSON only with a schema."
 
@@ -240,7 +239,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     fields = {**dict.fromkeys(SUPPORTED_PARAMS, ""), **OWN_PARAM_FIELDS}
     if params.get("service_tier") not in SERVICE_TIERS:
         del fields["service_tier"]
-    write_params(request, fields, body, translated, reason=UNSUPPORTED_PARAM)
+    write_params(request, fields, body, translated, reason=NOT_SUPPORTED)
     required = {"messages", *sampling}
     sent = {key: value for key, value in body.items() if value or key in required}
     translated.body = {**request.extra, **sent}
