@@ -12,6 +12,7 @@ from abridge.apis.api import ApiError
 from abridge.apis.errors import read_detail
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.params import (
+    check_object,
     invalid_value_error,
     iter_objects,
     read_object,
@@ -183,13 +184,13 @@ def _read_fields(entry: Json, kind: str, param: str, spell: Spelling) -> tuple[J
     """Return the object with the fields of an entry of some type, and its name."""
     if spell is flat:
         return entry, param
-    return require_object(entry.get(kind), f"{param}.{kind}"), f"{param}.{kind}"
+    return require_object(entry, kind, param), f"{param}.{kind}"
 
 
 def read_output_format(value: Any, param: str, spell: Spelling) -> OutputFormat | None:
     if value is None:
         return None
-    kind = require_object(value, param).get("type")
+    kind = check_object(value, param).get("type")
     if kind == "json_schema":
         return read_schema(*_read_fields(value, kind, param, spell))
     if kind not in ("text", "json_object"):
@@ -206,7 +207,7 @@ def write_output_format(format_: OutputFormat, spell: Spelling) -> Json:
 def read_schema(source: Json, param: str) -> OutputFormat:
     """Read a schema; `param` is the client's name of it."""
     name, description = string(source.get("name")), string(source.get("description"))
-    schema = read_object(source, "schema", f"{param}.")
+    schema = read_object(source, "schema", param)
     return OutputFormat(schema, name, description, source.get("strict"))
 
 
@@ -230,10 +231,10 @@ def read_named_tool(tool: Json, param: str) -> tuple[Tool, Json]:
     kind: ToolKind = "custom" if tool.get("type") == "custom" else "function"
     inner = tool.get(kind)
     fields, holder = (inner, f"{param}.{kind}") if isinstance(inner, dict) else (tool, param)
-    name = require_string(fields.get("name"), f"{holder}.name")
+    name = require_string(fields, "name", holder)
     parameters = fields.get("parameters") if kind == "function" else None
     if parameters is not None:
-        require_object(parameters, f"{holder}.parameters")
+        require_object(fields, "parameters", holder)
     described = string(fields.get("description")), parameters
     return Tool(name, kind, *described, client_name=name, source=tool, param=param), fields
 
@@ -245,7 +246,7 @@ def read_tool_choice(
     choice = body.get("tool_choice")
     if choice is None or choice in CHOICE_MODES:
         return ToolChoice(choice) if choice else None
-    entry = require_object(choice, "tool_choice")
+    entry = check_object(choice, "tool_choice")
     if entry.get("type") != "allowed_tools":
         return ToolChoice("required", tuple(read_names(entry, "tool_choice")))
     allowed, param = _read_fields(entry, "allowed_tools", "tool_choice", spell)

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from abridge.apis.json import dumps, nested_value, set_nested
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.errors import RequestError
+
+T = TypeVar("T")
 
 # Fields
 
@@ -25,28 +27,40 @@ DAMAGED_CODE = "invalid_encrypted_content"
 """Error code for a blob that cannot be opened."""
 
 
-def require_object(value: Any, param: str) -> Json:
-    return value if isinstance(value, dict) else _raise_invalid(value, param, dict)
+def require_object(holder: Json, key: str, param: str = "") -> Json:
+    """Return an object field. `param` is the name of its holder, here and in the next."""
+    return check_object(holder.get(key), _name(key, param))
 
 
-def require_list(value: Any, param: str) -> list[Any]:
-    return value if isinstance(value, list) else _raise_invalid(value, param, list)
+def require_list(holder: Json, key: str, param: str = "") -> list[Any]:
+    return _check(holder.get(key), _name(key, param), list)
 
 
-def require_string(value: Any, param: str) -> str:
-    return value if isinstance(value, str) else _raise_invalid(value, param, str)
+def require_string(holder: Json, key: str, param: str = "") -> str:
+    return check_string(holder.get(key), _name(key, param))
 
 
-def read_object(body: Json, key: str, prefix: str = "") -> Json:
-    """Return an object field, an empty one if it is missing. `prefix` is the path of `body`."""
-    value = body.get(key)
-    return {} if value is None else require_object(value, f"{prefix}{key}")
+def read_object(holder: Json, key: str, param: str = "") -> Json:
+    """Return an object field, an empty one if it is missing."""
+    return {} if holder.get(key) is None else require_object(holder, key, param)
 
 
-def read_string(body: Json, key: str, prefix: str = "") -> str | None:
-    """Return a string field, None if it is missing or empty. `prefix` is the path of `body`."""
-    value = body.get(key)
-    return None if value is None else require_string(value, f"{prefix}{key}") or None
+def read_string(holder: Json, key: str, param: str = "") -> str | None:
+    """Return a string field, None if it is missing or empty."""
+    return None if holder.get(key) is None else require_string(holder, key, param) or None
+
+
+def read_flag(holder: Json, key: str, param: str = "") -> bool:
+    """Return a boolean field; null and absent are false."""
+    return holder.get(key) is not None and _check(holder[key], _name(key, param), bool)
+
+
+def check_object(value: Any, param: str) -> Json:
+    return _check(value, param, dict)
+
+
+def check_string(value: Any, param: str) -> str:
+    return _check(value, param, str)
 
 
 def read_arguments(value: Any) -> str:
@@ -59,17 +73,9 @@ def iter_objects(value: Any, param: str, *, dotted: bool = False) -> Iterator[tu
 
     The name is spelled `input[0]` as OpenAI does or, if `dotted`, `messages.0` as Anthropic does.
     """
-    for index, entry in enumerate([] if value is None else require_list(value, param)):
+    for index, entry in enumerate([] if value is None else _check(value, param, list)):
         name = f"{param}.{index}" if dotted else f"{param}[{index}]"
-        yield require_object(entry, name), name
-
-
-def read_flag(body: Json, key: str, prefix: str = "") -> bool:
-    """Read a boolean; null and absent are false. `prefix` is the path of `body`."""
-    value = body.get(key)
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    return bool(_raise_invalid(value, f"{prefix}{key}", bool))
+        yield check_object(entry, name), name
 
 
 def invalid_value_error(value: Any, param: str, supported: Iterable[str] = ()) -> RequestError:
@@ -87,7 +93,13 @@ def damaged_error(param: str) -> RequestError:
     )
 
 
-def _raise_invalid(value: Any, param: str, expected: type) -> Any:
+def _name(key: str, param: str) -> str:
+    return f"{param}.{key}" if param else key
+
+
+def _check(value: Any, param: str, expected: type[T]) -> T:
+    if isinstance(value, expected):
+        return value
     if value is None:
         raise RequestError(
             f"Missing required parameter: '{param}'.",

@@ -12,11 +12,11 @@ from time import time
 
 from abridge.apis.openai import mint_id
 from abridge.apis.params import (
+    check_string,
     iter_objects,
     read_object,
     require_list,
     require_object,
-    require_string,
 )
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -77,7 +77,7 @@ class LocalConversation:
 
     async def update(self, body: Json) -> Json:
         if "metadata" not in body:
-            require_object(None, "metadata")
+            require_object(body, "metadata")
         return await self._save(replace(self.record, metadata=_read_metadata(body)))
 
     async def delete(self) -> Json:
@@ -85,7 +85,7 @@ class LocalConversation:
         return {"id": self.conversation_id, "object": "conversation.deleted", "deleted": True}
 
     async def add_items(self, body: Json, admit: AdmitItems, work: Work) -> Json:
-        require_list(body.get("items"), "items")
+        require_list(body, "items")
         ids, new = await _read_items(self.repository, body, self.conversation_id, admit, work)
         await self.repository.extend_conversation(self.conversation_id, ids, new)
         return list_page(await self._load(ids), has_more=False)
@@ -153,7 +153,7 @@ def _read_metadata(body: Json) -> Json:
         param = f"metadata.{key:.{MAX_KEY_CHARS}}"
         if len(key) > MAX_KEY_CHARS:
             raise _too_large(param, "property name too long", MAX_KEY_CHARS, len(key))
-        if len(require_string(entry, param)) > MAX_VALUE_CHARS:
+        if len(check_string(entry, param)) > MAX_VALUE_CHARS:
             raise _too_large(param, "string too long", MAX_VALUE_CHARS, len(entry))
     return metadata
 

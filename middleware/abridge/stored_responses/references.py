@@ -306,7 +306,7 @@ class References:
     def substitute(self) -> int:
         """Put the resolved items into `input`; return how many stand before the client's own."""
         if self._body.get("input") is not None and not self._input:
-            require_list(self._body["input"], "input")
+            require_list(self._body, "input")
         history = [self._stored_items[name] for name in self.history_ids]
         items = [
             loads_exact(self._stored_items[name]) if name else item for name, item in self._input

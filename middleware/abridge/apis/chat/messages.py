@@ -76,7 +76,7 @@ NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_cont
 
 def read_messages(body: Json) -> Iterator[Message]:
     """Read each message; consecutive tool messages become one."""
-    messages = iter_objects(require_list(body.get("messages"), "messages"), "messages")
+    messages = iter_objects(require_list(body, "messages"), "messages")
     return merge_runs((_read_message(message, param) for message, param in messages), "tool")
 
 
@@ -118,15 +118,15 @@ def _read_call(call: Json, param: str) -> ToolCallPart:
     kind = kind_of_call(call)
     payload = as_object(call.get(kind))
     given = read_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
-    id_ = require_string(call.get("id"), f"{param}.id")
-    name = require_string(payload.get("name"), f"{param}.{kind}.name")
+    id_ = require_string(call, "id", param)
+    name = require_string(payload, "name", f"{param}.{kind}")
     return ToolCallPart(id_, name, given, custom=kind == "custom")
 
 
 def _read_tool_output(message: Json, param: str, parts: list[MessagePart]) -> list[MessagePart]:
     """Read a tool's message: its output, then the parts that no API takes from tools."""
     output, others = split_output(parts)
-    call = require_string(message.get("tool_call_id"), f"{param}.tool_call_id")
+    call = require_string(message, "tool_call_id", param)
     return [ToolOutputPart(call, output), *others]
 
 
@@ -150,11 +150,11 @@ def _read_part(chunk: Json, param: str) -> MessagePart:
         image = image if isinstance(image, dict) else {"url": image}
         return ImagePart(string(image.get("url")), detail=string(image.get("detail")), param=param)
     if kind == "file":
-        file = require_object(chunk.get("file"), f"{param}.file")
+        file = require_object(chunk, "file", param)
         data, id_ = string(file.get("file_data")), string(file.get("file_id"))
         return FilePart(data, file_id=id_, name=string(file.get("filename")), param=param)
     if kind == "input_audio":
-        audio = require_object(chunk.get("input_audio"), f"{param}.input_audio")
+        audio = require_object(chunk, "input_audio", param)
         return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
     return UnknownPart(chunk, param)
 

@@ -11,12 +11,12 @@ from abridge.apis.json import as_object, set_nested
 from abridge.apis.openai import nested, read_output_format, write_output_format, write_tools
 from abridge.apis.params import (
     CANNOT_DECLINE,
+    check_string,
     model_body,
     read_extra,
     read_flag,
     read_params,
     read_string,
-    require_string,
     unchanged,
     write_extra,
     write_params,
@@ -84,13 +84,13 @@ def read_request(body: Json) -> ModelRequest:
     """Read a body. Raises RequestError if it is invalid."""
     reasoning = as_object(body.get("reasoning"))
     request = ModelRequest(
-        model=require_string(body.get("model", ""), "model"),
+        model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body)),
         tools=list(read_tools(body)),
         tool_choice=read_tool_choice(body),
         output_format=read_output_format(body.get("response_format"), "response_format", nested),
         effort=read_string(body, "reasoning_effort")
-        or read_string(reasoning, "effort", "reasoning."),
+        or read_string(reasoning, "effort", "reasoning"),
         native_style=native_style(body),
         wants_state=True,
         stream=read_flag(body, "stream"),

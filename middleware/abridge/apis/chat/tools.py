@@ -28,7 +28,7 @@ from abridge.apis.display import Display
 from abridge.apis.frames import parse_frame
 from abridge.apis.json import as_object, dumps, nested_value, objects, string
 from abridge.apis.openai import NAMED_KINDS, nested, read_named_tool, write_custom_tool
-from abridge.apis.params import iter_objects, require_string
+from abridge.apis.params import check_string, iter_objects, require_string
 from abridge.apis.tools import wrap_free_text
 from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
@@ -49,7 +49,7 @@ def read_tools(body: Json) -> Iterator[Tool]:
 
 
 def _read_tool(tool: Json, param: str) -> Tool:
-    kind = require_string(tool.get("type", "function"), f"{param}.type")
+    kind = check_string(tool.get("type", "function"), f"{param}.type")
     if kind not in NAMED_KINDS:
         return Tool(kind, "hosted", source=tool, param=param)
     read, fields = read_named_tool(tool, param)
@@ -83,7 +83,7 @@ def _read_tool_names(entry: Json, param: str) -> Iterator[str]:
         return
     inner = entry.get(kind)
     fields = inner if isinstance(inner, dict) else entry
-    yield require_string(fields.get("name"), f"{param}.{kind}.name")
+    yield require_string(fields, "name", f"{param}.{kind}")
 
 
 def write_call(call: ToolCallPart, *, native: bool) -> Json:

@@ -7,7 +7,7 @@ from abridge.apis.gemini.messages import GeminiConversationBuilder
 from abridge.apis.gemini.reasoning import write_thinking
 from abridge.apis.gemini.tools import write_tools
 from abridge.apis.json import as_object
-from abridge.apis.params import NOT_SUPPORTED, require_string, write_params
+from abridge.apis.params import NOT_SUPPORTED, check_string, write_params
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, unknown_parts
 from abridge.providers.gemini import GeminiCapabilities, find_capabilities
@@ -40,7 +40,7 @@ THINKING_FIELDS = {"thinking_budget": "thinkingBudget", "thinking_level": "think
 def begin_request(request: ModelRequest) -> tuple[TranslatedRequest, GeminiCapabilities]:
     """Begin a request for either of Google's APIs. Raises RequestError without a model, whose
     capabilities it returns."""
-    require_string(request.model or None, "model")
+    check_string(request.model or None, "model")
     translated = TranslatedRequest({}, unknown_parts(request.messages))
     return translated, find_capabilities(request.model)
 

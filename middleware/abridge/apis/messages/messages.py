@@ -93,7 +93,7 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
     """
     if prompt := without_billing(body.get("system")):
         yield Message("system", read_blocks(prompt, "system", names), param="system")
-    messages = require_list(body.get("messages"), "messages")
+    messages = require_list(body, "messages")
     for message, param in iter_objects(messages, "messages", dotted=True):
         role = string(message.get("role"))
         if role not in ROLES:
@@ -227,36 +227,36 @@ def read_blocks(content: Any, param: str, names: ToolNames) -> list[MessagePart]
 
 
 def _read_block(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
-    kind = require_string(block.get("type"), f"{param}.type")
+    kind = require_string(block, "type", param)
     if kind in _BLOCK_READERS:
         return _BLOCK_READERS[kind](block, param, names)
     return [UnknownPart(block, param, essential=kind not in DISPENSABLE_TYPES)]
 
 
 def _read_text(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    return [TextPart(require_string(block.get("text"), f"{param}.text"), _cache_mark(block))]
+    return [TextPart(require_string(block, "text", param), _cache_mark(block))]
 
 
 def _read_thinking(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    text = require_string(block.get("thinking"), f"{param}.thinking")
-    signature = read_string(block, "signature", f"{param}.") or ""
+    text = require_string(block, "thinking", param)
+    signature = read_string(block, "signature", param) or ""
     return [ReasoningPart(text, state=signature, is_signature=bool(signature), param=param)]
 
 
 def _read_redacted_thinking(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    return [ReasoningPart(state=require_string(block.get("data"), f"{param}.data"), param=param)]
+    return [ReasoningPart(state=require_string(block, "data", param), param=param)]
 
 
 def _read_tool_use(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
-    call_id = upstream_call_id(require_string(block.get("id"), f"{param}.id"))
-    name = names.assign(require_string(block.get("name"), f"{param}.name"))
-    arguments = read_object(block, "input", f"{param}.")
+    call_id = upstream_call_id(require_string(block, "id", param))
+    name = names.assign(require_string(block, "name", param))
+    arguments = read_object(block, "input", param)
     return [ToolCallPart(call_id, name, unwrap_invalid(arguments) or dumps(arguments).decode())]
 
 
 def _read_tool_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     """Read a tool's result, then the parts of it that no API takes from tools."""
-    call_id = upstream_call_id(require_string(block.get("tool_use_id"), f"{param}.tool_use_id"))
+    call_id = upstream_call_id(require_string(block, "tool_use_id", param))
     output, others = split_output(read_blocks(block.get("content"), f"{param}.content", names))
     if output and isinstance(output[-1], TextPart) and (mark := _cache_mark(block)):
         output = (*output[:-1], TextPart(output[-1].text, mark))
@@ -276,7 +276,7 @@ def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[Messag
     unread = _read_wish_to_cite(block, param)
     match source["type"]:
         case "text":
-            text = require_string(source.get("data"), f"{source_param}.data")
+            text = require_string(source, "data", source_param)
             return [*_enclose([TextPart(text)], title, context), *unread]
         case "content":
             parts = read_blocks(source.get("content"), f"{source_param}.content", names)
@@ -288,7 +288,7 @@ def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[Messag
 
 
 def _read_search_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
-    source = require_string(block.get("source"), f"{param}.source")
+    source = require_string(block, "source", param)
     parts = read_blocks(block.get("content"), f"{param}.content", names)
     enclosed = _enclose(parts, string(block.get("title")), f"Source: {source}")
     return [*enclosed, *_read_wish_to_cite(block, param)]
@@ -296,7 +296,7 @@ def _read_search_result(block: Json, param: str, names: ToolNames) -> Iterable[M
 
 def _read_tool_reference(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     """Read the finding of a tool that the client offers: it is offered with the others."""
-    name = require_string(block.get("tool_name"), f"{param}.tool_name")
+    name = require_string(block, "tool_name", param)
     return [TextPart(f"Found, and offered from now on: {names.assigned_name(name)}")]
 
 
@@ -330,9 +330,8 @@ def _cache_mark(block: Json) -> Json | None:
 
 def _read_source(block: Json, param: str) -> tuple[Json, str]:
     """Return a block's source, and its name."""
-    param = f"{param}.source"
-    source = require_object(block.get("source"), param)
-    require_string(source.get("type"), f"{param}.type")
+    source, param = require_object(block, "source", param), f"{param}.source"
+    require_string(source, "type", param)
     return source, param
 
 
@@ -340,13 +339,13 @@ def _read_address(source: Json, param: str) -> tuple[str, str, str]:
     """Return what a source has of these: data, as a URL, a URL, and the id of a file."""
     match source["type"]:
         case "base64":
-            media_type = require_string(source.get("media_type"), f"{param}.media_type")
-            data = require_string(source.get("data"), f"{param}.data")
+            media_type = require_string(source, "media_type", param)
+            data = require_string(source, "data", param)
             return f"data:{media_type};base64,{data}", "", ""
         case "url":
-            return "", require_string(source.get("url"), f"{param}.url"), ""
+            return "", require_string(source, "url", param), ""
         case "file":
-            return "", "", require_string(source.get("file_id"), f"{param}.file_id")
+            return "", "", require_string(source, "file_id", param)
     raise invalid_value_error(source["type"], f"{param}.type")
 
 

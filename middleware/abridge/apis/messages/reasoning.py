@@ -97,12 +97,12 @@ def read_thinking(body: Json, request: ModelRequest) -> None:
     Raises RequestError for an invalid value.
     """
     config, thinking = read_object(body, "output_config"), read_object(body, "thinking")
-    request.effort = read_string(config, "effort", "output_config.")
+    request.effort = read_string(config, "effort", "output_config")
     request.param_names["effort"] = "output_config.effort"
     request.native_style = native_style(body)
     if read_wish(body) == "summarized":
         request.native_style = request.native_style or "auto"
-    kind, budget = read_string(thinking, "type", "thinking."), thinking.get("budget_tokens")
+    kind, budget = read_string(thinking, "type", "thinking"), thinking.get("budget_tokens")
     if kind in ("disabled", "between_tools"):
         request.declines_reasoning, request.effort = True, None
     elif kind == "enabled" and budget is not None:

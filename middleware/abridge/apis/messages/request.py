@@ -26,12 +26,13 @@ from abridge.apis.messages.tools import (
 from abridge.apis.openai import read_schema
 from abridge.apis.params import (
     NOT_SUPPORTED,
+    check_object,
+    check_string,
     invalid_value_error,
     read_extra,
     read_flag,
     read_params,
     require_object,
-    require_string,
     unchanged,
     write_params,
 )
@@ -152,7 +153,7 @@ def read_request(body: Json) -> ModelRequest:
     names = ToolNames()
     tools = list(read_tools(body, names))
     request = ModelRequest(
-        model=require_string(body.get("model", ""), "model"),
+        model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body, names)),
         tools=tools,
         tool_choice=read_tool_choice(body, tools, names),
@@ -176,10 +177,10 @@ def _read_output_format(body: Json) -> OutputFormat | None:
     value = body.get("output_format") if nested is None else nested
     if value is None:
         return None
-    kind = require_object(value, param).get("type")
+    kind = check_object(value, param).get("type")
     if kind != "json_schema":
         raise invalid_value_error(kind, f"{param}.type")
-    require_object(value.get("schema"), f"{param}.schema")
+    require_object(value, "schema", param)
     return read_schema(value, param)
 
 
@@ -192,7 +193,7 @@ def _adapt_params(body: Json, request: ModelRequest) -> None:
         params["user"] = blake2b(user.encode(errors="surrogatepass"), digest_size=32).hexdigest()
     choice = body.get("tool_choice")
     single = "disable_parallel_tool_use"
-    if isinstance(choice, dict) and read_flag(choice, single, "tool_choice."):
+    if isinstance(choice, dict) and read_flag(choice, single, "tool_choice"):
         params["parallel_tool_calls"] = False
         request.param_names["parallel_tool_calls"] = f"tool_choice.{single}"
 

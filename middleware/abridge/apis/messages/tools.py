@@ -56,15 +56,15 @@ def _read_tool(tool: Json, param: str, names: ToolNames) -> Tool:
     known = find_client_tool(tool)
     if kind != "custom" and known is None:
         return Tool(kind, "hosted", client_name=string(tool.get("name")), source=tool, param=param)
-    client_name = require_string(tool.get("name"), f"{param}.name")
+    client_name = require_string(tool, "name", param)
     named = Tool(names.assign(client_name), client_name=client_name, source=tool, param=param)
     if known is not None:
         return replace(named, description=known.description, parameters=known.parameters)
     return replace(
         named,
         description=string(tool.get("description")),
-        parameters=require_object(tool.get("input_schema"), f"{param}.input_schema"),
-        strict=read_flag(tool, "strict", f"{param}."),
+        parameters=require_object(tool, "input_schema", param),
+        strict=read_flag(tool, "strict", param),
     )
 
 
@@ -72,13 +72,13 @@ def read_tool_choice(body: Json, tools: list[Tool], names: ToolNames) -> ToolCho
     """Read the tool choice. A hosted tool is chosen by its type, as it is named among the tools."""
     if body.get("tool_choice") is None:
         return None
-    choice = require_object(body["tool_choice"], "tool_choice")
-    kind = require_string(choice.get("type"), "tool_choice.type")
+    choice = require_object(body, "tool_choice")
+    kind = require_string(choice, "type", "tool_choice")
     if kind not in CHOICE_MODES:
         raise invalid_value_error(kind, "tool_choice.type")
     if kind != "tool":
         return ToolChoice(CHOICE_MODES[kind])
-    client_name = require_string(choice.get("name"), "tool_choice.name")
+    client_name = require_string(choice, "name", "tool_choice")
     hosted = {tool.client_name: tool.name for tool in tools if tool.kind == "hosted"}
     return ToolChoice("required", (hosted.get(client_name) or names.assigned_name(client_name),))
 

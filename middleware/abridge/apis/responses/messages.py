@@ -10,6 +10,7 @@ from abridge.apis.json import dumps, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
+    check_string,
     invalid_value_error,
     iter_objects,
     read_arguments,
@@ -76,7 +77,7 @@ def _read_part(part: Json, param: str) -> MessagePart:
         id_, name = string(part.get("file_id")), string(part.get("filename"))
         return FilePart(data, url, id_, name, param=param)
     if part_type == "input_audio":
-        audio = require_object(part.get("input_audio"), f"{param}.input_audio")
+        audio = require_object(part, "input_audio", param)
         return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
     return UnknownPart(part, param)
 
@@ -148,7 +149,7 @@ def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
         return
     if items is None and any(map(body.get, REFERENCE_FIELDS)):
         return
-    for item, param in iter_objects(require_list(items, "input"), "input"):
+    for item, param in iter_objects(require_list(body, "input"), "input"):
         if item.get("type") not in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
             yield _read_item(item, param, names)
 
@@ -213,9 +214,9 @@ def _read_reasoning(item: Json, param: str, _: ToolNames) -> MessagePart:
 
 def _read_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     """Read a call. Its id is not its item's."""
-    client_name = require_string(item.get("name"), f"{param}.name")
+    client_name = require_string(item, "name", param)
     name = names.assign(client_name, string(item.get("namespace")))
-    call_id = require_string(item.get("call_id"), f"{param}.call_id")
+    call_id = require_string(item, "call_id", param)
     is_custom = item.get("type") == "custom_tool_call"
     arguments = item.get("input") if is_custom else read_arguments(item.get("arguments"))
     return ToolCallPart(call_id, name, string(arguments), custom=is_custom)
@@ -228,7 +229,7 @@ def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
 
 def _read_built_in_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     tool = BUILT_IN_TOOLS[string(item.get("type")).removesuffix("_call")]
-    asked = require_object(item.get(tool.place), f"{param}.{tool.place}")
+    asked = require_object(item, tool.place, param)
     return ToolCallPart(_call_id(item), names.assign_type(tool.kind), tool.read_item(asked))
 
 
@@ -246,7 +247,7 @@ def _read_search_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     """Read a tool search. One that OpenAI ran itself means nothing to another model."""
     if item.get("execution") == "server":
         return UnknownPart(item, param, essential=False)
-    arguments = require_object(item.get("arguments"), f"{param}.arguments")
+    arguments = require_object(item, "arguments", param)
     return ToolCallPart(_call_id(item), names.assign_type("tool_search"), dumps(arguments).decode())
 
 
@@ -265,7 +266,7 @@ def _read_tool_output(item: Json, param: str, _: ToolNames) -> MessagePart:
         return UnknownPart(item, f"{param}.output")
     is_shell = item.get("type") == "local_shell_call_output"
     call_id = _call_id(item) if is_shell else item.get("call_id")
-    return ToolOutputPart(require_string(call_id, f"{param}.call_id"), output)
+    return ToolOutputPart(check_string(call_id, f"{param}.call_id"), output)
 
 
 def _call_id(item: Json) -> str:

@@ -12,6 +12,7 @@ from abridge.apis.json import entries, set_nested
 from abridge.apis.openai import flat, read_output_format, write_output_format, write_tools
 from abridge.apis.params import (
     CANNOT_DECLINE,
+    check_string,
     iter_objects,
     model_body,
     read_extra,
@@ -20,7 +21,6 @@ from abridge.apis.params import (
     read_params,
     read_string,
     require_list,
-    require_string,
     unchanged,
     write_extra,
     write_params,
@@ -106,12 +106,12 @@ def read_request(body: Json) -> ModelRequest:
     tools = read_tools(body, names)
     reasoning, text = read_object(body, "reasoning"), read_object(body, "text")
     request = ModelRequest(
-        model=require_string(body.get("model", ""), "model"),
+        model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body, names)),
         tools=tools,
         tool_choice=read_tool_choice(body, names),
         output_format=read_output_format(text.get("format"), "text.format", flat),
-        effort=read_string(reasoning, "effort", "reasoning."),
+        effort=read_string(reasoning, "effort", "reasoning"),
         native_style=native_style(body),
         stream=read_flag(body, "stream"),
         extra=read_extra(body, REQUEST_FIELDS),
@@ -133,8 +133,7 @@ def wants_state(body: Json) -> bool:
 
 
 def _read_include(body: Json, request: ModelRequest) -> None:
-    value = body.get("include")
-    included = [] if value is None else require_list(value, "include")
+    included = [] if body.get("include") is None else require_list(body, "include")
     request.wants_state = INCLUDE_ENCRYPTED in included
     if INCLUDE_LOGPROBS in included:
         request.params["logprobs"] = True
@@ -151,8 +150,8 @@ def _read_updates(items: Any, request: ModelRequest) -> None:
     for item, param in updates:
         if item.get("type") != CONFIGURATION_UPDATE:
             continue
-        reasoning, text = (read_object(item, key, f"{param}.") for key in ("reasoning", "text"))
-        if effort := read_string(reasoning, "effort", f"{param}.reasoning."):
+        reasoning, text = (read_object(item, key, param) for key in ("reasoning", "text"))
+        if effort := read_string(reasoning, "effort", f"{param}.reasoning"):
             request.effort = effort
             request.param_names["effort"] = f"{param}.reasoning.effort"
         if (format_ := text.get("format")) is not None:

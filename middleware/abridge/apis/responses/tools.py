@@ -88,11 +88,11 @@ def _with_given_name(tool: Tool, names: ToolNames) -> Tool:
 
 
 def _read_tool(tool: Json, param: str) -> Iterator[Tool]:
-    kind = require_string(tool.get("type"), f"{param}.type")
+    kind = require_string(tool, "type", param)
     typed = Tool(kind, "hosted", client_name=kind, source=tool, param=param)
     if kind == "namespace":
-        group = require_string(tool.get("name"), f"{param}.name")
-        inner = require_list(tool.get("tools"), f"{param}.tools")
+        group = require_string(tool, "name", param)
+        inner = require_list(tool, "tools", param)
         for entry, name in iter_objects(inner, f"{param}.tools"):
             for inner_tool in _read_tool(entry, name):
                 yield replace(inner_tool, group=group)
@@ -101,7 +101,7 @@ def _read_tool(tool: Json, param: str) -> Iterator[Tool]:
     elif kind == "tool_search" and tool.get("execution") == "client":
         description, parameters = string(tool.get("description")), tool.get("parameters")
         if parameters is not None:
-            require_object(parameters, f"{param}.parameters")
+            require_object(tool, "parameters", param)
         yield replace(typed, kind="tool_search", description=description, parameters=parameters)
     elif built_in := find_built_in(tool):
         description, parameters = describe(built_in, tool), built_in.parameters
@@ -168,12 +168,12 @@ def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
     """Return the names of the tools that an entry names. A hosted tool's name is its type."""
     kind = string(entry.get("type"))
     if kind == "namespace":
-        return names.names_in_group(require_string(entry.get("name"), f"{param}.name"))
+        return names.names_in_group(require_string(entry, "name", param))
     if kind in BUILT_IN_TOOLS or kind == "tool_search":
         return [names.assign_type(kind)]
     if kind not in NAMED_KINDS:
         return [kind]
-    client_name = require_string(entry.get("name"), f"{param}.name")
+    client_name = require_string(entry, "name", param)
     return [names.assigned_name(client_name, string(entry.get("namespace")))]
 
 
