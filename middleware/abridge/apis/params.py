@@ -24,7 +24,7 @@ T = TypeVar("T")
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
 
 DAMAGED_CODE = "invalid_encrypted_content"
-"""Error code for a blob that cannot be opened."""
+"""OpenAI's error code for `encrypted_content` that cannot be opened (openai/codex issue 8145)."""
 
 
 def require_object(holder: Json, key: str, param: str = "") -> Json:

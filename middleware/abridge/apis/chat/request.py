@@ -6,9 +6,15 @@ from collections.abc import Mapping
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import ChatConversationBuilder, read_messages
-from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool
+from abridge.apis.chat.tools import read_tool_names, read_tools, write_tool
 from abridge.apis.json import as_object, set_nested
-from abridge.apis.openai import nested, read_output_format, write_output_format, write_tools
+from abridge.apis.openai import (
+    nested,
+    read_output_format,
+    read_tool_choice,
+    write_output_format,
+    write_tools,
+)
 from abridge.apis.params import (
     CANNOT_DECLINE,
     check_string,
@@ -87,7 +93,7 @@ def read_request(body: Json) -> ModelRequest:
         model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body)),
         tools=list(read_tools(body)),
-        tool_choice=read_tool_choice(body),
+        tool_choice=read_tool_choice(body, read_tool_names, nested),
         output_format=read_output_format(body.get("response_format"), "response_format", nested),
         effort=read_string(body, "reasoning_effort")
         or read_string(reasoning, "effort", "reasoning"),

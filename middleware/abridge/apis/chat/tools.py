@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from abridge.apis import openai, sse
+from abridge.apis import sse
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.reasoning import (
@@ -33,7 +33,7 @@ from abridge.apis.tools import wrap_free_text
 from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
 from abridge.core.events import Event, NativeSummary, ReasoningDelta, ToolCallDelta
-from abridge.core.model_request import Tool, ToolCallPart, ToolChoice
+from abridge.core.model_request import Tool, ToolCallPart
 from abridge.stages.attribution import RAW, REDACTED, SUMMARY, Attributor, CallAttribution
 
 LEGACY_CALL = -1
@@ -71,11 +71,7 @@ def write_tool(tool: Tool) -> Json:
     return nested("function", function)
 
 
-def read_tool_choice(body: Json) -> ToolChoice | None:
-    return openai.read_tool_choice(body, _read_tool_names, nested)
-
-
-def _read_tool_names(entry: Json, param: str) -> Iterator[str]:
+def read_tool_names(entry: Json, param: str) -> Iterator[str]:
     """Yield the name of the tool that an entry names; a hosted tool's type is its name."""
     kind = string(entry.get("type"))
     if kind not in NAMED_KINDS:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.effort import CONFIGURATION_UPDATE
 from abridge.apis.json import entries, set_nested
-from abridge.apis.openai import flat, read_output_format, write_output_format, write_tools
+from abridge.apis.openai import (
+    flat,
+    read_output_format,
+    read_tool_choice,
+    write_output_format,
+    write_tools,
+)
 from abridge.apis.params import (
     CANNOT_DECLINE,
     check_string,
@@ -26,7 +33,7 @@ from abridge.apis.params import (
     write_params,
 )
 from abridge.apis.responses.messages import ResponsesConversationBuilder, read_messages
-from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool
+from abridge.apis.responses.tools import read_tool_names, read_tools, write_tool
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, only
 from abridge.apis.summary_request import OWN_KEYS, native_style
 from abridge.apis.tools import ToolNames
@@ -109,7 +116,7 @@ def read_request(body: Json) -> ModelRequest:
         model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body, names)),
         tools=tools,
-        tool_choice=read_tool_choice(body, names),
+        tool_choice=read_tool_choice(body, partial(read_tool_names, names), flat),
         output_format=read_output_format(text.get("format"), "text.format", flat),
         effort=read_string(reasoning, "effort", "reasoning"),
         native_style=native_style(body),

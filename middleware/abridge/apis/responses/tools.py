@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from abridge.apis import openai
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.json import as_object, dumps, objects, parse_object_text, string
 from abridge.apis.openai import NAMED_KINDS, flat, read_named_tool, write_custom_tool
@@ -28,7 +27,7 @@ from abridge.apis.tools import (
     unwrap_free_text,
 )
 from abridge.core.conversation import Json
-from abridge.core.model_request import SIGNATURE_PREFIX, Tool, ToolChoice, ToolKind
+from abridge.core.model_request import SIGNATURE_PREFIX, Tool, ToolKind
 from abridge.stages.attribution import RAW, SUMMARY, Attributor
 
 ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
@@ -158,13 +157,7 @@ def write_tool(tool: Tool) -> Json:
     return flat("function", {"name": tool.name, **description, **fields})
 
 
-def read_tool_choice(body: Json, names: ToolNames) -> ToolChoice | None:
-    return openai.read_tool_choice(
-        body, lambda entry, param: _read_tool_names(entry, param, names), flat
-    )
-
-
-def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
+def read_tool_names(names: ToolNames, entry: Json, param: str) -> list[str]:
     """Return the names of the tools that an entry names. A hosted tool's name is its type."""
     kind = string(entry.get("type"))
     if kind == "namespace":
