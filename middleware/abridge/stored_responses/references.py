@@ -119,15 +119,15 @@ class ReferenceResolver:
         if repository is None:
             return None
         note = NoteUpstream(repository, self.upstream, self.shares_key)
-        is_local = self.resolves_all or self.background == "begins"
-        if not (is_local or conversation_id):
+        begins = self.background == "begins"
+        if not (begins or self.resolves_all or conversation_id):
             return note
         basis = references.add_to_input_items(repository.create_input_items())
         local = StoreLocally(repository, self.upstream, basis)
-        if self.background == "begins":
+        if begins:
             return local
-        storage: StorageAction = local if is_local else note
-        if is_local and self.background == "runs":
+        storage: StorageAction = local if self.resolves_all else note
+        if self.resolves_all and self.background == "runs":
             storage = StoreNothing()
         if not conversation_id:
             return storage
