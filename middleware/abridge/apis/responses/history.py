@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import Any, ClassVar
 
 from abridge.apis.history import (
@@ -312,17 +313,11 @@ def _content_text(content: Any) -> str:
 
 def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
     """Yield the turns that the items make, consecutive turns of the assistant as one."""
-    assistant_turns: list[Turn] = []
-    for turn in read_turns(items):
-        if turn.role == "assistant":
-            assistant_turns.append(turn)
-            continue
-        if assistant_turns:
-            yield _join_turns(assistant_turns)
-            assistant_turns = []
-        yield turn
-    if assistant_turns:
-        yield _join_turns(assistant_turns)
+    for is_answer, run in groupby(read_turns(items), lambda turn: turn.role == "assistant"):
+        if is_answer:
+            yield _join_turns(list(run))
+        else:
+            yield from run
 
 
 def _join_turns(assistant_turns: list[Turn]) -> Turn:
