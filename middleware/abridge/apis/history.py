@@ -336,6 +336,12 @@ def _strip_blocks(text: str, tag: Tag, is_our_summary: IsOurSummary) -> str:
     return "".join([*kept, text[position:]])
 
 
+def in_tags(text: str, profile: Profile) -> str:
+    """Return reasoning between tags, as a server has it in its texts."""
+    tag = (profile.tags or TAGS)[0]
+    return f"{tag.opening}\n{text}\n{tag.closing}\n\n"
+
+
 def is_tagged(content: Any) -> bool:
     """Return whether a content is nothing but one block of reasoning between tags."""
     parts = [] if isinstance(content, str) else objects(content)

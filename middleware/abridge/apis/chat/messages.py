@@ -22,6 +22,7 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.texts import is_plain, split_inline
 from abridge.apis.chat.tools import write_call
+from abridge.apis.history import in_tags
 from abridge.apis.json import as_object, entries, string
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
@@ -56,7 +57,7 @@ from abridge.core.model_request import (
     without_marks,
 )
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
-from abridge.providers.profile import TAGS, Profile, ReasoningPlace, ReasoningReturn
+from abridge.providers.profile import Profile, ReasoningPlace, ReasoningReturn
 from abridge.stages.attribution import REDACTED, SUMMARY
 
 ROLES = get_args(Role)
@@ -435,8 +436,7 @@ def report_lost_reasoning(
 
 
 def _write_tags(text: str, message: Json, profile: Profile) -> str | list[Json]:
-    tag, content = (profile.tags or TAGS)[0], message["content"]
-    inline = f"{tag.opening}\n{text}\n{tag.closing}\n\n"
+    content, inline = message["content"], in_tags(text, profile)
     if isinstance(content, list):
         return [{"type": "text", "text": inline}, *content]
     return inline + (content or "")

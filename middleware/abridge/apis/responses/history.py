@@ -15,6 +15,7 @@ from abridge.apis.history import (
     ClientPieceHistory,
     IsOurSummary,
     Placement,
+    in_tags,
     is_tagged,
     read_text,
     strip_content,
@@ -33,7 +34,7 @@ from abridge.apis.responses.texts import begins_with_thinking
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.envelope import Envelope, OpenEnvelope, is_envelope
 from abridge.core.places import PlaceTracker, place_after_call
-from abridge.providers.profile import TAGS, Profile
+from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags
 
 ABRIDGE_FIELDS = ("summary_error",)
@@ -369,7 +370,7 @@ def put_into_tags(items: Sequence[Json], profile: Profile) -> Iterator[Json]:
     for item in items:
         raw = "" if item.get("encrypted_content") else raw_text(item) if is_reasoning(item) else ""
         if raw.strip():
-            tagged += _write_tags(raw, profile)
+            tagged += in_tags(raw.removeprefix("\n").removesuffix("\n"), profile)
             continue
         if tagged and item.get("role") == "assistant":
             yield _begin_with(tagged, item, profile)
@@ -378,12 +379,6 @@ def put_into_tags(items: Sequence[Json], profile: Profile) -> Iterator[Json]:
         tagged = ""
     if tagged:
         yield _message(tagged)
-
-
-def _write_tags(text: str, profile: Profile) -> str:
-    tag = (profile.tags or TAGS)[0]
-    text = text.removeprefix("\n").removesuffix("\n")
-    return f"{tag.opening}\n{text}\n{tag.closing}\n\n"
 
 
 def _message(text: str) -> Json:
