@@ -319,7 +319,7 @@ def read_state(message: Json) -> list[StateEntry]:
 
 
 def _read_entry(entry: Json) -> StateEntry:
-    if _entry_type(entry) in _OPAQUE_TYPES:
+    if string(entry.get("type")) in ("redacted_thinking", "reasoning.encrypted"):
         return StateEntry("", string(entry.get("data")), signs=False)
     text = next(filter(None, map(string, map(entry.get, ("thinking", "text", "summary")))), "")
     return StateEntry(text, string(entry.get("signature")), signs=True)

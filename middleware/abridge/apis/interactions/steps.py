@@ -15,7 +15,7 @@ from abridge.apis.errors import read_detail
 from abridge.apis.gemini.answer import LANE, MEDIA, GoogleAnswer, make_id
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
 from abridge.apis.interactions.reasoning import place_of, write_state
-from abridge.apis.json import dumps, loads_exact, objects, parse_object_text, string
+from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.shapes import call_name, name, opaque, opaque_state
 from abridge.core.answer import STRAY_ARGUMENTS, Part, PartKind
 from abridge.core.conversation import Json
@@ -269,7 +269,7 @@ class CallStep(Step):
 
     def to_json(self) -> Json | None:
         """Return the call; None if it was cut."""
-        arguments = parse_object_text(self.said_text, loads_exact)
+        arguments = parse_object(self.said_text.encode(errors="surrogatepass"), loads_exact)
         if arguments is None:
             return None
         return {**self._sent, "id": self._id, "arguments": arguments}
