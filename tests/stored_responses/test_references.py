@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from abridge.apis.openai import mint_id
+from abridge.apis.responses.items import id_prefix
 from abridge.stored_responses.references import (
-    id_prefix,
     is_same_item,
     item_not_found,
     minted_id,
@@ -19,7 +19,7 @@ from abridge.stored_responses.references import (
     remove_minted_ids,
 )
 from abridge.stored_responses.views import response_not_found
-from tests.support.streams import THOUGHT, call_item, message_item, reasoning_item
+from tests.support.streams import THOUGHT, message_item, reasoning_item
 
 Json = dict[str, Any]
 USER: Json = {"role": "user", "content": "Hi"}
@@ -93,16 +93,11 @@ class TestReferences:
         assert not is_same_item(item, message_item(1, "Ho"))
 
     @pytest.mark.parametrize(
-        ("item", "prefix"),
-        [
-            (USER, "msg_"),
-            (message_item(0, "x"), "msg_"),
-            (call_item(0, "f", "{}"), "fc_"),
-            ({"type": "compaction"}, "cmp_"),
-        ],
+        ("item_type", "prefix"),
+        [("", "msg_"), ("message", "msg_"), ("function_call", "fc_"), ("compaction", "cmp_")],
     )
-    def test_id_prefixes_are_openais(self, item: Json, prefix: str) -> None:
-        assert id_prefix(item) == prefix
+    def test_id_prefixes_are_openais(self, item_type: str, prefix: str) -> None:
+        assert id_prefix(item_type) == prefix
 
     def test_missing_responses_and_items_are_openais_errors(self) -> None:
         previous, item, whole = (

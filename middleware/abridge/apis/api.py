@@ -185,16 +185,7 @@ class Api:
 
     name: ApiName
     path: str  # end of its endpoint's path
-    default_exposure: tuple[bool, bool]  # meaning of `expose = "auto"` on it: (raw, summary)
     conversation_field: str  # the request field that holds the messages or items
-    has_summary_field: bool
-    """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
-    has_summary_parts: bool
-    """Summaries stand apart from raw reasoning, in parts; without, both are text of one field."""
-    effort_field: str
-    """The request field for the effort, dotted if nested; empty if each provider has its own."""
-    verbosity_field: str
-    """The request field for the verbosity, dotted if nested; empty if the API has none."""
     reader: Callable[[Profile, Display, int], Reader]
     """Makes a Reader. The number limits the characters that it keeps."""
     writer: Callable[[Profile, Display, RequestEcho | None, int], Writer]
@@ -214,10 +205,20 @@ class Api:
     attribution: Callable[[Display, int], CallAttribution] | None
     """Makes the stage that attributes calls; None where the Writer does, whose finished items
     repeat all that there is to know. The number limits the characters that it keeps."""
-    echoed_fields: tuple[str, ...]  # request fields that an answer repeats
     upstream: UpstreamApi  # this API as upstreams speak it
     fallbacks: tuple[ApiName, ...]
     """The APIs to try, in order, where an upstream turns out not to have this one."""
+    default_exposure: tuple[bool, bool] = (False, True)
+    """The meaning of `expose = "auto"` on it: (raw, summary)."""
+    has_summary_field: bool = False
+    """`reasoning.summary` is a field of the API, not an extension of Abridge's."""
+    has_summary_parts: bool = False
+    """Summaries stand apart from raw reasoning, in parts; without, both are text of one field."""
+    echoed_fields: tuple[str, ...] = ()  # request fields that an answer repeats
+    effort_field: str = ""
+    """The request field for the effort, dotted if nested; empty if each provider has its own."""
+    verbosity_field: str = ""
+    """The request field for the verbosity, dotted if nested; empty if the API has none."""
     other_efforts: Mapping[str, Json] = field(default_factory=dict)
     """The fields of a request for the efforts that its field does not take."""
     endpoint: str = ""

@@ -50,7 +50,6 @@ def bearer_header(key: bytes) -> Header:
 
 
 def credential_header(key: bytes, profile: Profile, api: UpstreamApi | None = None) -> Header:
-    """Return the header for a key."""
     name = profile.key_header
     if name == AUTHORIZATION and api is not None:
         name = api.key_header

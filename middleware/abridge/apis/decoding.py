@@ -12,6 +12,7 @@ from base64 import b64decode
 from binascii import unhexlify
 from bz2 import BZ2Decompressor
 from collections.abc import Callable, Iterator
+from functools import partial
 from lzma import LZMADecompressor, LZMAError
 from typing import Protocol
 
@@ -62,16 +63,10 @@ def _decode(data: bytes) -> Iterator[bytes]:
         if _BASE64.fullmatch(piece):
             whole = piece.rstrip(b"=")
             yield b64decode(whole[: len(whole) // 4 * 4].translate(_TO_STANDARD))
-    for new in (_zlib_or_gzip, _deflate, BZ2Decompressor, LZMADecompressor):
+    zlib_or_gzip = partial(zlib.decompressobj, zlib.MAX_WBITS | 32)
+    deflate = partial(zlib.decompressobj, -zlib.MAX_WBITS)
+    for new in (zlib_or_gzip, deflate, BZ2Decompressor, LZMADecompressor):
         yield from _decompress(data, new)
-
-
-def _zlib_or_gzip() -> zlib._Decompress:
-    return zlib.decompressobj(zlib.MAX_WBITS | 32)
-
-
-def _deflate() -> zlib._Decompress:
-    return zlib.decompressobj(-zlib.MAX_WBITS)
 
 
 class _Decompressor(Protocol):

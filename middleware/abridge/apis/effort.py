@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from abridge.apis.api import Api
-from abridge.apis.params import set_nested
+from abridge.apis.json import as_object, nested_value, objects, set_nested
 from abridge.core.conversation import Json
-from abridge.providers.profile import Profile, asks_to_think
+from abridge.providers.profile import Profile, asks_to_think, nested_field
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
@@ -49,25 +49,17 @@ class RequestDefaults:
         if self.effort is None or asks_to_think(body) is not None:
             return {}
         if api.effort_field:
-            fields = api.other_efforts.get(self.effort) or _nested(api.effort_field, self.effort)
-            return {} if _has_any(body, _nested(api.effort_field, self.effort)) else fields
+            fields = nested_field(api.effort_field, self.effort)
+            return {} if _has_any(body, fields) else api.other_efforts.get(self.effort, fields)
         fields = profile.thinking_fields(self.effort)
-        return (
-            {} if any(_has_any(body, other) for other in (fields, profile.thinking_off)) else fields
-        )
+        is_given = _has_any(body, fields) or _has_any(body, profile.thinking_off)
+        return {} if is_given else fields
 
     def _verbosity_fields(self, body: Json, api: Api) -> Json:
         if self.verbosity is None or not api.verbosity_field:
             return {}
-        fields = _nested(api.verbosity_field, self.verbosity)
+        fields = nested_field(api.verbosity_field, self.verbosity)
         return {} if _has_any(body, fields) else fields
-
-
-def _nested(field: str, value: str) -> Json:
-    """Return the fields of a body that set a dotted one."""
-    fields: Json = {}
-    set_nested(fields, field, value)
-    return fields
 
 
 def _has_any(body: Mapping[str, Any], fields: Mapping[str, Any]) -> bool:
@@ -86,8 +78,7 @@ def _merge(body: Json, fields: Mapping[str, Any]) -> None:
     """Set fields in a body, merging nested objects."""
     for key, value in fields.items():
         if isinstance(value, Mapping):
-            present = body.get(key)
-            body[key] = dict(present) if isinstance(present, dict) else {}
+            body[key] = dict(as_object(body.get(key)))
             _merge(body[key], value)
         else:
             body[key] = value
@@ -109,33 +100,31 @@ UNLIMITED = -1
 class EffortField(NamedTuple):
     """Where a request says its effort, and the least that may stand there."""
 
-    path: tuple[str, ...]
+    path: str  # dotted
     least: Effort = "none"
 
 
-_GOOGLE = ("google", "thinking_config")
-
 EFFORT_FIELDS = (
-    EffortField(("reasoning_effort",)),  # OpenAI's Chat Completions, and most servers of it
-    EffortField(("reasoning", "effort")),  # OpenAI's Responses; OpenRouter
-    EffortField(("output_config", "effort"), "low"),  # Anthropic's Messages
-    EffortField(("chat_template_kwargs", "reasoning_effort"), "low"),  # gpt-oss on vLLM, SGLang
-    EffortField((*_GOOGLE, "thinking_level"), "low"),  # Gemini's compatible endpoint
-    EffortField(("extra_body", *_GOOGLE, "thinking_level"), "low"),
-    EffortField(("generationConfig", "thinkingConfig", "thinkingLevel"), "low"),  # Gemini's own API
-    EffortField(("generation_config", "thinking_level"), "low"),  # Gemini's Interactions
-    EffortField(("think",), "low"),  # Ollama
+    EffortField("reasoning_effort"),  # OpenAI's Chat Completions, and most servers of it
+    EffortField("reasoning.effort"),  # OpenAI's Responses; OpenRouter
+    EffortField("output_config.effort", "low"),  # Anthropic's Messages
+    EffortField("chat_template_kwargs.reasoning_effort", "low"),  # gpt-oss on vLLM, SGLang
+    EffortField("google.thinking_config.thinking_level", "low"),  # Gemini's compatible endpoint
+    EffortField("extra_body.google.thinking_config.thinking_level", "low"),
+    EffortField("generationConfig.thinkingConfig.thinkingLevel", "low"),  # Gemini's own API
+    EffortField("generation_config.thinking_level", "low"),  # Gemini's Interactions
+    EffortField("think", "low"),  # Ollama
 )
 
 BUDGET_FIELDS = (
-    ("thinking", "budget_tokens"),  # Anthropic's Messages
-    ("reasoning", "max_tokens"),  # OpenRouter
-    ("thinking_budget",),  # Qwen's own servers
-    ("thinking_token_budget",),  # vLLM
-    ("chat_template_kwargs", "thinking_budget"),  # vLLM, SGLang
-    (*_GOOGLE, "thinking_budget"),  # Gemini's compatible endpoint
-    ("extra_body", *_GOOGLE, "thinking_budget"),
-    ("generationConfig", "thinkingConfig", "thinkingBudget"),  # Gemini's own API
+    "thinking.budget_tokens",  # Anthropic's Messages
+    "reasoning.max_tokens",  # OpenRouter
+    "thinking_budget",  # Qwen's own servers
+    "thinking_token_budget",  # vLLM
+    "chat_template_kwargs.thinking_budget",  # vLLM, SGLang
+    "google.thinking_config.thinking_budget",  # Gemini's compatible endpoint
+    "extra_body.google.thinking_config.thinking_budget",
+    "generationConfig.thinkingConfig.thinkingBudget",  # Gemini's own API
 )
 """Where a request of any API says its budget, in tokens."""
 
@@ -171,20 +160,19 @@ class EffortLimits:
     def _lower_effort(self, body: Json) -> str | None:
         lowered = None
         for path, least in EFFORT_FIELDS if self.effort is not None else ():
-            for holder in _find_holder(body, path):
-                most = max(self.effort or "none", least, key=EFFORTS.index)
-                asked = holder[path[-1]]
-                if asked in EFFORTS[EFFORTS.index(most) + 1 :]:
-                    holder[path[-1]] = lowered = most
+            most = max(self.effort or "none", least, key=EFFORTS.index)
+            if nested_value(body, path) in EFFORTS[EFFORTS.index(most) + 1 :]:
+                lowered = most
+                set_nested(body, path, most)
         return lowered
 
     def _lower_budget(self, body: Json) -> int | None:
         lowered = None
         for path in BUDGET_FIELDS if self.budget is not None else ():
-            for holder in _find_holder(body, path):
-                asked = holder[path[-1]]
-                if type(asked) is int and (asked > (self.budget or 0) or asked == UNLIMITED):
-                    holder[path[-1]] = lowered = self.budget
+            asked = nested_value(body, path)
+            if type(asked) is int and (asked > (self.budget or 0) or asked == UNLIMITED):
+                lowered = self.budget
+                set_nested(body, path, lowered)
         return lowered
 
 
@@ -194,17 +182,6 @@ CONFIGURATION_UPDATE = "configuration_update"
 
 
 def _iter_updates(body: Json) -> Iterator[Json]:
-    """Yield the items that change the effort in the course of a conversation."""
-    items = body.get("input")
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, dict) and item.get("type") == CONFIGURATION_UPDATE:
-            yield item
-
-
-def _find_holder(body: Json, path: tuple[str, ...]) -> Iterator[Json]:
-    """Yield the object that holds a field, if the body has it."""
-    holder: Any = body
-    for name in path[:-1]:
-        holder = holder.get(name) if isinstance(holder, dict) else None
-    if isinstance(holder, dict) and path[-1] in holder:
-        yield holder
+    """Return the items that change the effort in the course of a conversation."""
+    items = objects(body.get("input"))
+    return (item for item in items if item.get("type") == CONFIGURATION_UPDATE)

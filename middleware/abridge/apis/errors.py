@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from abridge.apis.api import Api, UpstreamApi, WriteError
@@ -63,6 +62,14 @@ def translate_error(
     return dumps({**written, **({"request_id": request_id} if request_id else {})})
 
 
+def read_detail(holder: Json) -> ErrorDetail:
+    """Read the error that an answer, or an event of one, holds: an object with a message, or a
+    text."""
+    error = holder.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return ErrorDetail("upstream_error", string(message))
+
+
 def _without_list(body: bytes) -> bytes:
     """Return the only entry of a list: Google wraps the errors of some streams in one."""
     stripped = body.strip()
@@ -77,21 +84,19 @@ def _without_list(body: bytes) -> bytes:
 UPSTREAM_FAILED = "Upstream reported an error."
 """Stands for what upstream says of an error within an answer."""
 
-MESSAGES_BY_STATUS: Mapping[int, str] = MappingProxyType(
-    {
-        401: "Upstream did not accept the credential.",
-        402: "Upstream requires payment.",
-        403: "Upstream does not permit this request.",
-        404: "Upstream did not find what was requested.",
-        405: "Upstream does not have this endpoint.",
-        408: "Upstream did not receive the request in time.",
-        413: "The request is too large for upstream.",
-        429: "Upstream received too many requests, or a quota is used up.",
-        503: "Upstream is unavailable or overloaded.",
-        504: "Upstream did not answer in time.",
-        529: "Upstream is unavailable or overloaded.",
-    }
-)
+MESSAGES_BY_STATUS: Mapping[int, str] = {
+    401: "Upstream did not accept the credential.",
+    402: "Upstream requires payment.",
+    403: "Upstream does not permit this request.",
+    404: "Upstream did not find what was requested.",
+    405: "Upstream does not have this endpoint.",
+    408: "Upstream did not receive the request in time.",
+    413: "The request is too large for upstream.",
+    429: "Upstream received too many requests, or a quota is used up.",
+    503: "Upstream is unavailable or overloaded.",
+    504: "Upstream did not answer in time.",
+    529: "Upstream is unavailable or overloaded.",
+}
 
 REJECTED, FAILED = "Upstream rejected the request.", "Upstream failed to answer."
 """For any other status below 500, and for any other."""
@@ -105,9 +110,11 @@ ERROR_TYPES = frozenset(
 )
 """Types of errors that OpenAI's APIs, Anthropic's and those like them use."""
 
-TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
-    {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-)
+TYPES_BY_STATUS: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
 
 GENERATED_FIELDS = frozenset(
     {
@@ -144,7 +151,7 @@ def identifier(value: Any, drops: DropCount) -> Any:
 
 ERROR = either(
     message,
-    fields({"message": message, "type": identifier, "param": identifier, "code": identifier}),
+    fields(dict.fromkeys(("type", "param", "code"), identifier), message=message),
 )
 """The shape of an error within an answer."""
 

@@ -187,6 +187,15 @@ class ClientPieceHistory(PieceHistory):
     def read_turns(pieces: Sequence[Json]) -> Iterator[Turn]:
         """Yield the turns that pieces make for a client of the same API."""
 
+    @property
+    @abstractmethod
+    def _places(self) -> tuple[Mapping[int, Any], bytes]:
+        """The places of pieces with reasoning, by `id()`, and that of what comes next."""
+
+    def next_place(self) -> bytes:
+        _, place = self._places
+        return place
+
     @staticmethod
     def as_sent(reasoning: Iterable[Json]) -> list[Json]:
         """Return reasoning as upstream wrote it, which a reader may have changed."""
@@ -325,6 +334,12 @@ def _strip_blocks(text: str, tag: Tag, is_our_summary: IsOurSummary) -> str:
             kept.append(text[position:after])
         position = after
     return "".join([*kept, text[position:]])
+
+
+def in_tags(text: str, profile: Profile) -> str:
+    """Return reasoning between tags, as a server has it in its texts."""
+    tag = (profile.tags or TAGS)[0]
+    return f"{tag.opening}\n{text}\n{tag.closing}\n\n"
 
 
 def is_tagged(content: Any) -> bool:

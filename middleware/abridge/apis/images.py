@@ -5,6 +5,8 @@ A model that thinks before it draws may say so beside its images, as vLLM-Omni d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from abridge.apis import sse
 from abridge.apis.errors import ERROR, identifier, message
 from abridge.apis.frames import parse_frame
@@ -12,6 +14,7 @@ from abridge.apis.json import dumps, string
 from abridge.apis.shapes import (
     FILTER_RESULTS,
     DropCount,
+    Shape,
     address,
     by_type,
     each,
@@ -26,50 +29,40 @@ from abridge.apis.shapes import (
     under,
 )
 
-_IMAGE = {"url": address, "b64_json": opaque, "revised_prompt": text}
+_IMAGE: Mapping[str, Shape] = {"url": address, "b64_json": opaque, "revised_prompt": text}
 
-_MADE_WITH = {
+_MADE_WITH: Mapping[str, Shape] = {
     **under("background output_format quality size", name),
     **under("created created_at", number),
     "usage": figures,
 }
 
 IMAGES = fields(
-    {
-        **_MADE_WITH,
-        **under("id object", name),
-        **under("model provider", proper_name),
-        "error": ERROR,
-        "data": each(
-            fields(
-                {
-                    **_IMAGE,
-                    **under("index seed", number),
-                    **under("type mime_type", name),  # Together, xAI
-                    **under(
-                        "content_filter_results prompt_filter_results", FILTER_RESULTS
-                    ),  # Azure
-                }
-            )
-        ),
-    }
+    _MADE_WITH,
+    under("model provider", proper_name),
+    names="id object",
+    error=ERROR,
+    data=each(
+        fields(
+            _IMAGE,
+            under("content_filter_results prompt_filter_results", FILTER_RESULTS),  # Azure
+            names="type mime_type",  # Together, xAI
+            numbers="index seed",
+        )
+    ),
 )
 """The shape of a body (openai-openapi: `ImagesResponse`)."""
 
-_EVENT = fields(
-    {**_IMAGE, **_MADE_WITH, "type": name, **under("partial_image_index sequence_number", number)}
-)
+_EVENT = fields(_IMAGE, _MADE_WITH, names="type", numbers="partial_image_index sequence_number")
 
-_FAILURE = fields(
-    {"type": name, "error": ERROR, "message": message, **under("code param", identifier)}
-)
+_FAILURE = fields(under("code param", identifier), names="type", error=ERROR, message=message)
 
 EVENT = by_type(
     {
         **under("image_generation.partial_image image_generation.completed", _EVENT),
         **under("image_edit.partial_image image_edit.completed", _EVENT),
         "error": _FAILURE,
-        "": fields({"error": ERROR}),  # how many servers report an error within a stream
+        "": fields(error=ERROR),  # how many servers report an error within a stream
     }
 )
 """The shape of an event (openai-openapi: `ImageGenStreamEvent`, `ImageEditStreamEvent`)."""

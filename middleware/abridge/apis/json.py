@@ -229,6 +229,12 @@ def parse_object(data: bytes, parse: Callable[[bytes], Any] = loads) -> Json | N
     return value if isinstance(value, dict) else None
 
 
+def parse_object_text(text: str, parse: Callable[[bytes], Any] = loads) -> Json | None:
+    """Parse a JSON object that is text, as the arguments of calls are; return None for any other
+    text."""
+    return parse_object(text.encode(errors="surrogatepass"), parse)
+
+
 def dumps(value: Any) -> bytes:
     """Serialize. Raises NestedTooDeep, and TypeError for what is no JSON."""
     try:
@@ -317,3 +323,11 @@ def nested_value(value: Any, path: str) -> Any:
     for key in path.split("."):
         value = value.get(key) if isinstance(value, Mapping) else None
     return value
+
+
+def set_nested(body: Json, path: str, value: Any) -> None:
+    """Set what stands in an object under a key, dotted if nested."""
+    *holders, last = path.split(".")
+    for key in holders:
+        body = body.setdefault(key, {})
+    body[last] = value

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from abridge.apis.json import as_object, dumps, outside_strings
+from abridge.apis.json import as_object, dumps, outside_strings, string
 from abridge.core.conversation import Json
 
 MATCHED = "{}"
@@ -69,9 +69,8 @@ class ModelRenames:
         empty one is no name."""
         for glob, target in self.rules if name else ():
             if fnmatchcase(name, glob):
-                return (
-                    target.replace(MATCHED, _matched(name, glob)) if MATCHED in target else target
-                )
+                matched = _matched(name, glob) if MATCHED in target else ""
+                return target.replace(MATCHED, matched)
         return name
 
     def to_client(self, name: str) -> tuple[str, ...]:
@@ -164,10 +163,8 @@ def answered_model(said: Json) -> str:
 
 def says_something(event: Json) -> bool:
     """Return whether an event of any API says a piece of an answer."""
-    kind = event.get("type") or event.get("event_type")
-    return bool(event.get("choices") or event.get("candidates")) or (
-        isinstance(kind, str) and kind not in _QUIET
-    )
+    kind = string(event.get("type") or event.get("event_type"))
+    return bool(event.get("choices") or event.get("candidates") or (kind and kind not in _QUIET))
 
 
 def _spellings(name: str) -> tuple[bytes, ...]:

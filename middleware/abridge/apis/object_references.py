@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from abridge.apis.json import string
@@ -26,52 +25,48 @@ EVERYTHING = "/"
 
 RESPONSES_PATH = "/v1/responses"
 
-OBJECT_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "file_id": "/v1/files",
-        "file_ids": "/v1/files",
-        "vector_store_id": "/v1/vector_stores",
-        "vector_store_ids": "/v1/vector_stores",
-        "container": "/v1/containers",
-        "container_id": "/v1/containers",
-        "conversation": "/v1/conversations",
-        "conversation_id": "/v1/conversations",
-        "prompt": "/v1/prompts",
-        "prompt_id": "/v1/prompts",
-        "assistant_id": "/v1/assistants",
-        "thread_id": "/v1/threads",
-        "cached_content": "/v1beta/cachedContents",
-        "skill_id": "/v1/skills",
-        "user_profile_id": "/v1/user_profiles",
-        "workspace_id": "/v1/workspaces",
-        "tunnel_id": "/v1/tunnels",
-    }
-)
+OBJECT_FIELDS: Mapping[str, str] = {
+    "file_id": "/v1/files",
+    "file_ids": "/v1/files",
+    "vector_store_id": "/v1/vector_stores",
+    "vector_store_ids": "/v1/vector_stores",
+    "container": "/v1/containers",
+    "container_id": "/v1/containers",
+    "conversation": "/v1/conversations",
+    "conversation_id": "/v1/conversations",
+    "prompt": "/v1/prompts",
+    "prompt_id": "/v1/prompts",
+    "assistant_id": "/v1/assistants",
+    "thread_id": "/v1/threads",
+    "cached_content": "/v1beta/cachedContents",
+    "skill_id": "/v1/skills",
+    "user_profile_id": "/v1/user_profiles",
+    "workspace_id": "/v1/workspaces",
+    "tunnel_id": "/v1/tunnels",
+}
 """Fields that name an object, by its id or an object with its id, and the path at which the API
 lists such objects."""
 
-ID_PREFIXES: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("resp_", "msg_", "rs_", "fc_", "cmp_"), RESPONSES_PATH),
-        "chatcmpl-": "/v1/chat/completions",
-        **dict.fromkeys(("file-", "file_", "upload_"), "/v1/files"),
-        "batch_": "/v1/batches",
-        "msgbatch_": "/v1/messages/batches",
-        "vs_": "/v1/vector_stores",
-        **dict.fromkeys(("cntr_", "container_"), "/v1/containers"),
-        "conv_": "/v1/conversations",
-        "pmpt_": "/v1/prompts",
-        "asst_": "/v1/assistants",
-        "thread_": "/v1/threads",
-        "skill_": "/v1/skills",
-        "tunnel_": "/v1/tunnels",
-        "voice_": "/v1/audio/voices",
-        "files/": "/v1beta/files",
-        "cachedContents/": "/v1beta/cachedContents",
-        "fileSearchStores/": "/v1beta/fileSearchStores",
-        "projects/": EVERYTHING,
-    }
-)
+ID_PREFIXES: Mapping[str, str] = {
+    **dict.fromkeys(("resp_", "msg_", "rs_", "fc_", "cmp_"), RESPONSES_PATH),
+    "chatcmpl-": "/v1/chat/completions",
+    **dict.fromkeys(("file-", "file_", "upload_"), "/v1/files"),
+    "batch_": "/v1/batches",
+    "msgbatch_": "/v1/messages/batches",
+    "vs_": "/v1/vector_stores",
+    **dict.fromkeys(("cntr_", "container_"), "/v1/containers"),
+    "conv_": "/v1/conversations",
+    "pmpt_": "/v1/prompts",
+    "asst_": "/v1/assistants",
+    "thread_": "/v1/threads",
+    "skill_": "/v1/skills",
+    "tunnel_": "/v1/tunnels",
+    "voice_": "/v1/audio/voices",
+    "files/": "/v1beta/files",
+    "cachedContents/": "/v1beta/cachedContents",
+    "fileSearchStores/": "/v1beta/fileSearchStores",
+    "projects/": EVERYTHING,
+}
 """How the ids of stored objects begin at OpenAI, Anthropic and Google, and the path at which the
 API lists such objects. Vertex AI has the names of all of them begin with their project."""
 
@@ -114,15 +109,13 @@ FREE_TEXTS = frozenset(
 )
 """Fields with texts of the client's or the model's own, whatever they look like."""
 
-CLIENT_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("metadata", "client_metadata", "trace"), frozenset({""})),
-        **dict.fromkeys(("structured_outputs", "guided_json", "json_schema"), frozenset({""})),
-        "schema": frozenset({"json_schema", "format", "response_format", "output_format"}),
-        "arguments": frozenset({"function", "function_call", "input"}),
-        **dict.fromkeys(("headers", "configs"), frozenset({"tools"})),
-    }
-)
+CLIENT_FIELDS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("metadata", "client_metadata", "trace"), frozenset({""})),
+    **dict.fromkeys(("structured_outputs", "guided_json", "json_schema"), frozenset({""})),
+    "schema": frozenset({"json_schema", "format", "response_format", "output_format"}),
+    "arguments": frozenset({"function", "function_call", "input"}),
+    **dict.fromkeys(("headers", "configs"), frozenset({"tools"})),
+}
 """Fields whose content is the client's own, whatever is in it, and the fields in which they are so;
 an empty name is the body itself. `client_metadata` is Codex', `trace` OpenRouter's, and `configs`
 are Anthropic's, by the names of tools."""
@@ -147,14 +140,12 @@ have their names there."""
 
 CONVERSATIONS = frozenset({"messages", "input"})
 
-LOADED_ITEMS: Mapping[str, str] = MappingProxyType(
-    {
-        "reasoning": "encrypted_content",
-        "compaction": "encrypted_content",
-        "image_generation_call": "result",
-        "": "role",
-    }
-)
+LOADED_ITEMS: Mapping[str, str] = {
+    "reasoning": "encrypted_content",
+    "compaction": "encrypted_content",
+    "image_generation_call": "result",
+    "": "role",
+}
 """Types of items that Responses loads by their id where this field of theirs is empty. One without
 a type is a message if it has a role, and else a reference, whatever empty fields it has."""
 

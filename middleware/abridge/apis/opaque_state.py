@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from abridge.apis.json import as_object, contains, objects, parse_object, string
+from abridge.apis.params import DAMAGED_CODE
 from abridge.core.conversation import Json, Turn
 from abridge.core.envelope import ENVELOPE_PREFIX
 
@@ -38,9 +39,6 @@ STATE_TYPES = re.compile(r"reasoning(\..*)?|(redacted_)?thinking")
 
 LISTS = ("content", "reasoning_details", "thinking_blocks")
 """The lists of a message that may hold them."""
-
-STATE_REFUSED_CODE = "invalid_encrypted_content"
-"""OpenAI's code for `encrypted_content` that it cannot open (openai/codex issue 8145)."""
 
 _STATE_REFUSED = re.compile(
     r"Invalid `(?:signature|data)` in\s+`(?:redacted_)?thinking`\s+block"  # Anthropic
@@ -92,4 +90,4 @@ def refuses_state(body: bytes) -> bool:
     inner = body.strip().removeprefix(b"[").removesuffix(b"]")  # Gemini's, where it would stream
     error = as_object((parse_object(inner) or {}).get("error"))
     message = string(error.get("message"))
-    return error.get("code") == STATE_REFUSED_CODE or bool(_STATE_REFUSED.search(message))
+    return error.get("code") == DAMAGED_CODE or bool(_STATE_REFUSED.search(message))

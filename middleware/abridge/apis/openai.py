@@ -9,19 +9,32 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from abridge.apis.api import ApiError
-from abridge.apis.json import objects, string
-from abridge.apis.params import invalid_value_error, iter_objects, require_object
+from abridge.apis.errors import read_detail
+from abridge.apis.json import as_object, objects, string
+from abridge.apis.params import (
+    check_object,
+    invalid_value_error,
+    iter_objects,
+    read_object,
+    require_object,
+    require_string,
+)
+from abridge.apis.tools import NamedTools, choose_tools
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 from abridge.core.model_request import (
     MessagePart,
+    ModelRequest,
     OutputFormat,
     TextPart,
     Tool,
     ToolChoice,
+    ToolKind,
+    TranslatedRequest,
     Unsupported,
     unsupported_part,
 )
+from abridge.providers.profile import Profile
 
 # Errors
 
@@ -60,9 +73,8 @@ def read_error(body: Json) -> ApiError | None:
 
 def error_in(body: Any) -> ErrorDetail | None:
     """Read an error body in this form or a similar one; return None if it is not one."""
-    error = body.get("error") if isinstance(body, dict) else None
-    message = string(error.get("message") if isinstance(error, dict) else error)
-    return ErrorDetail("upstream_error", message) if message else None
+    error = read_detail(as_object(body))
+    return error if error.message else None
 
 
 # Ids, for what upstream gave none
@@ -172,13 +184,13 @@ def _read_fields(entry: Json, kind: str, param: str, spell: Spelling) -> tuple[J
     """Return the object with the fields of an entry of some type, and its name."""
     if spell is flat:
         return entry, param
-    return require_object(entry.get(kind), f"{param}.{kind}"), f"{param}.{kind}"
+    return require_object(entry, kind, param), f"{param}.{kind}"
 
 
 def read_output_format(value: Any, param: str, spell: Spelling) -> OutputFormat | None:
     if value is None:
         return None
-    kind = require_object(value, param).get("type")
+    kind = check_object(value, param).get("type")
     if kind == "json_schema":
         return read_schema(*_read_fields(value, kind, param, spell))
     if kind not in ("text", "json_object"):
@@ -195,9 +207,7 @@ def write_output_format(format_: OutputFormat, spell: Spelling) -> Json:
 def read_schema(source: Json, param: str) -> OutputFormat:
     """Read a schema; `param` is the client's name of it."""
     name, description = string(source.get("name")), string(source.get("description"))
-    schema = (
-        {} if source.get("schema") is None else require_object(source["schema"], f"{param}.schema")
-    )
+    schema = read_object(source, "schema", param)
     return OutputFormat(schema, name, description, source.get("strict"))
 
 
@@ -211,6 +221,24 @@ def write_schema(format_: OutputFormat) -> Json:
     return written
 
 
+NAMED_KINDS = ("function", "custom")
+"""Kinds of tools that the client names as it likes."""
+
+
+def read_named_tool(tool: Json, param: str) -> tuple[Tool, Json]:
+    """Read a function or a custom tool, nested or flat, but for what each API has of its own.
+    Return also the object with its fields."""
+    kind: ToolKind = "custom" if tool.get("type") == "custom" else "function"
+    inner = tool.get(kind)
+    fields, holder = (inner, f"{param}.{kind}") if isinstance(inner, dict) else (tool, param)
+    name = require_string(fields, "name", holder)
+    parameters = fields.get("parameters") if kind == "function" else None
+    if parameters is not None:
+        require_object(fields, "parameters", holder)
+    described = string(fields.get("description")), parameters
+    return Tool(name, kind, *described, client_name=name, source=tool, param=param), fields
+
+
 def read_tool_choice(
     body: Json, read_names: Callable[[Json, str], Iterable[str]], spell: Spelling
 ) -> ToolChoice | None:
@@ -218,7 +246,7 @@ def read_tool_choice(
     choice = body.get("tool_choice")
     if choice is None or choice in CHOICE_MODES:
         return ToolChoice(choice) if choice else None
-    entry = require_object(choice, "tool_choice")
+    entry = check_object(choice, "tool_choice")
     if entry.get("type") != "allowed_tools":
         return ToolChoice("required", tuple(read_names(entry, "tool_choice")))
     allowed, param = _read_fields(entry, "allowed_tools", "tool_choice", spell)
@@ -241,6 +269,24 @@ def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool], spell: Spel
 def _kind_of(tool: Tool | None) -> str:
     is_custom = tool is not None and tool.kind == "custom" and tool.parameters is None
     return "custom" if is_custom else "function"
+
+
+def write_tools(
+    request: ModelRequest,
+    profile: Profile,
+    translated: TranslatedRequest,
+    write_tool: Callable[[Tool], Json],
+    spell: Spelling,
+    *,
+    as_functions: bool = False,
+) -> None:
+    """Write the tools into the body, and the choice if there are any."""
+    named: NamedTools = "some" if "allowed_tools" in profile.supports else "one"
+    tools, choice = choose_tools(request, translated, named, as_functions=as_functions)
+    if tools:
+        translated.body["tools"] = list(map(write_tool, tools))
+        if choice is not None:
+            translated.body["tool_choice"] = write_tool_choice(choice, translated.tools, spell)
 
 
 def write_custom_tool(tool: Tool, spell: Spelling) -> Json:

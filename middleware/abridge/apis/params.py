@@ -10,38 +10,57 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-from abridge.apis.json import as_object, dumps
+from abridge.apis.json import dumps, nested_value, set_nested
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.errors import RequestError
+
+T = TypeVar("T")
 
 # Fields
 
 _TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", bool: "a boolean"}
 
 DAMAGED_CODE = "invalid_encrypted_content"
-"""Error code for a blob that cannot be opened."""
+"""OpenAI's error code for `encrypted_content` that cannot be opened (openai/codex issue 8145)."""
 
 
-def require_object(value: Any, param: str) -> Json:
-    return value if isinstance(value, dict) else _raise_invalid(value, param, dict)
+def require_object(holder: Json, key: str, param: str = "") -> Json:
+    """Return an object field. `param` is the name of its holder, here and in the next."""
+    return check_object(holder.get(key), _name(key, param))
 
 
-def require_list(value: Any, param: str) -> list[Any]:
-    return value if isinstance(value, list) else _raise_invalid(value, param, list)
+def require_list(holder: Json, key: str, param: str = "") -> list[Any]:
+    return _check(holder.get(key), _name(key, param), list)
 
 
-def require_string(value: Any, param: str) -> str:
-    return value if isinstance(value, str) else _raise_invalid(value, param, str)
+def require_string(holder: Json, key: str, param: str = "") -> str:
+    return check_string(holder.get(key), _name(key, param))
 
 
-def read_string(body: Json, key: str, prefix: str = "") -> str | None:
-    """Return a string field, None if it is missing or empty. `prefix` is the path of `body`."""
-    value = body.get(key)
-    return None if value is None else require_string(value, f"{prefix}{key}") or None
+def read_object(holder: Json, key: str, param: str = "") -> Json:
+    """Return an object field, an empty one if it is missing."""
+    return {} if holder.get(key) is None else require_object(holder, key, param)
+
+
+def read_string(holder: Json, key: str, param: str = "") -> str | None:
+    """Return a string field, None if it is missing or empty."""
+    return None if holder.get(key) is None else require_string(holder, key, param) or None
+
+
+def read_flag(holder: Json, key: str, param: str = "") -> bool:
+    """Return a boolean field; null and absent are false."""
+    return holder.get(key) is not None and _check(holder[key], _name(key, param), bool)
+
+
+def check_object(value: Any, param: str) -> Json:
+    return _check(value, param, dict)
+
+
+def check_string(value: Any, param: str) -> str:
+    return _check(value, param, str)
 
 
 def read_arguments(value: Any) -> str:
@@ -54,19 +73,9 @@ def iter_objects(value: Any, param: str, *, dotted: bool = False) -> Iterator[tu
 
     The name is spelled `input[0]` as OpenAI does or, if `dotted`, `messages.0` as Anthropic does.
     """
-    for index, entry in enumerate([] if value is None else require_list(value, param)):
+    for index, entry in enumerate([] if value is None else _check(value, param, list)):
         name = f"{param}.{index}" if dotted else f"{param}[{index}]"
-        yield require_object(entry, name), name
-
-
-def read_flag(body: Json, key: str, prefix: str = "") -> bool:
-    """Read a boolean; null and absent are false. `prefix` is the path of `body`."""
-    value = body.get(key)
-    return (
-        value
-        if isinstance(value, bool)
-        else bool(value is not None and _raise_invalid(value, f"{prefix}{key}", bool))
-    )
+        yield check_object(entry, name), name
 
 
 def invalid_value_error(value: Any, param: str, supported: Iterable[str] = ()) -> RequestError:
@@ -84,7 +93,13 @@ def damaged_error(param: str) -> RequestError:
     )
 
 
-def _raise_invalid(value: Any, param: str, expected: type) -> Any:
+def _name(key: str, param: str) -> str:
+    return f"{param}.{key}" if param else key
+
+
+def _check(value: Any, param: str, expected: type[T]) -> T:
+    if isinstance(value, expected):
+        return value
     if value is None:
         raise RequestError(
             f"Missing required parameter: '{param}'.",
@@ -111,76 +126,72 @@ class Param:
     minimum: int | None = None  # the lowest value
 
 
-_ESSENTIAL, _OPTIONAL = Param(essential=True), Param()
-
 _NUMBER, _FLAG = (int, float), (bool,)
 
-PARAMS: Mapping[str, Param] = MappingProxyType(
-    {
-        "max_tokens": Param(essential=True, types=(int,), minimum=1),
-        "stop": Param(essential=True, no_effect=([],), types=(str,), may_be_list=True),
-        "n": Param(essential=True, no_effect=(1,)),
-        "logit_bias": Param(essential=True, no_effect=({},)),
-        "logprobs": Param(essential=True, no_effect=(False,), types=_FLAG),
-        "top_logprobs": Param(essential=True, no_effect=(0,), types=(int,)),
-        "temperature": Param(types=_NUMBER),
-        "top_p": Param(types=_NUMBER),
-        "top_k": Param(types=(int,)),
-        "presence_penalty": Param(no_effect=(0,), types=_NUMBER),
-        "frequency_penalty": Param(no_effect=(0,), types=_NUMBER),
-        "seed": _OPTIONAL,
-        "verbosity": Param(types=(str,)),
-        "parallel_tool_calls": Param(essential=True, types=_FLAG),
-        "max_tool_calls": _OPTIONAL,
-        "service_tier": Param(no_effect=("auto",), types=(str,)),
-        "user": Param(types=(str,)),
-        "safety_identifier": Param(types=(str,)),
-        "metadata": Param(no_effect=({},)),
-        "prompt_cache_key": _OPTIONAL,
-        "prompt_cache_retention": _OPTIONAL,
-        "prompt_cache_options": _OPTIONAL,
-        "prewarm": Param(essential=True, no_effect=(False,), types=_FLAG),
-        "store": Param(no_effect=(False,)),
-        "truncation": Param(no_effect=("disabled",)),
-        "include": Param(no_effect=([],)),
-        "reasoning_context": Param(no_effect=("auto",)),
-        "reasoning_mode": Param(no_effect=("standard",)),
-        "context_management": Param(no_effect=([],)),
-        "client_metadata": _OPTIONAL,
-        "access_programs": _OPTIONAL,
-        "prediction": _OPTIONAL,
-        "moderation": _ESSENTIAL,
-        "modalities": Param(essential=True, no_effect=(["text"], [])),
-        "audio": _ESSENTIAL,
-        "web_search_options": _ESSENTIAL,
-        "functions": Param(essential=True, no_effect=([],)),
-        "function_call": Param(essential=True, no_effect=("auto", "none")),
-        "previous_response_id": _ESSENTIAL,
-        "conversation": _ESSENTIAL,
-        "prompt": _ESSENTIAL,
-        "background": Param(essential=True, no_effect=(False,)),
-        # Anthropic's
-        "container": _ESSENTIAL,
-        "mcp_servers": Param(essential=True, no_effect=([],)),
-        "inference_geo": Param(essential=True, no_effect=("global",)),
-        "thread": _ESSENTIAL,
-        "context_edits": Param(no_effect=({}, {"edits": []})),
-        "cache_control": _OPTIONAL,
-        "task_budget": _OPTIONAL,
-        "speed": Param(no_effect=("standard",)),
-        "compaction": _ESSENTIAL,  # it asks for a summary, not for an answer
-        "diagnostics": _OPTIONAL,
-        "fallbacks": _OPTIONAL,
-        "fallback_credit_token": _OPTIONAL,
-        "billing_policy": _OPTIONAL,
-        "user_profile_id": _OPTIONAL,
-        "workspace_id": _OPTIONAL,
-        "betas": _OPTIONAL,
-    }
-)
+PARAMS: Mapping[str, Param] = {
+    "max_tokens": Param(essential=True, types=(int,), minimum=1),
+    "stop": Param(essential=True, no_effect=([],), types=(str,), may_be_list=True),
+    "n": Param(essential=True, no_effect=(1,)),
+    "logit_bias": Param(essential=True, no_effect=({},)),
+    "logprobs": Param(essential=True, no_effect=(False,), types=_FLAG),
+    "top_logprobs": Param(essential=True, no_effect=(0,), types=(int,)),
+    "temperature": Param(types=_NUMBER),
+    "top_p": Param(types=_NUMBER),
+    "top_k": Param(types=(int,)),
+    "presence_penalty": Param(no_effect=(0,), types=_NUMBER),
+    "frequency_penalty": Param(no_effect=(0,), types=_NUMBER),
+    "verbosity": Param(types=(str,)),
+    "parallel_tool_calls": Param(essential=True, types=_FLAG),
+    "service_tier": Param(no_effect=("auto",), types=(str,)),
+    "user": Param(types=(str,)),
+    "safety_identifier": Param(types=(str,)),
+    "metadata": Param(no_effect=({},)),
+    "prewarm": Param(essential=True, no_effect=(False,), types=_FLAG),
+    "store": Param(no_effect=(False,)),
+    "truncation": Param(no_effect=("disabled",)),
+    "include": Param(no_effect=([],)),
+    "reasoning_context": Param(no_effect=("auto",)),
+    "reasoning_mode": Param(no_effect=("standard",)),
+    "context_management": Param(no_effect=([],)),
+    "modalities": Param(essential=True, no_effect=(["text"], [])),
+    "functions": Param(essential=True, no_effect=([],)),
+    "function_call": Param(essential=True, no_effect=("auto", "none")),
+    "background": Param(essential=True, no_effect=(False,)),
+    "mcp_servers": Param(essential=True, no_effect=([],)),
+    "inference_geo": Param(essential=True, no_effect=("global",)),
+    "context_edits": Param(no_effect=({}, {"edits": []})),
+    "speed": Param(no_effect=("standard",)),
+    **dict.fromkeys(
+        (
+            *("moderation", "audio", "web_search_options"),
+            *("previous_response_id", "conversation", "prompt"),
+            *("container", "thread"),
+            "compaction",  # it asks for a summary, not for an answer
+        ),
+        Param(essential=True),
+    ),
+    **dict.fromkeys(
+        (
+            *("seed", "max_tool_calls", "prediction", "client_metadata", "access_programs"),
+            *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
+            *("cache_control", "task_budget", "diagnostics", "fallbacks", "billing_policy"),
+            *("fallback_credit_token", "user_profile_id", "workspace_id", "betas"),
+        ),
+        Param(),
+    ),
+}
 
+# Why something is left out
 
 CANNOT_DECLINE = "Thinking cannot be turned off through this model's API."
+
+THINKING_ALWAYS_ON = "This model's thinking cannot be turned off; the lowest effort was requested."
+
+NO_THINKING = "This model does not think."
+
+NO_MESSAGES = "It contains nothing that this upstream could answer."
+
+NOT_SUPPORTED = "Not supported by this upstream."
 
 
 def unchanged(*names: str) -> dict[str, str]:
@@ -195,8 +206,7 @@ def read_params(body: Json, fields: Mapping[str, str], request: ModelRequest) ->
     client does not know.
     """
     for name, key in fields.items():
-        holder, _, last = key.rpartition(".")
-        value = as_object(body.get(holder)).get(last) if holder else body.get(last)
+        value = nested_value(body, key)
         if value is not None and not _has_no_effect(value, PARAMS[name].no_effect):
             check_value(value, PARAMS[name], key)
             request.params[name] = value
@@ -214,17 +224,21 @@ def read_extra(body: Json, known: Collection[str]) -> Json:
 
 
 def write_params(
-    request: ModelRequest, fields: Mapping[str, str], body: Json, translated: TranslatedRequest
+    request: ModelRequest,
+    fields: Mapping[str, str],
+    body: Json,
+    translated: TranslatedRequest,
+    *,
+    reason: str = "This model's API does not know {}.",
 ) -> None:
-    """Write the parameters that an API has a key for.
+    """Write the parameters that an API has a key for; report any other, for this `reason`.
 
-    An empty key means that the parameter has no effect in this API.
+    An empty key means that the parameter has no effect in this API, or is written elsewhere.
     """
     for name, value in request.params.items():
         if name not in fields:
-            param = request.param(name)
-            message = f"This model's API does not know {param}."
-            translated.leave_out(param, message, essential=PARAMS[name].essential)
+            param, essential = request.param(name), PARAMS[name].essential
+            translated.leave_out(param, reason.format(param), essential=essential)
         elif fields[name]:
             set_nested(body, fields[name], value)
 
@@ -236,12 +250,6 @@ def write_extra(request: ModelRequest, body: Json) -> None:
             body[key] = value
         elif isinstance(value, dict) and isinstance(body[key], dict):
             body[key] = {**value, **body[key]}
-
-
-def set_nested(body: Json, key: str, value: Any) -> None:
-    holder, _, last = key.rpartition(".")
-    target = body.setdefault(holder, {}) if holder else body
-    target[last] = value
 
 
 def check_value(value: Any, param: Param, key: str) -> None:

@@ -75,7 +75,6 @@ class OpenPaths:
     rows: tuple[UnreadPaths, ...] = UNREAD_PATHS
 
     def include(self, method: str, path: str, raw_path: str) -> bool:
-        """Return whether requests to a path pass."""
         readings = _plain_readings(path, raw_path)
         return bool(readings) and all(
             self._is_opened(reading) or self._is_unread(method, reading, self.rows)
@@ -133,7 +132,6 @@ def normalized_paths(path: str, raw_path: str) -> tuple[str, str]:
 
 
 def all_read_alike(path: str, raw_path: str) -> bool:
-    """Return whether all servers read a path alike."""
     return len(_plain_readings(path, raw_path)) == 1
 
 

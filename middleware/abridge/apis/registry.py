@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
@@ -16,9 +15,9 @@ from abridge.caches import PATHS, cached
 
 APIS = (CHAT, RESPONSES, MESSAGES)
 
-UPSTREAM_APIS: Mapping[str, UpstreamApi] = MappingProxyType(
-    {api.name: api for api in (*(api.upstream for api in APIS), GEMINI, INTERACTIONS)}
-)
+UPSTREAM_APIS: Mapping[str, UpstreamApi] = {
+    api.name: api for api in (*(api.upstream for api in APIS), GEMINI, INTERACTIONS)
+}
 """The APIs that upstreams speak, by their names in the settings."""
 
 
@@ -35,27 +34,22 @@ def find_api(path: str, raw_path: str = "") -> Api | None:
     Servers merge slashes and resolve dots, some before they decode the client's path (`raw_path`),
     some after it. A path that any of them would take for an endpoint is one.
     """
-    candidates = normalized_paths(path, raw_path)
-    return next(
-        (
-            api
-            for api in APIS
-            for endpoint in (api.endpoint or api.path, api.counts_tokens_at, api.compacts_at)
-            if endpoint and any(candidate.endswith(endpoint) for candidate in candidates)
-        ),
-        None,
-    )
+    ends = ((api, api.endpoint or api.path, api.counts_tokens_at, api.compacts_at) for api in APIS)
+    return next((api for api, *each in ends if _lead_to(path, raw_path, *each)), None)
 
 
 @cached(PATHS)
 def counts_tokens(path: str, raw_path: str) -> bool:
     """Return whether a request on an API's path asks for the number of its tokens."""
-    endpoints = tuple(filter(None, (api.counts_tokens_at for api in APIS)))
-    return any(candidate.endswith(endpoints) for candidate in normalized_paths(path, raw_path))
+    return _lead_to(path, raw_path, *(api.counts_tokens_at for api in APIS))
 
 
 @cached(PATHS)
 def compacts(path: str, raw_path: str) -> bool:
     """Return whether a request on an API's path asks for a compaction of its conversation."""
-    endpoints = tuple(filter(None, (api.compacts_at for api in APIS)))
-    return any(candidate.endswith(endpoints) for candidate in normalized_paths(path, raw_path))
+    return _lead_to(path, raw_path, *(api.compacts_at for api in APIS))
+
+
+def _lead_to(path: str, raw_path: str, *endpoints: str) -> bool:
+    ends = tuple(filter(None, endpoints))
+    return any(candidate.endswith(ends) for candidate in normalized_paths(path, raw_path))

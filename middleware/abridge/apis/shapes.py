@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from abridge.apis.decoding import is_readable
@@ -37,21 +36,19 @@ DROPPED: Final = object()
 MAX_NAME: Final = 1024
 """The longest name or id, in characters. LiteLLM's response ids are long base64."""
 
-PASSES_UNKNOWN: Mapping[str, str] = MappingProxyType(
-    {
-        "names and ids": "identifiers without white space or tags, names of several words in "
-        "capitals, and what the client itself named so: a sentence is none",
-        "numbers of usage": "figures under names that are identifiers; only servers count",
-        "opaque state": "ciphertext and signatures, in base64 that no words can be read in, of "
-        "providers that vouch for their encryption",
-        "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
-        "file attributes": "what the client itself noted of its files, with keys of its own",
-        "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
-        "addresses": "URLs of images and sources, without white space: a sentence is none; of "
-        "other characters than ASCII's after a scheme only, as Chinese has no white space either",
-        "media": "the bytes of images, audio and files, as base64",
-    }
-)
+PASSES_UNKNOWN: Mapping[str, str] = {
+    "names and ids": "identifiers without white space or tags, names of several words in "
+    "capitals, and what the client itself named so: a sentence is none",
+    "numbers of usage": "figures under names that are identifiers; only servers count",
+    "opaque state": "ciphertext and signatures, in base64 that no words can be read in, of "
+    "providers that vouch for their encryption",
+    "tool schemas": "what a server says of its tools, with keys of its own; no model writes it",
+    "file attributes": "what the client itself noted of its files, with keys of its own",
+    "reasoning items": "kept whole for upstream, which wants them back; shown rebuilt",
+    "addresses": "URLs of images and sources, without white space: a sentence is none; of "
+    "other characters than ASCII's after a scheme only, as Chinese has no white space either",
+    "media": "the bytes of images, audio and files, as base64",
+}
 """What may pass without being understood, and why that reveals no reasoning."""
 
 
@@ -69,7 +66,7 @@ class DropCount:
 
     def __init__(
         self,
-        said: Mapping[str, Any] = MappingProxyType({}),
+        said: Mapping[str, Any] = {},
         *,
         trusts_state: bool = True,
         hidden: HiddenCount | None = None,
@@ -298,15 +295,30 @@ def figures(value: Any, drops: DropCount, names: Container[str] = ()) -> Any:
     if not isinstance(value, dict):
         return number(value, drops)
     identified = filter(_KEY.fullmatch, value)
-    return fields({key: name if key in names else inner for key in identified})(value, drops)
+    known = {key: name if key in names else inner for key in identified}
+    return _object_of(known)(value, drops)
 
 
 # Structures
 
 
-def fields(known: Mapping[str, Shape]) -> Shape:
-    """An object with these keys."""
+def fields(
+    *groups: Mapping[str, Shape],
+    names: str = "",
+    numbers: str = "",
+    texts: str = "",
+    addresses: str = "",
+    **others: Shape,
+) -> Shape:
+    """An object with these keys: of names, of numbers, of whole texts, of addresses, and others."""
+    known = under(names, name) | under(numbers, number) | under(texts, text)
+    known |= under(addresses, address)
+    for group in (*groups, others):
+        known |= group
+    return _object_of(known)
 
+
+def _object_of(known: Mapping[str, Shape]) -> Shape:
     def rebuild_fields(value: Any, drops: DropCount) -> Any:
         if not isinstance(value, dict):
             return value if value is None else drops.drop(value)
@@ -369,23 +381,23 @@ def under(keys: str, shape: Shape) -> dict[str, Shape]:
     return dict.fromkeys(keys.split(), shape)
 
 
-_CITED = {
-    **under("type file_id container_id id", name),
-    **under("index start_index end_index", number),
-    **under("title filename content quote text", text),
-    "url": address,
-}
+_cited = partial(
+    fields,
+    names="type file_id container_id id",
+    numbers="index start_index end_index",
+    texts="title filename content quote text",
+    addresses="url",
+)
 
 _CITATION_KINDS = "url_citation file_citation container_file_citation file_path"
 
-ANNOTATION = by_type(
-    under(_CITATION_KINDS, fields({**_CITED, **under(_CITATION_KINDS, fields(_CITED))}))
-)
+ANNOTATION = by_type(under(_CITATION_KINDS, _cited(under(_CITATION_KINDS, _cited()))))
 """A source of a text, written flat, or nested under its type."""
 
 _FILTER_RESULT = fields(
-    under("filtered detected", number)
-    | {"severity": name, "citation": fields({"URL": address, "license": proper_name})}
+    numbers="filtered detected",
+    names="severity",
+    citation=fields(addresses="URL", license=proper_name),
 )
 
 FILTER_RESULTS = fields(
@@ -404,7 +416,7 @@ def under_names(shape: Shape) -> Shape:
     def rebuild_object(value: Any, drops: DropCount) -> Any:
         keys = value if isinstance(value, dict) else ()
         known = {key: shape for key in keys if name(key, drops) is not DROPPED}
-        return fields(known)(value, drops)
+        return _object_of(known)(value, drops)
 
     return rebuild_object
 
@@ -544,7 +556,7 @@ STRUCTURE_FIELDS: Mapping[str, Shape] = {
 """The form of the answer, after the thinking (vLLM, SGLang, llama.cpp)."""
 
 _GOOGLE = fields(
-    {"thinking_config": fields(allow("include_thoughts", "thinking_budget", "thinking_level"))}
+    thinking_config=fields(allow("include_thoughts", "thinking_budget", "thinking_level"))
 )
 
 THINKING_FIELDS: Mapping[str, Shape] = {
@@ -552,22 +564,18 @@ THINKING_FIELDS: Mapping[str, Shape] = {
     **allow("preserve_thinking", "clear_thinking", "disable_reasoning", "reasoning_history"),
     **allow("think", "prompt_mode"),
     "reasoning": fields(
-        {
-            **allow("effort", "max_tokens", "enabled", "context", "mode"),
-            **allow("summary", "generate_summary", "summary_language"),
-        }
+        allow("effort", "max_tokens", "enabled", "context", "mode"),
+        allow("summary", "generate_summary", "summary_language"),
     ),
     "thinking": fields(
         allow("type", "budget_tokens", "display", "keep", "clear_thinking", "block_binding")
     ),
     "chat_template_kwargs": fields(
-        {
-            **allow("enable_thinking", "thinking", "thinking_budget", "reasoning_effort"),
-            **allow("preserve_thinking", "clear_thinking"),
-        }
+        allow("enable_thinking", "thinking", "thinking_budget", "reasoning_effort"),
+        allow("preserve_thinking", "clear_thinking"),
     ),
     "google": _GOOGLE,
-    "extra_body": fields({"google": _GOOGLE}),
+    "extra_body": fields(google=_GOOGLE),
     # if false, thinking is left out, or stays within the text
     **dict.fromkeys(
         ("include_reasoning", "separate_reasoning", "reasoning_split", "stream_reasoning"),

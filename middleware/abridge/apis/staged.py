@@ -11,13 +11,7 @@ from abridge.apis.delta_patterns import Continuation
 from abridge.apis.display import Display
 from abridge.core.answer import Part
 from abridge.core.conversation import RecordedTurn
-from abridge.core.events import (
-    ErrorDetail,
-    Event,
-    PartEnded,
-    PartStarted,
-    said_text,
-)
+from abridge.core.events import ErrorDetail, Event, PartEnded, PartStarted, said_text
 from abridge.providers.learned import NO_OBSERVATION, Observation
 from abridge.providers.profile import Profile
 from abridge.stages.order import Order

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from abridge.apis.json import as_object, string
+from abridge.apis.json import as_object, objects, string
 from abridge.apis.params import invalid_value_error
 from abridge.core.conversation import Json
 from abridge.core.language import parse_language
@@ -41,16 +41,11 @@ def requested_style(body: Json) -> str | None:
 
     Raises RequestError for an invalid style.
     """
-    reasoning = body.get("reasoning")
-    if not isinstance(reasoning, dict):
-        return None
+    reasoning = as_object(body.get("reasoning"))
     for key in SUMMARY_KEYS:
         if key in reasoning:
-            return (
-                "off"
-                if reasoning[key] is None
-                else _parse_style(reasoning[key], f"reasoning.{key}")
-            )
+            given = reasoning[key]
+            return "off" if given is None else _parse_style(given, f"reasoning.{key}")
     return None
 
 
@@ -60,8 +55,7 @@ def requested_language(body: Json) -> str | None:
 
     Raises RequestError for anything else.
     """
-    reasoning = body.get("reasoning")
-    value = reasoning.get(LANGUAGE_KEY) if isinstance(reasoning, dict) else None
+    value = as_object(body.get("reasoning")).get(LANGUAGE_KEY)
     return None if value is None else check_language(value, f"reasoning.{LANGUAGE_KEY}")
 
 
@@ -144,19 +138,12 @@ def last_user_text(body: Json, field: str) -> str:
     conversation = body.get(field)
     if isinstance(conversation, str):
         return conversation
-    messages = map(as_object, reversed(conversation if isinstance(conversation, list) else []))
-    texts = (_text_of(message.get("content")) for message in messages if _is_users(message))
-    return next(filter(None, texts), "")
-
-
-def _is_users(message: Json) -> bool:
-    return message.get("role") == "user"
+    asked = (each for each in reversed(objects(conversation)) if each.get("role") == "user")
+    return next(filter(None, (_text_of(message.get("content")) for message in asked)), "")
 
 
 def _text_of(content: Any) -> str:
     if not isinstance(content, list):
         return string(content)
-    edges = (
-        content if len(content) <= 2 * EDGE_PARTS else content[:EDGE_PARTS] + content[-EDGE_PARTS:]
-    )
+    edges = content[:EDGE_PARTS] + content[EDGE_PARTS:][-EDGE_PARTS:]
     return "\n".join(filter(None, (string(as_object(part).get("text")) for part in edges)))

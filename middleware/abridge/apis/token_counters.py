@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.json import as_object, dumps, objects, parse_object, string
@@ -25,7 +24,7 @@ class TokenCounter:
     count: str  # the field of the answer that holds the count
     at_root: bool = False
     fields: tuple[str, ...] | None = None  # of the request, those that it takes; None: all
-    added: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    added: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self, request: Json) -> Json:
         """Return what the endpoint is sent for a request in its API."""
@@ -42,31 +41,29 @@ class TokenCounter:
         return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
-TOKEN_COUNTERS: Mapping[str, TokenCounter] = MappingProxyType(
-    {
-        # the API reference of Anthropic: api/messages-count-tokens
-        "messages": TokenCounter("messages", "/count_tokens", "input_tokens"),
-        # developers.openai.com: api/reference, responses/input_tokens
-        "responses": TokenCounter(
-            "responses",
-            "/input_tokens",
-            "input_tokens",
-            fields=(
-                *("model", "input", "instructions", "tools", "tool_choice", "text", "reasoning"),
-                *("parallel_tool_calls", "truncation"),
-            ),
+TOKEN_COUNTERS: Mapping[str, TokenCounter] = {
+    # the API reference of Anthropic: api/messages-count-tokens
+    "messages": TokenCounter("messages", "/count_tokens", "input_tokens"),
+    # developers.openai.com: api/reference, responses/input_tokens
+    "responses": TokenCounter(
+        "responses",
+        "/input_tokens",
+        "input_tokens",
+        fields=(
+            *("model", "input", "instructions", "tools", "tool_choice", "text", "reasoning"),
+            *("parallel_tool_calls", "truncation"),
         ),
-        # vllm/entrypoints/serve/tokenize/protocol.py: `TokenizeChatRequest`
-        "tokenize": TokenCounter(
-            "chat",
-            "/tokenize",
-            "count",
-            at_root=True,
-            fields=("model", "messages", "tools", "chat_template_kwargs"),
-            added=MappingProxyType({"add_generation_prompt": True}),
-        ),
-    }
-)
+    ),
+    # vllm/entrypoints/serve/tokenize/protocol.py: `TokenizeChatRequest`
+    "tokenize": TokenCounter(
+        "chat",
+        "/tokenize",
+        "count",
+        at_root=True,
+        fields=("model", "messages", "tools", "chat_template_kwargs"),
+        added={"add_generation_prompt": True},
+    ),
+}
 """By the names that profiles have for them."""
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from abridge.apis.json import loads_exact, parse_object
+from abridge.apis.json import loads_exact, parse_object_text
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
     FilePart,
@@ -27,7 +27,6 @@ from abridge.core.model_request import (
     ToolOutputPart,
     TranslatedRequest,
 )
-from abridge.providers.profile import Profile
 
 MAX_TOOL_NAME = 64
 """The most characters in a tool's name (openai-openapi, `FunctionObject.name`)."""
@@ -67,9 +66,8 @@ class ToolNames:
 
     def assigned_name(self, client_name: str, group: str = "") -> str:
         """Return the name assigned to a tool; without `group` it may be in any group."""
-        return self._assigned.get((group, client_name)) or self._by_client_name.get(
-            client_name, client_name
-        )
+        assigned = self._assigned.get((group, client_name))
+        return assigned or self._by_client_name.get(client_name, client_name)
 
     def assign_type(self, kind: str, *, has_namesake: bool = False) -> str:
         """Return the name of a tool that the client names by its type: another than that of a
@@ -137,34 +135,28 @@ def _can_name(choice: ToolChoice, named: NamedTools) -> bool:
     return named == "some" or (is_required and (named == "required" or len(choice.names) == 1))
 
 
-def write_tools(
-    request: ModelRequest,
-    profile: Profile,
-    translated: TranslatedRequest,
-    write_tool: Callable[[Tool], Json],
-    write_choice: Callable[[ToolChoice, Mapping[str, Tool]], str | Json],
-    *,
-    as_functions: bool = False,
-) -> None:
-    """Write the tools into the body of an API of OpenAI's, and the choice if there are any."""
-    named: NamedTools = "some" if "allowed_tools" in profile.supports else "one"
-    tools, choice = choose_tools(request, translated, named, as_functions=as_functions)
-    if tools:
-        translated.body["tools"] = list(map(write_tool, tools))
-        if choice is not None:
-            translated.body["tool_choice"] = write_choice(choice, translated.tools)
-
-
 # Tools as functions
 
-FREE_TEXT_PARAMETERS: Json = {
-    "type": "object",
-    "properties": {
-        "input": {"type": "string", "description": "The whole input, as free text."},
-    },
-    "required": ["input"],
-    "additionalProperties": False,
-}
+
+def object_schema(*required: str, **properties: Json) -> Json:
+    """Return the schema of an object with these properties; of any other keys it says nothing."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def closed_schema(*required: str, **properties: Json) -> Json:
+    """Return the schema of an object with no other keys."""
+    return {**object_schema(*required, **properties), "additionalProperties": False}
+
+
+def text_schema(description: str, **fields: Any) -> Json:
+    return {"type": "string", "description": description, **fields}
+
+
+def integer_schema(description: str) -> Json:
+    return {"type": "integer", "description": description}
+
+
+FREE_TEXT_PARAMETERS = closed_schema("input", input=text_schema("The whole input, as free text."))
 """The parameters of a custom tool that is offered as a function."""
 
 AS_FUNCTION_NOTE = "It is called as a function here: `input` holds the free text, as it is."
@@ -199,7 +191,7 @@ def parse_arguments(call: ToolCallPart, invalid_key: str) -> Json:
     arguments = wrap_free_text(call.arguments) if call.custom else call.arguments
     if not arguments.strip():
         return {}
-    parsed = parse_object(arguments.encode(errors="surrogatepass"), loads_exact)
+    parsed = parse_object_text(arguments, loads_exact)
     return {invalid_key: arguments} if parsed is None else parsed
 
 
@@ -211,12 +203,8 @@ def unwrap_free_text(tool: Tool, arguments: str) -> str:
     """
     if tool.parameters is None:
         return arguments
-    given = (_parse_arguments(arguments) or {}).get("input")
+    given = (parse_object_text(arguments) or {}).get("input")
     return given if isinstance(given, str) else arguments
-
-
-def _parse_arguments(arguments: str) -> Json | None:
-    return parse_object(arguments.encode(errors="surrogatepass"))
 
 
 # Outputs of tools

@@ -32,10 +32,8 @@ class UsageFields:
         """Return the reported figures, or None if there is no usage object or it is empty."""
         if not isinstance(usage, dict) or not usage:
             return None
-        details, cache = (
-            as_object(usage.get(self.output_details)),
-            as_object(usage.get(self.input_details)),
-        )
+        details = as_object(usage.get(self.output_details))
+        cache = as_object(usage.get(self.input_details))
         return Tokens(
             as_count(usage.get(self.input)),
             as_count(usage.get(self.output)),

@@ -223,6 +223,22 @@ class TranslatedRequest:
         self.unsupported.append(Unsupported(param, message, essential))
 
 
+def merge_runs(messages: Iterable[Message], *roles: Role) -> Iterator[Message]:
+    """Yield the messages, consecutive ones of one of these roles as one."""
+    run: Message | None = None
+    for message in messages:
+        if run is not None and message.role == run.role:
+            run.parts += message.parts
+            continue
+        if run is not None:
+            yield run
+        run = message if message.role in roles else None
+        if run is None:
+            yield message
+    if run is not None:
+        yield run
+
+
 def normalized(messages: Iterable[Message]) -> list[Message]:
     """Return the messages in the order that all APIs but Responses require.
 

@@ -92,7 +92,8 @@ class Sealer:
     ) -> None:
         self._keys = keys
         self._tenant_tags = tenant_tags
-        self._audience = prefix_lengths(*map(_encode_name, (api, upstream, model_family(model))))
+        audience = (api, upstream, model_family(model))
+        self._audience = prefix_lengths(*(name.encode(errors="surrogatepass") for name in audience))
         self._now = now
         self._ttl = ttl
         self._limit = limit
@@ -106,7 +107,8 @@ class Sealer:
 
     def seal(self, envelope: Envelope) -> str:
         """Return the blob; empty if it could not be opened again."""
-        key, encoded = self._keys.primary, _encode_envelope(envelope)
+        key = self._keys.primary
+        encoded = dumps({"reasoning": envelope.reasoning, "item": envelope.item_id})
         tenant = self._tenant_tags.get(key.id)
         if tenant is None or len(encoded) > self._limit:
             return ""
@@ -209,10 +211,6 @@ class Sealer:
         return hmac.digest(key.tenant, message, "sha256")
 
 
-def _encode_envelope(envelope: Envelope) -> bytes:
-    return dumps({"reasoning": envelope.reasoning, "item": envelope.item_id})
-
-
 def _decode_base64url(encoded: str) -> bytes | None:
     """Decode unpadded base64url. Return None for anything but the canonical encoding: what is
     decoded of the last characters must have them for its encoding."""
@@ -223,10 +221,6 @@ def _decode_base64url(encoded: str) -> bytes | None:
         return None
     last = data[len(data) - len(data) % 3 :]
     return data if standard.endswith(b2a_base64(last, newline=False)) else None
-
-
-def _encode_name(name: str) -> bytes:
-    return name.encode(errors="surrogatepass")
 
 
 def model_family(model: str) -> str:

@@ -10,7 +10,7 @@ reads it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -89,7 +89,7 @@ class TurnQuery(NamedTuple):
     """A turn to look up, by itself and by the digest of what preceded it."""
 
     turn: Turn
-    prefix: bytes
+    prefix: bytes = b""
     numbered: bytes = b""
     """The digest of both, whatever ids the calls have, where the client has visibly renamed all of
     them, as agno does: each only counts. Else empty."""
@@ -110,9 +110,6 @@ class _AssistantTurn:
     removed: int = 0  # count of what was stripped from it
     is_expected: bool = False  # it had reasoning before it was translated
     has_raw: bool = False  # it has the model's reasoning, rather than a summary
-    prefix: bytes = b""
-    numbered: bytes = b""  # see `TurnQuery`, as for the next
-    former: bytes = b""
 
 
 class HistoryRewriter:
@@ -137,11 +134,10 @@ class HistoryRewriter:
         ]
 
     def _read_turn(self, turn: Turn, *, current: bool, follows: bool) -> _AssistantTurn:
-        needs_reasoning = self._policy.profile.returns.required_on_calls or (
-            self._policy.requires_reasoning and current
-        )
-        is_required = needs_reasoning and bool(turn.calls)
-        is_sent = is_required or self._policy.sends(current=current)
+        policy, requires = self._policy, self._policy.profile.returns.required_on_calls
+        requires = requires or (policy.requires_reasoning and current)
+        is_required = requires and bool(turn.calls)
+        is_sent = is_required or policy.sends(current=current)
         return _AssistantTurn(turn, is_sent, is_required, follows)
 
     def open_envelopes(self, open_envelope: OpenEnvelope) -> None:
@@ -188,26 +184,24 @@ class HistoryRewriter:
         take most of the time, nothing can be looked up by the queries, nor remembered."""
         self._strip_texts(shared)
         self._queried = list(self._incomplete_turns())
-        if digests:
-            self._digest_turns()
-        return [
-            TurnQuery(each.turn, each.prefix, each.numbered, each.former) for each in self._queried
-        ]
+        turns = [assistant.turn for assistant in self._queried]
+        return list(self._digest_turns(turns)) if digests else list(map(TurnQuery, turns))
 
-    def _digest_turns(self) -> None:
-        """Digest the turns, and what precedes each of those to look up."""
-        queried = iter(self._queried)
+    def _digest_turns(self, queried: Iterable[Turn]) -> Iterator[TurnQuery]:
+        """Digest all turns; yield those to look up, each with what precedes it."""
+        queried = iter(queried)
         following = next(queried, None)
         for turn in self.history.turns:
-            if following is None or turn is not following.turn:
+            if turn is not following:
                 self.prefix.add(turn)
                 continue
-            following.prefix, former = self.prefix.digest(), self.prefix.former_digest()
+            prefix, former = self.prefix.digest(), self.prefix.former_digest()
             self.prefix.add(turn)
-            if former or turn.former is not None:
-                following.former = former or following.prefix
-            if turn.calls and self.prefix.may_be_renamed:
-                following.numbered = self.prefix.numbered_digest()
+            if turn.former is not None:
+                former = former or prefix
+            is_renamed = turn.calls and self.prefix.may_be_renamed
+            numbered = self.prefix.numbered_digest() if is_renamed else b""
+            yield TurnQuery(turn, prefix, numbered, former)
             following = next(queried, None)
 
     def restore(self, originals: Sequence[Original | None]) -> HistoryChanges:
@@ -254,16 +248,10 @@ class HistoryRewriter:
         turn, policy = assistant.turn, self._policy
         lacks_required = assistant.is_required and not turn.has_opaque_state
         if original is None:
-            is_lost = (
-                assistant.is_expected
-                or bool(assistant.removed)
-                or (
-                    lacks_required
-                    and not assistant.follows
-                    and not policy.profile.returns.required_even_empty
-                )
-            )
-            self.changes.missed += is_lost and not assistant.has_raw
+            may_be_empty = assistant.follows or policy.profile.returns.required_even_empty
+            is_lost = assistant.is_expected or assistant.removed
+            is_lost = is_lost or (lacks_required and not may_be_empty)
+            self.changes.missed += bool(is_lost) and not assistant.has_raw
             return
         if original.is_trace or not self._is_clients_own(turn, original):
             return

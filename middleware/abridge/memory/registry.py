@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 
 from abridge.config.loading import read_secret, require_extra
 from abridge.config.setting_types import STORE_SCHEMES
@@ -177,17 +176,10 @@ def _open_redis(url: str, names: KeyNames, ttl: float) -> Backend:
     return backend(RedisConnection(url), names, ttl)
 
 
-BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = MappingProxyType(
-    {
-        "redis": _open_redis,
-        "rediss": _open_redis,
-        "redis-sentinel": _open_redis,
-        "redis+cluster": _open_redis,
-        "valkey": _open_redis,
-        "valkeys": _open_redis,
-        "unix": _open_redis,
-    }
-)
+BACKENDS: Mapping[str, Callable[[str, KeyNames, float], Backend]] = {
+    **dict.fromkeys(("redis", "rediss", "redis-sentinel", "redis+cluster"), _open_redis),
+    **dict.fromkeys(("valkey", "valkeys", "unix"), _open_redis),
+}
 """Open the backend at an address, by its scheme, one for each of `STORE_SCHEMES`. They raise
 ValueError for an invalid address."""
 

@@ -161,11 +161,9 @@ class RouteMemory:
             return True
         if not has_answers:
             return False
-        calls_need_reasoning = self._profile.returns.required_on_calls and contains_any(
-            body, TOOL_CALLS_NEEDLES
-        )
-        reasoning_may_move = not self._profile.learns and contains_any(body, REASONING_NEEDLES)
-        return calls_need_reasoning or reasoning_may_move
+        if self._profile.returns.required_on_calls and contains_any(body, TOOL_CALLS_NEEDLES):
+            return True
+        return not self._profile.learns and contains_any(body, REASONING_NEEDLES)
 
     def may_need_memory(self, body: bytes) -> bool:
         """Return whether the answer to a request may have to be remembered because upstream
@@ -176,15 +174,13 @@ class RouteMemory:
     @property
     def remembers_every_turn(self) -> bool:
         """True if every answer is remembered, whatever its client may keep of it."""
-        return self.restores and (
-            self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
-        )
+        keeps = self.settings.restore == "always" or self.settings.keep in ("tool_rounds", "all")
+        return self.restores and keeps
 
     def always_remembers(self, turn: Turn) -> bool:
         """Return whether the turn's reasoning is remembered even if its client saw all of it."""
-        return self.remembers_every_turn or (
-            self.restores and self._profile.returns.required_on_calls and bool(turn.calls)
-        )
+        requires = self._profile.returns.required_on_calls and bool(turn.calls)
+        return self.remembers_every_turn or (self.restores and requires)
 
     @property
     def restores(self) -> bool:
@@ -225,15 +221,8 @@ class RouteMemory:
     async def _look_up(
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[Original | None]:
-        keys = self.keyring.keys
-        found = await store.recall(
-            [
-                StoreQuery(owner.turn_key(key, query.turn), query.prefix, is_unique(query.turn))
-                for query in queries
-                for key in keys
-            ]
-        )
-        values = self.keyring.first_of_each(found)
+        turns = [(each.turn, each.prefix, is_unique(each.turn)) for each in queries]
+        values = await self._recall_turns(store, owner, turns)
         for look_up, digests in (
             (self._look_up_renamed, [query.numbered for query in queries]),
             (self._look_up_former, [query.former for query in queries]),
@@ -245,45 +234,36 @@ class RouteMemory:
                     values[index] = value
         return [Original.unpack(value) if value is not None else None for value in values]
 
+    async def _recall_turns(
+        self, store: Store, owner: ConversationOwner, turns: Sequence[tuple[Turn, bytes, bool]]
+    ) -> list[bytes | None]:
+        """Look up turns, each with the digest of what precedes it, and whether it is unique."""
+        named = [(key, *turn) for turn in turns for key in self.keyring.keys]
+        queries = [
+            StoreQuery(owner.turn_key(key, turn), prefix, unique)
+            for key, turn, prefix, unique in named
+        ]
+        return self.keyring.first_of_each(await store.recall(queries))
+
     async def _look_up_renamed(
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[bytes | None]:
         """Look up turns by the numbers of their calls: under these stands where to find them."""
-        found_places = self.keyring.first_of_each(
-            await store.get(
-                [
-                    owner.numbered_key(key, query.numbered)
-                    for query in queries
-                    for key in self.keyring.keys
-                ]
-            )
-        )
-        places = [None if place == NOWHERE else place for place in found_places]
-        found = iter(
-            await store.recall(
-                [
-                    StoreQuery(place[:TURN_KEY_BYTES], place[TURN_KEY_BYTES:], unique=False)
-                    for place in places
-                    if place is not None
-                ]
-            )
-        )
-        return [None if place is None else next(found) for place in places]
+        numbers = [query.numbered for query in queries]
+        names = [owner.numbered_key(key, each) for each in numbers for key in self.keyring.keys]
+        places = self.keyring.first_of_each(await store.get(names))
+        known = list(dict.fromkeys(place for place in places if place and place != NOWHERE))
+        halves = [(place[:TURN_KEY_BYTES], place[TURN_KEY_BYTES:]) for place in known]
+        recalled = await store.recall([StoreQuery(*half, unique=False) for half in halves])
+        found = dict(zip(known, recalled, strict=True))
+        return [found.get(place or b"") for place in places]
 
     async def _look_up_former(
         self, store: Store, owner: ConversationOwner, queries: Sequence[TurnQuery]
     ) -> list[bytes | None]:
         """Look up turns as earlier versions told them: what those remembered."""
-        return self.keyring.first_of_each(
-            await store.recall(
-                [
-                    StoreQuery(owner.turn_key(key, turn), query.former, unique=False)
-                    for query in queries
-                    for turn in (query.turn.former or query.turn,)
-                    for key in self.keyring.keys
-                ]
-            )
-        )
+        turns = [(each.turn.former or each.turn, each.former, False) for each in queries]
+        return await self._recall_turns(store, owner, turns)
 
     async def remember(
         self, owner: ConversationOwner, turn: Turn, before: PrefixDigest, original: Original
@@ -301,11 +281,8 @@ class RouteMemory:
         or its own for one like it."""
         if self.store is None or not self.restores:
             return
-        keys, prefix = self.keyring.keys, before.digest()
-        others = await self.store.recall(
-            [StoreQuery(owner.turn_key(key, turn), prefix, unique=False) for key in keys]
-        )
-        if any(others):
+        prefix = before.digest()
+        if any(await self._recall_turns(self.store, owner, [(turn, prefix, False)])):
             turn_key = owner.turn_key(self.keyring.primary, turn)
             await self.store.remember(turn_key, prefix, NO_ORIGINAL.pack())
         await self._note_place(self.store, owner, turn, before)

@@ -127,7 +127,6 @@ def _mark_maker(key: Key, owner: OwnerTags) -> Callable[[bytes], bytes]:
 
 @cached(OWNER_KEYS)
 def _owner_mark_key(key: bytes, owner: bytes) -> bytes:
-    """Derive the key of an owner's marks."""
     return keyed_digest(key, b"summary", owner)
 
 

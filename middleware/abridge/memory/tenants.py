@@ -78,7 +78,7 @@ def _header_identity(scope: Scope, rule: str) -> list[bytes]:
         ]
         return [*_parts(keys), *_gateway_addresses(scope)] if keys else []
     name = rule.removeprefix("header:").strip().lower().encode()
-    return _parts(header for header in headers if header[0] == name and not _is_blank(header[1]))
+    return _parts(header for header in headers if header[0] == name and header[1].strip())
 
 
 def _gateway_addresses(scope: Scope) -> list[bytes]:
@@ -111,10 +111,6 @@ def digester(key: bytes, size: int) -> Callable[[bytes], bytes]:
 def prefix_lengths(*parts: bytes) -> bytes:
     """Join parts, each after its length."""
     return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
-
-
-def _is_blank(value: bytes) -> bool:
-    return not value.strip()
 
 
 def _is_dummy(value: bytes) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from starlette.types import Scope
 
@@ -26,9 +25,6 @@ from abridge.memory.summaries import OwnerTags, SummaryTracker
 from abridge.providers.profile import Profile
 from abridge.work import LIGHT_WORK, Work, in_turns
 
-if TYPE_CHECKING:
-    from abridge.memory.client_envelopes import Sealer
-
 NO_TENANT_TAG = b"anyone"
 """Owner tag of what is shown to any request without a tenant."""
 
@@ -43,26 +39,11 @@ class RewrittenHistory(NamedTuple):
     body: Json | None  # the request body with it; None if it is the same as before
 
 
-@dataclass(slots=True)
 class TurnMemory:
-    """One request's use of its route's memory."""
+    """One request's use of its route's memory. `work` is that on the request's history."""
 
-    route_memory: RouteMemory
-    route: Route
-    model: str
-    owner: ConversationOwner | None
-    """None for a request that belongs to nobody: nothing is remembered for it."""
-    sealer: Sealer | None = None  # None if no keys are configured
-    translated: bool = False
-    """Upstream speaks another API than the client, which never sees upstream's format."""
-    requires_reasoning: bool = False
-    """Upstream's API refuses calls, while they are answered, without the reasoning before them."""
-    prefix: PrefixDigest = field(default_factory=PrefixDigest)
-    work: Work = LIGHT_WORK  # on the request's history
-
-    @classmethod
-    def begin(
-        cls,
+    def __init__(
+        self,
         route_memory: RouteMemory,
         route: Route,
         api: str,
@@ -72,19 +53,19 @@ class TurnMemory:
         translated: bool,
         requires_reasoning: bool,
         work: Work = LIGHT_WORK,
-    ) -> TurnMemory:
-        owner_tags = route_memory.tenant_tags(scope)
-        owner = ConversationOwner(owner_tags, route.upstream.name, model) if owner_tags else None
-        return cls(
-            route_memory,
-            route,
-            model,
-            owner,
-            route_memory.create_sealer(owner_tags or {}, api, model),
-            translated,
-            requires_reasoning,
-            work=work,
-        )
+    ) -> None:
+        self.route_memory, self.route, self.model = route_memory, route, model
+        tags = route_memory.tenant_tags(scope)
+        self.owner = ConversationOwner(tags, route.upstream.name, model) if tags else None
+        """None for a request that belongs to nobody: nothing is remembered for it."""
+        self.sealer = route_memory.create_sealer(tags or {}, api, model)  # None without keys
+        self.translated = translated
+        """Upstream speaks another API than the client, which never sees upstream's format."""
+        self.requires_reasoning = requires_reasoning
+        """Upstream's API refuses calls, while they are answered, without the reasoning before
+        them."""
+        self.prefix = PrefixDigest()
+        self.work = work
 
     @property
     def can_remember(self) -> bool:

@@ -19,7 +19,7 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
-from abridge.stored_responses.storage import StorageAction
+from abridge.stored_responses.storage import FinishedResponse, StorageAction
 from abridge.work import Work
 
 RememberTurn: TypeAlias = Callable[[Reader, ResponseEnded, Work], Coroutine[Any, Any, None]]
@@ -106,7 +106,7 @@ class _AnswerToRemember:
         self, storage: StorageAction, response: Json, ended: ResponseEnded, work: Work
     ) -> None:
         try:
-            await storage.save(response, ended, self.display, work)
+            await storage.save(FinishedResponse(response, ended, self.display, work))
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
             _log.warning("an answer could not be stored: %s", type(error).__name__)
         self.answers.note_size()

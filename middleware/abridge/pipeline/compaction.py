@@ -64,7 +64,7 @@ from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.compactions import Compactions
 from abridge.stored_responses.references import CONVERSATION, PREVIOUS_RESPONSE_ID, read_input_items
 from abridge.stored_responses.rewriting import RewritingApp
-from abridge.stored_responses.storage import NoteUpstream
+from abridge.stored_responses.storage import FinishedResponse, NoteUpstream
 from abridge.summarizers.model.answer import ModelAnswer
 from abridge.summarizers.model.endpoint import ModelEndpoint
 from abridge.summarizers.model.summarizer import ModelSummarizer
@@ -198,7 +198,7 @@ class Compactor:
         storage = resolved.references.storage
         if _is_stored_here(resolved) and storage is not None and not request.compacts:
             ended = ResponseEnded(None, None, ok=True)
-            await storage.save(whole, ended, Display(), request.work)
+            await storage.save(FinishedResponse(whole, ended, Display(), request.work))
         await _send(asking, whole, streams=streams)
 
     async def _answer_shortened(

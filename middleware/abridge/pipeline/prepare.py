@@ -155,7 +155,7 @@ class RequestPreparation:
             model,
             upstream,
             self._learned[route.upstream.name].refine(profile, model),
-            TurnMemory.begin(
+            TurnMemory(
                 self._memory.for_route(route),
                 route,
                 request.api.name,

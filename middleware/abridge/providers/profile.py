@@ -260,11 +260,11 @@ class Profile:
         """Return the chat fields that set the effort; none if there is no field for it."""
         if effort == "none" and self.thinking_off:
             return dict(self.thinking_off)
-        return _nest(self.effort_field, effort) if self.effort_field else {}
+        return nested_field(self.effort_field, effort) if self.effort_field else {}
 
     def budget_fields(self, tokens: int) -> Json:
         """Return the chat fields that set a budget of tokens; none if there is no field for it."""
-        return _nest(self.budget_field, tokens) if self.budget_field else {}
+        return nested_field(self.budget_field, tokens) if self.budget_field else {}
 
     def drop_rejected(self, body: Json, model: str) -> tuple[str, ...]:
         """Remove the fields that `model` would reject from a body; return their names."""
@@ -295,10 +295,10 @@ def asks_to_think(body: Json) -> bool | None:
     return None if effort is None else effort != "none"
 
 
-def _nest(path: str, value: Any) -> Json:
+def nested_field(path: str, value: Any) -> Json:
     """Return a field, dotted if nested, with its value."""
     key, _, inner = path.partition(".")
-    return {key: _nest(inner, value) if inner else value}
+    return {key: nested_field(inner, value) if inner else value}
 
 
 def _matches_any(model: str, globs: Iterable[str]) -> bool:

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import time
-from types import MappingProxyType
 
 from abridge.apis.openai import mint_id
-from abridge.apis.params import iter_objects, require_list, require_object, require_string
+from abridge.apis.params import (
+    check_string,
+    iter_objects,
+    read_object,
+    require_list,
+    require_object,
+)
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
 from abridge.stored_responses.listing import PageQuery, as_listed, list_page
@@ -33,14 +38,12 @@ MAX_ITEMS_AT_ONCE = 20
 MAX_PAIRS, MAX_KEY_CHARS, MAX_VALUE_CHARS = 16, 64, 512
 """Bounds of metadata (openai-openapi, `Metadata`)."""
 
-TOO_LARGE_CODES: Mapping[str, str] = MappingProxyType(
-    {
-        "array too long": "array_above_max_length",
-        "too many properties": "object_above_max_properties",
-        "property name too long": "property_name_above_max_length",
-        "string too long": "string_above_max_length",
-    }
-)
+TOO_LARGE_CODES: Mapping[str, str] = {
+    "array too long": "array_above_max_length",
+    "too many properties": "object_above_max_properties",
+    "property name too long": "property_name_above_max_length",
+    "string too long": "string_above_max_length",
+}
 """Codes of errors, by what is wrong."""
 
 
@@ -74,7 +77,7 @@ class LocalConversation:
 
     async def update(self, body: Json) -> Json:
         if "metadata" not in body:
-            require_object(None, "metadata")
+            require_object(body, "metadata")
         return await self._save(replace(self.record, metadata=_read_metadata(body)))
 
     async def delete(self) -> Json:
@@ -82,7 +85,7 @@ class LocalConversation:
         return {"id": self.conversation_id, "object": "conversation.deleted", "deleted": True}
 
     async def add_items(self, body: Json, admit: AdmitItems, work: Work) -> Json:
-        require_list(body.get("items"), "items")
+        require_list(body, "items")
         ids, new = await _read_items(self.repository, body, self.conversation_id, admit, work)
         await self.repository.extend_conversation(self.conversation_id, ids, new)
         return list_page(await self._load(ids), has_more=False)
@@ -106,17 +109,14 @@ class LocalConversation:
 
     async def _save(self, record: ConversationRecord) -> Json:
         """Store the conversation; its items live as long."""
-        found = zip(record.items, await self.repository.get_items(record.items), strict=True)
-        items = {name: item for name, item in found if item is not None}
-        await self.repository.refresh(items)
+        await self.repository.refresh(await self.repository.find_items(record.items))
         await self.repository.save_conversation(self.conversation_id, record, {})
         return replace(self, record=record).retrieve()
 
     async def _load(self, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
-        items = await self.repository.load_items(item_ids)
-        if items is None:
-            raise conversation_not_found(self.conversation_id)
-        return items
+        return await self.repository.load_items(
+            item_ids, conversation_not_found(self.conversation_id)
+        )
 
     def _item_not_found(self, item_id: str) -> RequestError:
         return RequestError(
@@ -146,15 +146,14 @@ async def _read_items(
 
 
 def _read_metadata(body: Json) -> Json:
-    value = body.get("metadata")
-    metadata = {} if value is None else require_object(value, "metadata")
+    metadata = read_object(body, "metadata")
     if len(metadata) > MAX_PAIRS:
         raise _too_large("metadata", "too many properties", MAX_PAIRS, len(metadata))
     for key, entry in metadata.items():
         param = f"metadata.{key:.{MAX_KEY_CHARS}}"
         if len(key) > MAX_KEY_CHARS:
             raise _too_large(param, "property name too long", MAX_KEY_CHARS, len(key))
-        if len(require_string(entry, param)) > MAX_VALUE_CHARS:
+        if len(check_string(entry, param)) > MAX_VALUE_CHARS:
             raise _too_large(param, "string too long", MAX_VALUE_CHARS, len(entry))
     return metadata
 

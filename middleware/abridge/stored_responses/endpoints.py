@@ -100,9 +100,8 @@ class StoredResponses:
             route.upstream.name: memory.for_route(route) for route in settings.routes
         }
         self._limit = int(settings.limits.event)
-        self._attribution_limit = (
-            int(settings.limits.reasoning) if settings.attribution.enabled else 0
-        )
+        limit = int(settings.limits.reasoning)
+        self._attribution_limit = limit if settings.attribution.enabled else 0
 
     async def answer(self, path: ResponsePath, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer a request; return False if upstream's answer needs no change. Raises
@@ -116,19 +115,17 @@ class StoredResponses:
         if record is None and self._is_missing(path.response_id):
             raise response_not_found(path.response_id)
         owner = await self._find_owner(path.response_id, record, scope)
-        is_known = isinstance(record, UpstreamRecord) and record.upstream in self._routes
-        if not (is_known or self._hiding_routes):
+        known = record if isinstance(record, UpstreamRecord) else UNKNOWN_RESPONSE
+        if not (known.upstream in self._routes or self._hiding_routes):
             if owner is None:
                 return False
             await self._app({**scope, ROUTE: owner}, receive, send)
             return True
-        upstream_response = (
-            record if isinstance(record, UpstreamRecord) and is_known else UNKNOWN_RESPONSE
-        )
-        route = self._routes.get(upstream_response.upstream, owner or self._default_route)
+        known = known if known.upstream in self._routes else UNKNOWN_RESPONSE
+        route = self._routes.get(known.upstream, owner or self._default_route)
         profile = PROFILES[route.upstream.profile]
         hidden = Record.get(scope).note_profile(profile.name)
-        view = self._view(upstream_response, repository, profile, hidden)
+        view = self._view(known, repository, profile, hidden)
         await self._ask_upstream(path, view, {**scope, ROUTE: route}, receive, send)
         return True
 
@@ -218,9 +215,8 @@ class StoredResponses:
             trusts_state=profile is None or profile.encrypts_state,
             show_summary=all(map(shows_summary, routes)),
         )
-        attribution_limit = (
-            self._attribution_limit if self._attribution_limit or not display.show_raw else None
-        )
+        limit = self._attribution_limit
+        attribution_limit = limit if limit or not display.show_raw else None
         drops = DropCount.of(display)
         return UpstreamView(record, repository, display, profile, attribution_limit, drops)
 

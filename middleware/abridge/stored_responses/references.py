@@ -8,9 +8,8 @@ know Abridge's ids.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
@@ -18,6 +17,7 @@ from abridge.apis.json import loads_exact, objects, packed, string
 from abridge.apis.object_references import loaded_id
 from abridge.apis.openai import is_minted
 from abridge.apis.params import require_list
+from abridge.apis.responses.items import id_prefix
 from abridge.apis.responses.reasoning import is_reasoning
 from abridge.core.conversation import Json
 from abridge.errors import RequestError
@@ -118,16 +118,16 @@ class ReferenceResolver:
         repository, conversation_id = self.repository, references.conversation_id
         if repository is None:
             return None
-        if self.background == "begins":
-            basis = references.add_to_input_items(repository.create_input_items())
-            return StoreLocally(repository, self.upstream, basis)
-        if not (self.resolves_all or conversation_id):
-            return NoteUpstream(repository, self.upstream, self.shares_key)
+        note = NoteUpstream(repository, self.upstream, self.shares_key)
+        begins = self.background == "begins"
+        if not (begins or self.resolves_all or conversation_id):
+            return note
         basis = references.add_to_input_items(repository.create_input_items())
-        storage: StorageAction = StoreLocally(repository, self.upstream, basis)
-        if not self.resolves_all:
-            storage = NoteUpstream(repository, self.upstream, self.shares_key)
-        elif self.background == "runs":
+        local = StoreLocally(repository, self.upstream, basis)
+        if begins:
+            return local
+        storage: StorageAction = local if self.resolves_all else note
+        if self.resolves_all and self.background == "runs":
             storage = StoreNothing()
         if not conversation_id:
             return storage
@@ -230,8 +230,7 @@ class References:
     async def _fetch(self, repository: ResponseRepository) -> None:
         history_ids = await self._find_history(repository) if self._continues else []
         ids = list(dict.fromkeys([*history_ids, *self._requested_ids]))
-        found = zip(ids, await repository.get_items(ids), strict=True)
-        self._stored_items = {name: item for name, item in found if item is not None}
+        self._stored_items = await repository.find_items(ids)
         self.history_ids = [name for name in history_ids if name in self._stored_items]
         if not all(map(is_reasoning_id, set(history_ids).difference(self.history_ids))):
             raise self._not_found()
@@ -297,7 +296,8 @@ class References:
             unchanged = stored is not None and (name or is_same_item(loads_exact(stored), item))
             if not (unchanged and input_items.add_known(item_id)):
                 new_item = loads_exact(stored) if name and stored is not None else item
-                input_items.add(id_prefix(new_item), packed(new_item))
+                prefix = id_prefix(string(new_item.get("type")))
+                input_items.add(prefix, packed(new_item))
         return input_items
 
     def __bool__(self) -> bool:
@@ -306,7 +306,7 @@ class References:
     def substitute(self) -> int:
         """Put the resolved items into `input`; return how many stand before the client's own."""
         if self._body.get("input") is not None and not self._input:
-            require_list(self._body["input"], "input")
+            require_list(self._body, "input")
         history = [self._stored_items[name] for name in self.history_ids]
         items = [
             loads_exact(self._stored_items[name]) if name else item for name, item in self._input
@@ -319,34 +319,8 @@ class References:
         return len(history)
 
 
-ITEM_ID_PREFIXES: Mapping[str, str] = MappingProxyType(
-    {
-        "": "msg_",
-        "message": "msg_",
-        "reasoning": "rs_",
-        "compaction": "cmp_",
-        "function_call": "fc_",
-        "function_call_output": "fco_",
-        "custom_tool_call": "ctc_",
-        "custom_tool_call_output": "ctco_",
-        "local_shell_call": "lsh_",
-        "local_shell_call_output": "lsho_",
-        "shell_call": "sh_",
-        "shell_call_output": "sho_",
-        "apply_patch_call": "apc_",
-        "apply_patch_call_output": "apco_",
-        "tool_search_call": "tsc_",
-        "tool_search_output": "tso_",
-    }
-)
-"""Prefixes of item ids, by item type."""
-
 CALL_ID_PREFIX = "call_"
 """Prefix of call ids. Some clients send the call's id as the id of its output item."""
-
-
-def id_prefix(item: Json) -> str:
-    return ITEM_ID_PREFIXES.get(string(item.get("type")), "item_")
 
 
 def _upstream_ids(body: Json) -> Iterator[tuple[str, int | None]]:

@@ -17,6 +17,7 @@ from starlette.types import Scope
 from abridge.apis.json import dumps, loads_exact, string
 from abridge.apis.openai import derived_id, is_minted
 from abridge.core.conversation import Json
+from abridge.errors import RequestError
 from abridge.memory.keys import Key, Keyring
 from abridge.memory.route_memory import RouteMemory
 from abridge.memory.stores.store import Store
@@ -144,13 +145,20 @@ class ResponseRepository:
     async def get_items(self, item_ids: Sequence[str]) -> list[bytes | None]:
         return await self._get("item", item_ids)
 
-    async def load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]] | None:
-        """Return items, each with its id, without reasoning that has expired; None if another one
-        is gone."""
-        found = list(zip(item_ids, await self.get_items(item_ids), strict=True))
-        if any(item is None and not is_reasoning_id(name) for name, item in found):
-            return None
-        return [(name, loads_exact(item)) for name, item in found if item is not None]
+    async def find_items(self, item_ids: Sequence[str]) -> dict[str, bytes]:
+        """Return those of the items that are stored, by id."""
+        found = zip(item_ids, await self.get_items(item_ids), strict=True)
+        return {name: item for name, item in found if item is not None}
+
+    async def load_items(
+        self, item_ids: Sequence[str], error: RequestError
+    ) -> list[tuple[str, Json]]:
+        """Return items, each with its id, without reasoning that has expired. Raises `error` if
+        another one is gone."""
+        found = await self.find_items(item_ids)
+        if any(name not in found and not is_reasoning_id(name) for name in item_ids):
+            raise error
+        return [(name, loads_exact(found[name])) for name in item_ids if name in found]
 
     async def refresh(self, items: Mapping[str, bytes]) -> None:
         """Restart the lifetime of these items, as their conversation continues. Reasoning items are

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from abridge.apis.display import Display
 from abridge.apis.json import objects, packed, string
@@ -25,13 +25,20 @@ CHANGED_RESPONSE_FIELDS = ("reasoning", "usage", "reasoning_summary_usage")
 is noted where raw reasoning is hidden, since upstream's own account of that is not shown."""
 
 
+class FinishedResponse(NamedTuple):
+    """A response as it was shown."""
+
+    response: Json
+    ended: ResponseEnded
+    display: Display
+    work: Work  # that on the answer
+
+
 class StorageAction(Protocol):
     """Stores what is needed of one answer."""
 
-    async def save(
-        self, response: Json, ended: ResponseEnded, display: Display, work: Work
-    ) -> None:
-        """Store a finished response, as it was shown; the work is that on the answer."""
+    async def save(self, finished: FinishedResponse) -> None:
+        """Store a finished response."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -42,14 +49,8 @@ class StoreLocally:
     upstream: str
     input_items: InputItems  # items the answer is made from
 
-    async def save(
-        self,
-        response: Json,
-        ended: ResponseEnded,  # noqa: ARG002
-        display: Display,  # noqa: ARG002
-        work: Work,
-    ) -> None:
-        await self.save_response(response, work)
+    async def save(self, finished: FinishedResponse) -> None:
+        await self.save_response(finished.response, finished.work)
 
     async def save_input(self) -> StoreLocally:
         """Store the input alone; return what stores the response without it."""
@@ -58,9 +59,7 @@ class StoreLocally:
 
     async def refresh_input(self) -> None:
         """Restart the lifetime of the input, which was stored before."""
-        ids = self.input_items.ids
-        found = zip(ids, await self.repository.get_items(ids), strict=True)
-        await self.repository.refresh({name: item for name, item in found if item is not None})
+        await self.repository.refresh(await self.repository.find_items(self.input_items.ids))
 
     async def save_response(self, response: Json, work: Work) -> None:
         output = await work.run(_pack_output, response)
@@ -79,13 +78,8 @@ class NoteUpstream:
     upstream: str
     shares_key: bool = False
 
-    async def save(
-        self,
-        response: Json,
-        ended: ResponseEnded,
-        display: Display,
-        work: Work,  # noqa: ARG002
-    ) -> None:
+    async def save(self, finished: FinishedResponse) -> None:
+        response, ended, display, _ = finished
         summaries = ended.summaries.values()
         has_summary = any(summary.parts or summary.error is not None for summary in summaries)
         response_id = string(response.get("id"))
@@ -107,9 +101,7 @@ class NoteUpstream:
 class StoreNothing:
     """Store nothing: whoever runs the background response does."""
 
-    async def save(
-        self, response: Json, ended: ResponseEnded, display: Display, work: Work
-    ) -> None:
+    async def save(self, finished: FinishedResponse) -> None:
         """Do nothing."""
 
 
@@ -124,12 +116,10 @@ class ExtendConversation:
     new_items: Mapping[str, bytes]  # those among them that were not stored before
     response: StorageAction
 
-    async def save(
-        self, response: Json, ended: ResponseEnded, display: Display, work: Work
-    ) -> None:
-        await self.response.save(response, ended, display, work)
-        if ended.ok:
-            output = await work.run(_pack_output, response)
+    async def save(self, finished: FinishedResponse) -> None:
+        await self.response.save(finished)
+        if finished.ended.ok:
+            output = await finished.work.run(_pack_output, finished.response)
             await self.repository.extend_conversation(
                 self.conversation_id, [*self.added_ids, *output], {**self.new_items, **output}
             )

@@ -64,10 +64,7 @@ class LocalView:
         return {"id": self.response_id, "object": "response", "deleted": True}
 
     async def _load_items(self, item_ids: Sequence[str]) -> list[tuple[str, Json]]:
-        items = await self.repository.load_items(item_ids)
-        if items is None:
-            raise response_not_found(self.response_id)
-        return items
+        return await self.repository.load_items(item_ids, response_not_found(self.response_id))
 
 
 @dataclass(slots=True, frozen=True)
@@ -161,23 +158,18 @@ def items_as_shown(
         body = {**body, "data": data}
     is_raw = profile is not None and summary_is_raw(profile, display)
     shown = [_item_as_shown(item, display, is_raw=is_raw) for item in body["data"]]
-    return {
-        **body,
-        "data": [_with_summary(item, summaries) for item in shown]
-        if display.show_summary
-        else shown,
-    }
+    if display.show_summary:
+        shown = [_with_summary(item, summaries) for item in shown]
+    return {**body, "data": shown}
 
 
 def _item_as_shown(item: Any, display: Display, *, is_raw: bool) -> Any:
     """Return an item of a list as it was shown. Items of a response go through `snapshot`."""
     if is_raw or is_raw_summary(item):
         item = rename_raw_summary(item)
-    return (
-        as_shown(item, NO_SUMMARY, display)
-        if is_reasoning(item)
-        else without_raw_content(item, display)
-    )
+    if is_reasoning(item):
+        return as_shown(item, NO_SUMMARY, display)
+    return without_raw_content(item, display)
 
 
 def _with_summary(item: Any, summaries: ShownSummaries) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abridge.apis import sse
+from abridge.apis.errors import read_detail
 from abridge.apis.json import dumps, string
 from abridge.apis.openai import error_body
 from abridge.core.conversation import Json
@@ -10,7 +11,6 @@ from abridge.core.events import ErrorDetail
 
 
 def encode_error(error: ErrorDetail) -> bytes:
-    """Encode the chunk that reports an error."""
     return encode_error_body(error_body(error.message, code=error.code), {})
 
 
@@ -21,11 +21,7 @@ def encode_error_body(body: Json, facts: Json) -> bytes:
 
 def read_finish_error(choice: Json) -> ErrorDetail | None:
     """Read the error with which a choice finished; None if it did not finish with one."""
-    if choice.get("finish_reason") != "error":
-        return None
-    error = choice.get("error")
-    message = string(error.get("message")) if isinstance(error, dict) else ""
-    return ErrorDetail("upstream_error", message)
+    return read_detail(choice) if choice.get("finish_reason") == "error" else None
 
 
 def respell_error(answer: Json) -> Json:
@@ -33,12 +29,10 @@ def respell_error(answer: Json) -> Json:
 
     An answer with anything else in it stays as it is.
     """
-    is_error = answer.get("object") == "error" or any(
-        string(answer.get(key)) for key in ("message", "detail")
-    )
+    message = string(answer.get("message")) or string(answer.get("detail"))
+    is_error = bool(message) or answer.get("object") == "error"
     if not is_error or any(answer.get(key) for key in ("error", "choices", "usage")):
         return answer
-    message = string(answer.get("message")) or string(answer.get("detail"))
     return error_body(
         message,
         kind=string(answer.get("type")) or "server_error",

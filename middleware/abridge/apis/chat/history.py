@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.chat.chunks import STATE_FIELD, ChatMessageAccumulator
@@ -35,7 +34,7 @@ from abridge.apis.chat.texts import is_plain, split_inline, split_thinking
 from abridge.apis.display import Display, ListField
 from abridge.apis.history import History, IsOurSummary, Placement, strip_content
 from abridge.apis.hosted_calls import HOSTED_CALLS
-from abridge.apis.json import dumps, objects, string
+from abridge.apis.json import as_object, dumps, entries, objects, string
 from abridge.apis.opaque_state import find_states
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.envelope import Envelope, OpenEnvelope, SealEnvelope, is_envelope
@@ -199,12 +198,8 @@ def _rejoin_content(turn: Turn, original: Any) -> Any:
     if chunks := find_thinking_chunks(original):
         text = [{"type": "text", "text": answer}] if isinstance(answer, str) else answer
         return [*chunks, *objects(text)]
-    before = (
-        original.removesuffix(without_content_reasoning(original))
-        if isinstance(original, str)
-        else ""
-    )
-    return before + string(answer)
+    before = string(original)
+    return before.removesuffix(without_content_reasoning(before)) + string(answer)
 
 
 def _restore_call_state(message: Json, original: Json) -> None:
@@ -216,9 +211,8 @@ def _restore_call_state(message: Json, original: Json) -> None:
 
 
 def _holds_summary(entry: Any, is_our_summary: IsOurSummary) -> bool:
-    return isinstance(entry, dict) and any(
-        is_our_summary(string(entry.get(key))) for key in ENTRY_TEXT_KEYS
-    )
+    texts = map(as_object(entry).get, ENTRY_TEXT_KEYS)
+    return any(map(is_our_summary, map(string, texts)))
 
 
 def _strip_content(content: Any, is_our_summary: IsOurSummary) -> tuple[Any, bool]:
@@ -234,11 +228,8 @@ def _strip_content(content: Any, is_our_summary: IsOurSummary) -> tuple[Any, boo
 
 
 def _is_summary_chunk(chunk: Any, is_our_summary: IsOurSummary) -> bool:
-    return (
-        isinstance(chunk, dict)
-        and chunk.get("type") == "thinking"
-        and is_our_summary(read_chunk_text(chunk))
-    )
+    is_thinking = as_object(chunk).get("type") == "thinking"
+    return is_thinking and is_our_summary(read_chunk_text(chunk))
 
 
 # Envelopes, opened
@@ -266,20 +257,18 @@ def take_blobs(message: Json) -> list[tuple[str, str]]:
 def _take_from_lists(fields: Json) -> list[tuple[str, str]]:
     taken: list[tuple[str, str]] = []
     for name in _BLOB_FIELDS:
-        entries = fields.get(name)
-        if not isinstance(entries, list):
-            continue
-        blobs = [position for position, entry in enumerate(entries) if _is_blob(entry)]
-        taken += [(f"{name}[{position}].data", entries[position]["data"]) for position in blobs]
-        if len(blobs) == len(entries) > 0:
+        given = entries(fields.get(name))
+        blobs = [position for position, entry in enumerate(given) if _is_blob(entry)]
+        taken += [(f"{name}[{position}].data", given[position]["data"]) for position in blobs]
+        if len(blobs) == len(given) > 0:
             del fields[name]
         elif blobs:
-            fields[name] = [entry for entry in entries if not _is_blob(entry)]
+            fields[name] = [entry for entry in given if not _is_blob(entry)]
     return taken
 
 
 def _is_blob(entry: Any) -> bool:
-    return isinstance(entry, dict) and is_envelope(entry.get("data"))
+    return is_envelope(as_object(entry).get("data"))
 
 
 # Turns
@@ -326,8 +315,7 @@ def flatten_content(content: Any) -> str:
 
 
 def _read_call(call: Json) -> ToolCall:
-    function = call.get("function") or call.get("custom")
-    function = function if isinstance(function, dict) else {}
+    function = as_object(call.get("function") or call.get("custom"))
     arguments = function.get("arguments", function.get("input"))
     return ToolCall(string(call.get("id")), string(function.get("name")), string(arguments))
 
@@ -385,16 +373,13 @@ ENVELOPE_FORMAT = "unknown"
 """OpenRouter's word for a format without a name. Its AI SDK provider drops an entry of any format
 that it does not know (OpenRouterTeam/ai-sdk-provider, src/schemas/format.ts)."""
 
-_ENTRY_SHAPES: Mapping[ListField, Json] = MappingProxyType(
-    {
-        "reasoning_details": {"type": "reasoning.encrypted", "format": ENVELOPE_FORMAT},
-        "thinking_blocks": {"type": "redacted_thinking"},
-    }
-)
+_ENTRY_SHAPES: Mapping[ListField, Json] = {
+    "reasoning_details": {"type": "reasoning.encrypted", "format": ENVELOPE_FORMAT},
+    "thinking_blocks": {"type": "redacted_thinking"},
+}
 
 
 def make_entry(blob: str, name: ListField, index: int) -> Json:
-    """Make the entry of a list that holds a blob."""
     return {**_ENTRY_SHAPES[name], "data": blob, "index": index}
 
 
@@ -413,23 +398,14 @@ def list_visible_entries(turn: RecordedTurn, display: Display) -> list[Any]:
     for fields in turn.original:
         original |= fields
     visible = original if display.show_raw else extract_native_summary(original)
-    entries = visible.get(display.envelope_field)
-    return entries if isinstance(entries, list) else []
+    return entries(visible.get(display.envelope_field))
 
 
-def next_index(entries: list[Any]) -> int:
-    """Return the first index free after a list's entries.
-
-    An entry without an index counts by its position.
-    """
-    return max(
-        (_get_index(entry, position) + 1 for position, entry in enumerate(entries)), default=0
-    )
-
-
-def _get_index(entry: Any, position: int) -> int:
-    index = entry.get("index") if isinstance(entry, dict) else None
-    return max(index, position) if isinstance(index, int) else position
+def next_index(listed: list[Any]) -> int:
+    """Return the first index free after a list's entries. One without an index counts by its
+    position."""
+    given = (as_object(entry).get("index") for entry in listed)
+    return max([len(listed), *(index + 1 for index in given if isinstance(index, int))])
 
 
 class ChatSealing(Sealing):

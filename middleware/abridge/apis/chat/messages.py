@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any, TypeGuard, get_args
 
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.reasoning import (
+    ENTRY_KINDS,
     LIST_FIELDS,
     REASONING_FIELDS,
     find_thinking_chunks,
@@ -22,7 +22,8 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.texts import is_plain, split_inline
 from abridge.apis.chat.tools import write_call
-from abridge.apis.json import as_object, string
+from abridge.apis.history import in_tags
+from abridge.apis.json import as_object, entries, string
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
     invalid_value_error,
@@ -50,12 +51,14 @@ from abridge.core.model_request import (
     UnknownPart,
     Unsupported,
     joined_text,
+    merge_runs,
     normalized,
     unsupported_part,
     without_marks,
 )
 from abridge.providers.catalog import PROFILES, TEXT_FIELDS
-from abridge.providers.profile import TAGS, Profile, ReasoningPlace, ReasoningReturn
+from abridge.providers.profile import Profile, ReasoningPlace, ReasoningReturn
+from abridge.stages.attribution import REDACTED, SUMMARY
 
 ROLES = get_args(Role)
 
@@ -74,14 +77,8 @@ NO_TEXT_PLACES: frozenset[ReasoningPlace] = frozenset({*LIST_FIELDS, "extra_cont
 
 def read_messages(body: Json) -> Iterator[Message]:
     """Read each message; consecutive tool messages become one."""
-    outputs: Message | None = None
-    for message, param in iter_objects(require_list(body.get("messages"), "messages"), "messages"):
-        parsed = _read_message(message, param)
-        if parsed.role == "tool" and outputs is not None:
-            outputs.parts += parsed.parts
-            continue
-        outputs = parsed if parsed.role == "tool" else None
-        yield parsed
+    messages = iter_objects(require_list(body, "messages"), "messages")
+    return merge_runs((_read_message(message, param) for message, param in messages), "tool")
 
 
 def _read_message(message: Json, param: str) -> Message:
@@ -122,15 +119,15 @@ def _read_call(call: Json, param: str) -> ToolCallPart:
     kind = kind_of_call(call)
     payload = as_object(call.get(kind))
     given = read_arguments(payload.get(ARGUMENTS_FIELDS[kind]))
-    id_ = require_string(call.get("id"), f"{param}.id")
-    name = require_string(payload.get("name"), f"{param}.{kind}.name")
+    id_ = require_string(call, "id", param)
+    name = require_string(payload, "name", f"{param}.{kind}")
     return ToolCallPart(id_, name, given, custom=kind == "custom")
 
 
 def _read_tool_output(message: Json, param: str, parts: list[MessagePart]) -> list[MessagePart]:
     """Read a tool's message: its output, then the parts that no API takes from tools."""
     output, others = split_output(parts)
-    call = require_string(message.get("tool_call_id"), f"{param}.tool_call_id")
+    call = require_string(message, "tool_call_id", param)
     return [ToolOutputPart(call, output), *others]
 
 
@@ -154,11 +151,11 @@ def _read_part(chunk: Json, param: str) -> MessagePart:
         image = image if isinstance(image, dict) else {"url": image}
         return ImagePart(string(image.get("url")), detail=string(image.get("detail")), param=param)
     if kind == "file":
-        file = require_object(chunk.get("file"), f"{param}.file")
+        file = require_object(chunk, "file", param)
         data, id_ = string(file.get("file_data")), string(file.get("file_id"))
         return FilePart(data, file_id=id_, name=string(file.get("filename")), param=param)
     if kind == "input_audio":
-        audio = require_object(chunk.get("input_audio"), f"{param}.input_audio")
+        audio = require_object(chunk, "input_audio", param)
         return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
     return UnknownPart(chunk, param)
 
@@ -309,15 +306,13 @@ def _write_audio(audio: AudioPart) -> Json | None:
     return {"type": "input_audio", "input_audio": given} if audio.data else None
 
 
-PART_WRITERS: PartWriters = MappingProxyType(
-    {
-        TextPart: _write_text,
-        RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
-        ImagePart: _write_image,
-        FilePart: _write_file,
-        AudioPart: _write_audio,
-    }
-)
+PART_WRITERS: PartWriters = {
+    TextPart: _write_text,
+    RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
+    ImagePart: _write_image,
+    FilePart: _write_file,
+    AudioPart: _write_audio,
+}
 
 
 # The reasoning of earlier turns, read
@@ -352,44 +347,32 @@ def split_leading_inline(content: Any, *, known: str | None = None) -> tuple[str
 
 def _read_lists(message: Json, param: str) -> list[MessagePart]:
     """Read LiteLLM's `thinking_blocks`, or else OpenRouter's `reasoning_details`."""
-    for name, read in (("thinking_blocks", _read_block), ("reasoning_details", _read_detail)):
-        entries, found = message.get(name), []
-        for i, entry in enumerate(entries if isinstance(entries, list) else ()):
-            found += read(entry if isinstance(entry, dict) else {}, f"{param}.{name}[{i}]")
+    for name in reversed(LIST_FIELDS):
+        found: list[MessagePart] = []
+        for i, entry in enumerate(entries(message.get(name))):
+            found += _read_entry(as_object(entry), f"{param}.{name}[{i}]")
         if found:
             return _attach_signatures(found)
     return []
 
 
-def _read_block(block: Json, param: str) -> list[MessagePart]:
-    """Read a thinking block.
+def _read_entry(entry: Json, param: str) -> list[MessagePart]:
+    """Read an entry of a list.
 
-    One without a signature holds a summary: among the APIs that give blocks, only one that has no
-    signatures omits it, and it shows summaries only.
+    A thinking block without a signature holds a summary: among the APIs that give blocks, only one
+    that has no signatures omits it, and it shows summaries only.
     """
-    kind, text = block.get("type"), string(block.get("thinking"))
-    signature, data = string(block.get("signature")), string(block.get("data"))
-    if kind == "thinking":
-        if signature:
-            return [ReasoningPart(text, state=signature, is_signature=True, param=param)]
+    entry_type, signature = string(entry.get("type")), string(entry.get("signature"))
+    if entry_type not in ENTRY_KINDS:
+        return [UnknownPart(entry, param, essential=False)]
+    kind, key = ENTRY_KINDS[entry_type]
+    text = string(entry.get(key))
+    if kind == REDACTED:
+        return [ReasoningPart(state=text, param=param)] if text else []
+    if kind == SUMMARY or (entry_type == "thinking" and not signature):
         return [ReasoningPart(summary=(text,), param=param)] if text.strip() else []
-    if kind == "redacted_thinking":
-        return [ReasoningPart(state=data, param=param)] if data else []
-    return [UnknownPart(block, param, essential=False)]
-
-
-def _read_detail(detail: Json, param: str) -> list[MessagePart]:
-    kind, text = detail.get("type"), string(detail.get("text"))
-    signature, data = string(detail.get("signature")), string(detail.get("data"))
-    summary = string(detail.get("summary"))
-    if kind == "reasoning.text":
-        reasoning = ReasoningPart(text, state=signature, is_signature=bool(signature), param=param)
-        return [reasoning] if text.strip() or signature else []
-    if kind == "reasoning.summary":
-        return [ReasoningPart(summary=(summary,), param=param)] if summary.strip() else []
-    if kind == "reasoning.encrypted":
-        return [ReasoningPart(state=data, param=param)] if data else []
-    return [UnknownPart(detail, param, essential=False)]
+    reasoning = ReasoningPart(text, state=signature, is_signature=bool(signature), param=param)
+    return [reasoning] if text.strip() or signature else []
 
 
 def _attach_signatures(parts: list[MessagePart]) -> list[MessagePart]:
@@ -421,15 +404,11 @@ def add_reasoning(message: Json, reasoning: Sequence[ReasoningPart], profile: Pr
     text = REASONING_SEPARATOR.join(part.text for part in reasoning if part.text.strip())
     if text and message.get("content"):
         message = {**message, "content": split_leading_inline(message["content"], known=text)[1]}
-    if place in _INLINE_WRITERS:
-        return (
-            {**message, "content": _INLINE_WRITERS[place](text, message, profile)}
-            if text
-            else message
-        )
+    if place in _INLINE_WRITERS and text:
+        return {**message, "content": _INLINE_WRITERS[place](text, message, profile)}
     if place in _LIST_WRITERS:
-        entries = [entry for part in reasoning for entry in _LIST_WRITERS[place](part)]
-        indexed = [{**entry, "index": index} for index, entry in enumerate(entries)]
+        written = [entry for part in reasoning for entry in _LIST_WRITERS[place](part)]
+        indexed = [{**entry, "index": index} for index, entry in enumerate(written)]
         fields: Json = {place: indexed} if indexed else {}
         unsigned = [part.text for part in reasoning if not part.is_signature]
         if place == "thinking_blocks" and (
@@ -457,8 +436,7 @@ def report_lost_reasoning(
 
 
 def _write_tags(text: str, message: Json, profile: Profile) -> str | list[Json]:
-    tag, content = (profile.tags or TAGS)[0], message["content"]
-    inline = f"{tag.opening}\n{text}\n{tag.closing}\n\n"
+    content, inline = message["content"], in_tags(text, profile)
     if isinstance(content, list):
         return [{"type": "text", "text": inline}, *content]
     return inline + (content or "")
@@ -486,13 +464,15 @@ def _write_blocks(part: ReasoningPart) -> Iterator[Json]:
         yield {"type": "redacted_thinking", "data": part.state}
 
 
-_INLINE_WRITERS: Mapping[ReasoningPlace, Callable[[str, Json, Profile], str | list[Json]]] = (
-    MappingProxyType({"tags": _write_tags, "chunks": _write_chunks})
-)
+_INLINE_WRITERS: Mapping[ReasoningPlace, Callable[[str, Json, Profile], str | list[Json]]] = {
+    "tags": _write_tags,
+    "chunks": _write_chunks,
+}
 
-_LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]] = (
-    MappingProxyType({"reasoning_details": write_details, "thinking_blocks": _write_blocks})
-)
+_LIST_WRITERS: Mapping[ReasoningPlace, Callable[[ReasoningPart], Iterator[Json]]] = {
+    "reasoning_details": write_details,
+    "thinking_blocks": _write_blocks,
+}
 
 # Moved to where upstream reads it
 

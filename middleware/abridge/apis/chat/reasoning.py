@@ -21,7 +21,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from abridge.apis.display import Display
-from abridge.apis.json import objects, string
+from abridge.apis.json import as_object, nested_value, objects, string
 from abridge.core.answer import AttributionKind
 from abridge.core.conversation import Json
 from abridge.core.envelope import is_envelope
@@ -100,10 +100,7 @@ def find_reasoning(message: Json, *, trusts_summaries: bool = True) -> FoundReas
 
 def _classify_reasoning(message: Json, names: list[str], chunks: list[Json]) -> FoundReasoning:
     field = next((name for name in TEXT_FIELDS if name in names), "")
-    details, blocks = (
-        objects(message.get("reasoning_details")),
-        objects(message.get("thinking_blocks")),
-    )
+    details, blocks = (objects(message.get(name)) for name in LIST_FIELDS)
     texts = [message[name] for name in TEXT_FIELDS if name in names]
     list_text = (
         "".join(string(entry.get("text")) for entry in details)
@@ -142,8 +139,7 @@ def find_reasoning_place(message: Json) -> ReasoningPlace | None:
 def get_delta(choice: Json) -> Json:
     """Return the delta of a choice, or the message in its place; empty if there is neither."""
     delta = choice.get("delta")
-    delta = delta if isinstance(delta, dict) else choice.get("message")
-    return delta if isinstance(delta, dict) else {}
+    return delta if isinstance(delta, dict) else as_object(choice.get("message"))
 
 
 def get_index(choice: Json) -> int:
@@ -171,17 +167,12 @@ def extract_native_summary(message: Json) -> Json:
     found = {name: message[name] for name in TEXT_FIELDS if message.get(name)}
     details = objects(message.get("reasoning_details"))
     entries = [entry for entry in details if _read_summary(entry) or _is_opaque(entry)]
-    return {
-        **found,
-        **extract_state(message),
-        **({"reasoning_details": entries} if entries else {}),
-    }
+    listed = {"reasoning_details": entries} if entries else {}
+    return {**found, **extract_state(message), **listed}
 
 
 def find_thinking_chunks(content: Any) -> list[Json]:
     """Return the chunks of a list content that hold reasoning."""
-    if not isinstance(content, list):
-        return []
     return [chunk for chunk in objects(content) if chunk.get("type") == "thinking"]
 
 
@@ -193,11 +184,8 @@ def read_chunk_text(chunk: Json) -> str:
 
 def is_text_chunk(chunk: Any) -> bool:
     """Return whether a chunk of a list content is text; small servers leave the type out."""
-    return (
-        isinstance(chunk, dict)
-        and chunk.get("type") in ("text", "output_text", "", None)
-        and isinstance(chunk.get("text"), str)
-    )
+    is_text = isinstance(as_object(chunk).get("text"), str)
+    return is_text and chunk.get("type") in ("text", "output_text", "", None)
 
 
 def read_answer_text(content: Any) -> str:
@@ -212,12 +200,10 @@ def read_answer_text(content: Any) -> str:
 
 def read_logprobs(choice: Json, name: str) -> Sequence[Mapping[str, Any]]:
     """Return the log probabilities of a text of a choice."""
-    logprobs = choice.get("logprobs")
-    return objects(logprobs.get(name)) if isinstance(logprobs, dict) else ()
+    return objects(nested_value(choice, f"logprobs.{name}"))
 
 
 def without_thinking_chunks(content: Any) -> Any:
-    """Return the content without its thinking chunks."""
     if not isinstance(content, list):
         return content
     return [chunk for chunk in content if not find_thinking_chunks([chunk])]
@@ -233,11 +219,8 @@ def without_reasoning(message: Json) -> Json:
 
 def _is_opaque(entry: Any) -> bool:
     """Return whether an entry of a list is opaque state and nothing else."""
-    return (
-        isinstance(entry, dict)
-        and string(entry.get("type")) in _OPAQUE_TYPES
-        and not (entry.get("text") or entry.get("summary") or entry.get("thinking"))
-    )
+    says = any(map(as_object(entry).get, ("text", "summary", "thinking")))
+    return not says and string(as_object(entry).get("type")) in _OPAQUE_TYPES
 
 
 def _is_opaque_list(value: Any) -> bool:

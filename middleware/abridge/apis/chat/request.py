@@ -3,47 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.chat.messages import ChatConversationBuilder, read_messages
-from abridge.apis.chat.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
-from abridge.apis.json import as_object
-from abridge.apis.openai import nested, read_output_format, write_output_format
+from abridge.apis.chat.tools import read_tool_names, read_tools, write_tool
+from abridge.apis.json import as_object, set_nested
+from abridge.apis.openai import (
+    nested,
+    read_output_format,
+    read_tool_choice,
+    write_output_format,
+    write_tools,
+)
 from abridge.apis.params import (
     CANNOT_DECLINE,
+    check_string,
     model_body,
     read_extra,
     read_flag,
     read_params,
     read_string,
-    require_string,
-    set_nested,
     unchanged,
     write_extra,
     write_params,
 )
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields
 from abridge.apis.summary_request import OWN_KEYS, native_style
-from abridge.apis.tools import write_tools
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
 
-PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "max_tokens": "max_completion_tokens",
-        **unchanged(
-            *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
-            *("seed", "stop", "n", "logit_bias", "logprobs", "top_logprobs"),
-            *("verbosity", "parallel_tool_calls", "service_tier", "user"),
-            *("safety_identifier", "metadata", "prompt_cache_key"),
-            *("prompt_cache_retention", "prompt_cache_options", "store"),
-            *("cache_control", "prediction", "moderation", "modalities", "audio"),
-            *("web_search_options", "functions", "function_call"),
-        ),
-    }
-)
+PARAM_FIELDS: Mapping[str, str] = {
+    "max_tokens": "max_completion_tokens",
+    **unchanged(
+        *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
+        *("seed", "stop", "n", "logit_bias", "logprobs", "top_logprobs"),
+        *("verbosity", "parallel_tool_calls", "service_tier", "user"),
+        *("safety_identifier", "metadata", "prompt_cache_key"),
+        *("prompt_cache_retention", "prompt_cache_options", "store"),
+        *("cache_control", "prediction", "moderation", "modalities", "audio"),
+        *("web_search_options", "functions", "function_call"),
+    ),
+}
 """The plain parameters: their neutral names, and the fields of a request.
 
 See openai-openapi, `CreateChatCompletionRequest`; `top_k` is vLLM's and most others',
@@ -87,16 +88,15 @@ other servers."""
 
 def read_request(body: Json) -> ModelRequest:
     """Read a body. Raises RequestError if it is invalid."""
-    reasoning = body.get("reasoning")
-    reasoning = reasoning if isinstance(reasoning, dict) else {}
+    reasoning = as_object(body.get("reasoning"))
     request = ModelRequest(
-        model=require_string(body.get("model", ""), "model"),
+        model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body)),
         tools=list(read_tools(body)),
-        tool_choice=read_tool_choice(body),
+        tool_choice=read_tool_choice(body, read_tool_names, nested),
         output_format=read_output_format(body.get("response_format"), "response_format", nested),
         effort=read_string(body, "reasoning_effort")
-        or read_string(reasoning, "effort", "reasoning."),
+        or read_string(reasoning, "effort", "reasoning"),
         native_style=native_style(body),
         wants_state=True,
         stream=read_flag(body, "stream"),
@@ -120,9 +120,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     messages.write(request.messages)
     translated.body["messages"] = messages.messages
     as_functions = "custom_tools" not in profile.supports
-    write_tools(
-        request, profile, translated, write_tool, write_tool_choice, as_functions=as_functions
-    )
+    write_tools(request, profile, translated, write_tool, nested, as_functions=as_functions)
     if request.output_format is not None:
         translated.body["response_format"] = write_output_format(request.output_format, nested)
     _write_effort(request, profile, translated)

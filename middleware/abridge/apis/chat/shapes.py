@@ -25,30 +25,32 @@ from abridge.apis.obfuscation import PADDING_FIELDS
 from abridge.core.conversation import Json
 from abridge.providers.catalog import TEXT_FIELDS
 
-_FILE = {
-    **shapes.under("hash name", shapes.text),
-    "content": shapes.each(
-        shapes.by_type(
-            {
-                "text": shapes.fields({"type": shapes.name, "text": shapes.text}),
-                "image_url": shapes.fields(
-                    {"type": shapes.name, "image_url": shapes.fields({"url": shapes.address})}
-                ),
-            }
-        )
+_FILE = shapes.fields(
+    names="type",
+    file=shapes.fields(
+        texts="hash name",
+        content=shapes.each(
+            shapes.by_type(
+                {
+                    "text": shapes.fields(names="type", texts="text"),
+                    "image_url": shapes.fields(
+                        names="type", image_url=shapes.fields(addresses="url")
+                    ),
+                }
+            )
+        ),
     ),
-}
+)
 """A file of the client's that OpenRouter has read (openrouter.ai: guides, PDF inputs)."""
 
 
 def _annotation(value: Any, drops: shapes.DropCount) -> Any:
     is_file = as_object(value).get("type") == "file"
-    file = shapes.fields({"type": shapes.name, "file": shapes.fields(_FILE)})
-    return (file if is_file else shapes.ANNOTATION)(value, drops)
+    return (_FILE if is_file else shapes.ANNOTATION)(value, drops)
 
 
 _TEXT_FIELDS = shapes.fields(
-    {"type": shapes.name, "text": shapes.streamed_text, "annotations": shapes.each(_annotation)}
+    names="type", text=shapes.streamed_text, annotations=shapes.each(_annotation)
 )
 
 
@@ -61,13 +63,9 @@ def _text_part(value: Any, drops: shapes.DropCount) -> Any:
 
 
 _IMAGE = shapes.fields(
-    {
-        "type": shapes.name,
-        "index": shapes.number,
-        "image_url": shapes.either(
-            shapes.address, shapes.fields({"url": shapes.address, "detail": shapes.name})
-        ),
-    }
+    names="type",
+    numbers="index",
+    image_url=shapes.either(shapes.address, shapes.fields(addresses="url", names="detail")),
 )
 
 _CONTENT_PARTS = shapes.each(
@@ -75,138 +73,110 @@ _CONTENT_PARTS = shapes.each(
         {
             "": _text_part,  # small servers leave the type out
             **shapes.under("text output_text", _text_part),
-            "refusal": shapes.fields({"type": shapes.name, "refusal": shapes.streamed_text}),
+            "refusal": shapes.fields(names="type", refusal=shapes.streamed_text),
             "image_url": _IMAGE,
             "thinking": shapes.fields(  # docs.mistral.ai
-                {
-                    "type": shapes.name,
-                    "thinking": shapes.either(shapes.streamed_text, shapes.each(_TEXT_FIELDS)),
-                    "closed": shapes.number,
-                    "signature": shapes.opaque_state,
-                }
+                names="type",
+                thinking=shapes.either(shapes.streamed_text, shapes.each(_TEXT_FIELDS)),
+                numbers="closed",
+                signature=shapes.opaque_state,
             ),
             "reference": shapes.fields(  # docs.mistral.ai
-                {"type": shapes.name, "reference_ids": shapes.each(shapes.name_or_number)}
+                names="type", reference_ids=shapes.each(shapes.name_or_number)
             ),
         }
     )
 )
 
 _STATE = shapes.fields(  # ai.google.dev: thought signatures
-    {"google": shapes.fields({"thought_signature": shapes.opaque_state})}
+    google=shapes.fields(thought_signature=shapes.opaque_state)
 )
 
-_FUNCTION = shapes.fields(
-    {
-        "name": shapes.call_name,
-        "arguments": shapes.streamed_json,
-    }
-)
+_FUNCTION = shapes.fields(name=shapes.call_name, arguments=shapes.streamed_json)
 
 _CALL = shapes.fields(
-    {
-        "index": shapes.number,
-        "id": shapes.name,
-        "type": shapes.name,
-        "function": _FUNCTION,
-        "custom": shapes.fields({"name": shapes.call_name, "input": shapes.streamed_text}),
-        "extra_content": _STATE,
-    }
+    names="id type",
+    numbers="index",
+    function=_FUNCTION,
+    custom=shapes.fields(name=shapes.call_name, input=shapes.streamed_text),
+    extra_content=_STATE,
 )
 
 _AUDIO = shapes.fields(
-    {
-        "id": shapes.name,
-        "data": shapes.opaque,
-        "expires_at": shapes.number,
-        "transcript": shapes.streamed_text,
-    }
+    names="id", numbers="expires_at", data=shapes.opaque, transcript=shapes.streamed_text
 )
 
-_ENTRY_HEAD = {"type": shapes.name, "index": shapes.number, "id": shapes.name}
+_detail = partial(
+    shapes.fields, names="type id format", numbers="index", signature=shapes.opaque_state
+)
 
-_DETAIL_HEAD = {**_ENTRY_HEAD, "format": shapes.name, "signature": shapes.opaque_state}
-
-_TEXT_DETAIL = shapes.fields({**_DETAIL_HEAD, "text": shapes.streamed_text})
+_TEXT_DETAIL = _detail(text=shapes.streamed_text)
 
 _REASONING_DETAIL = shapes.by_type(  # openrouter.ai: reasoning tokens
     {
-        "": _TEXT_DETAIL,
-        "reasoning.text": _TEXT_DETAIL,
-        "reasoning.summary": shapes.fields({**_DETAIL_HEAD, "summary": shapes.streamed_text}),
-        "reasoning.encrypted": shapes.fields({**_DETAIL_HEAD, "data": shapes.opaque_state}),
+        **dict.fromkeys(("", "reasoning.text"), _TEXT_DETAIL),
+        "reasoning.summary": _detail(summary=shapes.streamed_text),
+        "reasoning.encrypted": _detail(data=shapes.opaque_state),
     }
 )
 
 _THINKING_BLOCK = shapes.fields(  # LiteLLM's
-    {
-        **_ENTRY_HEAD,
-        "thinking": shapes.streamed_text,
-        "data": shapes.opaque_state,
-        "signature": shapes.opaque_state,
-    }
+    shapes.under("data signature", shapes.opaque_state),
+    names="type id",
+    numbers="index",
+    thinking=shapes.streamed_text,
 )
 
-_SOURCE = {
-    **shapes.under("title content text date last_updated publish_date snippet", shapes.text),
-    **shapes.under("source site_name media query", shapes.text),
-    **shapes.under("url link icon image_url origin_url", shapes.address),
-    **shapes.under("id index refer", shapes.name_or_number),
-    **shapes.under("score height width", shapes.number),
-}
+_source = partial(
+    shapes.fields,
+    shapes.under("id index refer", shapes.name_or_number),
+    texts="title content text date last_updated publish_date snippet source site_name media query",
+    addresses="url link icon image_url origin_url",
+)
+
+_SOURCE = _source(numbers="score height width")
 """A page or an image that was found (docs.perplexity.ai; docs.z.ai; Alibaba Model Studio)."""
 
-_SOURCES = shapes.each(shapes.fields(_SOURCE))
+_SOURCES = shapes.each(_SOURCE)
 
-_RETRIEVED = {
-    **_SOURCE,
-    "filepath": shapes.text,
-    "chunk_id": shapes.name_or_number,
-    "filter_reason": shapes.name,
-    "search_queries": shapes.each(shapes.text),
-    **shapes.under("rerank_score original_search_score data_source_index", shapes.number),
-}
+_RETRIEVED = _source(
+    shapes.under("filepath", shapes.text),
+    names="filter_reason",
+    numbers="score height width rerank_score original_search_score data_source_index",
+    chunk_id=shapes.name_or_number,
+    search_queries=shapes.each(shapes.text),
+)
 
 _CONTEXT = shapes.fields(
-    {
-        "intent": shapes.text,
-        **shapes.under("citations all_retrieved_documents", shapes.each(shapes.fields(_RETRIEVED))),
-    }
+    shapes.under("citations all_retrieved_documents", shapes.each(_RETRIEVED)), texts="intent"
 )
 """Azure's own data (learn.microsoft.com: foundry/openai/references/on-your-data)."""
 
 _EXECUTED_TOOL = shapes.fields(
-    {
-        "index": shapes.number,
-        **shapes.under("type name", shapes.call_name),
-        "arguments": shapes.json_text,
-        "output": shapes.text,
-        "search_results": shapes.fields(
-            {"results": _SOURCES, "images": shapes.each(shapes.address)}
-        ),
-    }
+    shapes.under("type name", shapes.call_name),
+    numbers="index",
+    arguments=shapes.json_text,
+    texts="output",
+    search_results=shapes.fields(results=_SOURCES, images=shapes.each(shapes.address)),
 )
 """What a tool of the server's did (console.groq.com: docs/compound)."""
 
 _MESSAGE_FIELDS = shapes.fields(
-    {
-        "role": shapes.name,
-        "name": shapes.name,
-        "content": shapes.either(shapes.streamed_text, _CONTENT_PARTS),
-        "refusal": shapes.streamed_text,
-        "tool_calls": shapes.each(_CALL),
-        "function_call": _FUNCTION,
-        "audio": _AUDIO,
-        "annotations": shapes.each(_annotation),
-        "context": _CONTEXT,
-        "end_turn": shapes.number,  # Azure
-        "executed_tools": shapes.each(_EXECUTED_TOOL),
-        "images": shapes.each(_IMAGE),  # OpenRouter, Gemini
-        "extra_content": _STATE,
-        **dict.fromkeys(TEXT_FIELDS, shapes.streamed_text),
-        "reasoning_details": shapes.each(_REASONING_DETAIL),
-        "thinking_blocks": shapes.each(_THINKING_BLOCK),
-    }
+    dict.fromkeys(TEXT_FIELDS, shapes.streamed_text),
+    names="role name",
+    numbers="end_turn",  # Azure
+    content=shapes.either(shapes.streamed_text, _CONTENT_PARTS),
+    refusal=shapes.streamed_text,
+    tool_calls=shapes.each(_CALL),
+    function_call=_FUNCTION,
+    audio=_AUDIO,
+    annotations=shapes.each(_annotation),
+    context=_CONTEXT,
+    executed_tools=shapes.each(_EXECUTED_TOOL),
+    images=shapes.each(_IMAGE),  # OpenRouter, Gemini
+    extra_content=_STATE,
+    reasoning_details=shapes.each(_REASONING_DETAIL),
+    thinking_blocks=shapes.each(_THINKING_BLOCK),
 )
 
 
@@ -225,18 +195,14 @@ def _message(value: Any, drops: shapes.DropCount) -> Any:
 
 
 _CHOICE_FIELDS = shapes.fields(
-    {
-        **shapes.under("index seed", shapes.number),
-        **shapes.under("delta message", _message),
-        "finish_reason": shapes.name,
-        "native_finish_reason": shapes.name,  # OpenRouter
-        "stop_reason": shapes.stop_sequence,  # vLLM
-        "matched_stop": shapes.stop_sequence,  # SGLang
-        "error": whole_error,  # OpenRouter
-        "content_filter_results": shapes.FILTER_RESULTS,  # Azure
-        "content_filter_offsets": shapes.figures,
-        "logprobs": shapes.fields(shapes.under("content refusal", LOGPROBS)),
-    }
+    shapes.under("delta message", _message),
+    shapes.under("stop_reason matched_stop", shapes.stop_sequence),  # vLLM, SGLang
+    names="finish_reason native_finish_reason",  # the latter is OpenRouter's
+    numbers="index seed",
+    error=whole_error,  # OpenRouter
+    content_filter_results=shapes.FILTER_RESULTS,  # Azure
+    content_filter_offsets=shapes.figures,
+    logprobs=shapes.fields(shapes.under("content refusal", LOGPROBS)),
 )
 
 
@@ -256,46 +222,29 @@ def _choice(value: Any, drops: shapes.DropCount) -> Any:
 
 
 _MODERATED = shapes.fields(
-    {
-        **shapes.under("type model", shapes.name),
-        "results": shapes.each(shapes.fields(shapes.MODERATION_RESULT)),
-    }
+    names="type model", results=shapes.each(shapes.fields(shapes.MODERATION_RESULT))
 )
 
-_MODERATION = shapes.fields(shapes.under("input output", _MODERATED))
-
 COMPLETION = shapes.fields(
-    {
-        "id": shapes.name,
-        "object": shapes.name,
-        "created": shapes.number,
-        "model": shapes.proper_name,
-        "system_fingerprint": shapes.name,
-        "service_tier": shapes.name,
-        "provider": shapes.proper_name,  # OpenRouter
-        "request_id": shapes.name,
-        "choices": shapes.each(_choice),
-        "usage": shapes.figures,
-        **shapes.under("time_info sla_metrics", shapes.figures),  # Cerebras, Z.ai
-        "usage_breakdown": partial(shapes.figures, names=("model",)),  # Groq
-        "metadata": shapes.fields({"weight_version": shapes.name}),  # SGLang
-        "moderation": _MODERATION,
-        "error": whole_error,
-        # docs.perplexity.ai; xAI
-        "citations": shapes.each(shapes.either(shapes.address, shapes.fields(_SOURCE))),
-        **shapes.under("search_results images web_search", _SOURCES),
-        "related_questions": shapes.each(shapes.text),
-        "search_info": shapes.fields({"search_results": _SOURCES}),  # Alibaba
-        "prompt_filter_results": shapes.each(  # Azure
-            shapes.fields(
-                {"prompt_index": shapes.number, "content_filter_results": shapes.FILTER_RESULTS}
-            )
-        ),
-        **dict.fromkeys(PADDING_FIELDS, shapes.unused),
-        "x_groq": shapes.fields(
-            {"id": shapes.name, "usage": shapes.figures, "seed": shapes.number}
-        ),
-    }
+    dict.fromkeys(PADDING_FIELDS, shapes.unused),
+    shapes.under("model provider", shapes.proper_name),  # the latter is OpenRouter's
+    shapes.under("time_info sla_metrics", shapes.figures),  # Cerebras, Z.ai
+    shapes.under("search_results images web_search", _SOURCES),  # Perplexity, Z.ai
+    names="id object system_fingerprint service_tier request_id",
+    numbers="created",
+    choices=shapes.each(_choice),
+    usage=shapes.figures,
+    usage_breakdown=partial(shapes.figures, names=("model",)),  # Groq
+    metadata=shapes.fields(names="weight_version"),  # SGLang
+    moderation=shapes.fields(shapes.under("input output", _MODERATED)),
+    error=whole_error,
+    citations=shapes.each(shapes.either(shapes.address, _SOURCE)),  # docs.perplexity.ai; xAI
+    related_questions=shapes.each(shapes.text),
+    search_info=shapes.fields(search_results=_SOURCES),  # Alibaba
+    prompt_filter_results=shapes.each(  # Azure
+        shapes.fields(numbers="prompt_index", content_filter_results=shapes.FILTER_RESULTS)
+    ),
+    x_groq=shapes.fields(names="id", numbers="seed", usage=shapes.figures),
 )
 """A chunk, or a whole completion."""
 
@@ -362,8 +311,8 @@ class ChatRebuilder:
         """Put a message in the place of a missing delta, unless it repeats what deltas have
         said."""
         lane, delta = get_index(choice), choice.get("delta")
-        is_given = isinstance(delta, dict)
-        if is_given and lane not in self._said and _says_something(as_object(delta)):
+        is_given, said = isinstance(delta, dict), as_object(delta)
+        if lane not in self._said and any(said[key] for key in said if key != "role"):
             self._said.add(lane)
         if "message" not in choice:
             return choice
@@ -371,7 +320,7 @@ class ChatRebuilder:
         if not is_given and lane not in self._said:
             return {**others, "delta": choice["message"]}
         self.drops.drop(choice["message"])
-        return {**others, "delta": as_object(delta)}
+        return {**others, "delta": said}
 
     def _with_message(self, choice: Json) -> Json:
         """Put a delta in the place of a missing message."""
@@ -382,7 +331,3 @@ class ChatRebuilder:
             return {**others, "message": choice["delta"]}
         self.drops.drop(choice["delta"])
         return others
-
-
-def _says_something(delta: Json) -> bool:
-    return any(delta[key] for key in delta if key != "role")

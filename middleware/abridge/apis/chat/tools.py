@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from abridge.apis import openai, sse
+from abridge.apis import sse
 from abridge.apis.attribution_fields import attribute_call
 from abridge.apis.chat.chunks import ARGUMENTS_FIELDS, kind_of_call
 from abridge.apis.chat.reasoning import (
@@ -25,9 +25,9 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.display import Display
 from abridge.apis.frames import parse_frame
-from abridge.apis.json import as_object, dumps, objects, string
-from abridge.apis.openai import nested, write_custom_tool
-from abridge.apis.params import iter_objects, require_object, require_string
+from abridge.apis.json import as_object, dumps, nested_value, objects, string
+from abridge.apis.openai import NAMED_KINDS, nested, read_named_tool, write_custom_tool
+from abridge.apis.params import check_string, iter_objects, require_string
 from abridge.apis.tools import wrap_free_text
 from abridge.core.answer import Attribution, AttributionPart
 from abridge.core.conversation import Json
@@ -38,7 +38,7 @@ from abridge.core.events import (
     ReasoningDelta,
     ToolCallDelta,
 )
-from abridge.core.model_request import Tool, ToolCallPart, ToolChoice
+from abridge.core.model_request import Tool, ToolCallPart
 from abridge.stages.attribution import RAW, REDACTED, SUMMARY, Attributor, CallAttribution
 
 LEGACY_CALL = -1
@@ -54,27 +54,13 @@ def read_tools(body: Json) -> Iterator[Tool]:
 
 
 def _read_tool(tool: Json, param: str) -> Tool:
-    """Read a tool; a function may also be flat, as on Responses."""
-    kind = require_string(tool.get("type", "function"), f"{param}.type")
-    if kind not in ("function", "custom"):
+    kind = check_string(tool.get("type", "function"), f"{param}.type")
+    if kind not in NAMED_KINDS:
         return Tool(kind, "hosted", source=tool, param=param)
-    inner = tool.get(kind)
-    holder = f"{param}.{kind}" if isinstance(inner, dict) else param
-    fields = inner if isinstance(inner, dict) else tool
-    name = require_string(fields.get("name"), f"{holder}.name")
-    description = string(fields.get("description"))
-    read = Tool(name, description=description, client_name=name, source=tool, param=param)
-    if kind == "custom":
-        return replace(read, kind="custom", grammar=_read_grammar(fields.get("format")))
-    parameters = fields.get("parameters")
-    if parameters is not None:
-        require_object(parameters, f"{holder}.parameters")
-    return replace(read, parameters=parameters, strict=fields.get("strict") is True)
-
-
-def _read_grammar(format_: Any) -> Json | None:
-    grammar = format_.get("grammar") if isinstance(format_, dict) else None
-    return grammar if isinstance(grammar, dict) else None
+    read, fields = read_named_tool(tool, param)
+    if kind == "function":
+        return replace(read, strict=fields.get("strict") is True)
+    return replace(read, grammar=as_object(nested_value(fields, "format.grammar")) or None)
 
 
 def write_tool(tool: Tool) -> Json:
@@ -90,23 +76,15 @@ def write_tool(tool: Tool) -> Json:
     return nested("function", function)
 
 
-def read_tool_choice(body: Json) -> ToolChoice | None:
-    return openai.read_tool_choice(body, _read_tool_names, nested)
-
-
-def _read_tool_names(entry: Json, param: str) -> Iterator[str]:
+def read_tool_names(entry: Json, param: str) -> Iterator[str]:
     """Yield the name of the tool that an entry names; a hosted tool's type is its name."""
     kind = string(entry.get("type"))
-    if kind not in ("function", "custom"):
+    if kind not in NAMED_KINDS:
         yield kind
         return
     inner = entry.get(kind)
     fields = inner if isinstance(inner, dict) else entry
-    yield require_string(fields.get("name"), f"{param}.{kind}.name")
-
-
-def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
-    return openai.write_tool_choice(choice, tools, nested)
+    yield require_string(fields, "name", f"{param}.{kind}")
 
 
 def write_call(call: ToolCallPart, *, native: bool) -> Json:
@@ -167,7 +145,6 @@ class ToolCallFragments:
             yield from self._read_fragment({"index": LEGACY_CALL, "function": legacy})
 
     def has_arguments(self, index: int) -> bool:
-        """Return whether a call has had arguments."""
         call = self._by_index.get(index)
         return call is not None and not call.lacks_arguments
 

@@ -33,7 +33,7 @@ STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls
 def _is_asked(body: Json) -> bool:
     if body.get(COMPACTION) is None:
         return False
-    kind = require_object(body[COMPACTION], COMPACTION).get("type")
+    kind = require_object(body, COMPACTION).get("type")
     if kind != "summarize":
         raise invalid_value_error(kind, f"{COMPACTION}.type")
     if body.get(INCOMPATIBLE) is not None:

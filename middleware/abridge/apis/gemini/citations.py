@@ -14,34 +14,25 @@ from typing import Any
 from abridge.apis.display import Display
 from abridge.apis.gemini.answer import LANE
 from abridge.apis.json import as_object, objects, string
-from abridge.apis.shapes import DropCount, Shape, address, each, fields, number, rebuild, text
+from abridge.apis.shapes import DropCount, Shape, each, fields, number, rebuild
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
 from abridge.core.events import CitationDelta
 
 _SOURCE_KINDS = ("web", "retrievedContext", "maps")
 
-_SOURCE = fields(
-    {
-        **dict.fromkeys(("uri", "fileSearchStore", "documentName"), address),
-        **dict.fromkeys(("title", "text", "domain"), text),
-    }
-)
+_SOURCE = fields(addresses="uri fileSearchStore documentName", texts="title text domain")
 
-_SEGMENT = fields({**dict.fromkeys(("startIndex", "endIndex", "partIndex"), number), "text": text})
+_SEGMENT = fields(numbers="startIndex endIndex partIndex", texts="text")
 
-_CITED = each(fields({"startIndex": number, "endIndex": number, "uri": address, "title": text}))
+_CITED = each(fields(numbers="startIndex endIndex", addresses="uri", texts="title"))
 
 METADATA: dict[str, Shape] = {
     "groundingMetadata": fields(
-        {
-            "groundingChunks": each(fields(dict.fromkeys(_SOURCE_KINDS, _SOURCE))),
-            "groundingSupports": each(
-                fields({"segment": _SEGMENT, "groundingChunkIndices": each(number)})
-            ),
-        }
+        groundingChunks=each(fields(dict.fromkeys(_SOURCE_KINDS, _SOURCE))),
+        groundingSupports=each(fields(segment=_SEGMENT, groundingChunkIndices=each(number))),
     ),
-    "citationMetadata": fields({"citationSources": _CITED, "citations": _CITED}),
+    "citationMetadata": fields(citationSources=_CITED, citations=_CITED),
 }
 """What is read of a candidate here, by its key, as far as it is known where thinking is hidden."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abridge.apis.api import ApiError
-from abridge.apis.json import as_object, string
+from abridge.apis.json import string
 from abridge.core.conversation import Json
-from abridge.core.events import ErrorDetail
 
 ERROR_STATUSES = {
     "INVALID_ARGUMENT": ("invalid_request_error", None),
@@ -31,8 +30,3 @@ def read_error(body: Json) -> ApiError | None:
     status = string(error.get("status"))
     kind, code = ERROR_STATUSES.get(status, ("server_error", status.lower() or None))
     return ApiError(string(error.get("message")), kind, code=code)
-
-
-def read_error_chunk(chunk: Json) -> ErrorDetail:
-    """Read an error within a stream, or a body of the same shape."""
-    return ErrorDetail("upstream_error", string(as_object(chunk.get("error")).get("message")))

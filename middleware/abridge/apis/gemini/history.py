@@ -10,6 +10,7 @@ then the user's own parts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 
 from abridge.apis.gemini.messages import MADE_ID
@@ -100,7 +101,8 @@ def record_turn(
     them."""
     recorded = GeminiHistory.record_joined_turn(parts, keys)
     for turn in [one.turn for one in recorded if call_ids]:
-        turn.calls = tuple(map(_with_id, turn.calls, call_ids))
+        called = zip(turn.calls, call_ids, strict=False)
+        turn.calls = tuple(replace(call, id=identity) for call, identity in called)
     return recorded
 
 
@@ -142,10 +144,6 @@ def _sign_calls(calls: Iterable[Json], originals: Iterable[Json]) -> list[Json]:
         for call, original in zip_longest(calls, originals)
         if call is not None
     ]
-
-
-def _with_id(call: ToolCall, identity: str) -> ToolCall:
-    return ToolCall(identity, call.name, call.arguments)
 
 
 def _has_made_id(part: Json) -> bool:

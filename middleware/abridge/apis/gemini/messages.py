@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from abridge.apis.gemini.reasoning import current_steps, mark_unsigned, read_state
 from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
+from abridge.apis.params import NO_MESSAGES
 from abridge.apis.tools import parse_arguments
 from abridge.core.conversation import Json
 from abridge.core.model_request import (
@@ -40,8 +41,6 @@ from abridge.providers.gemini import GeminiCapabilities
 MADE_ID = "gemini_call_"
 """Begins the id of a call to which the model gave none. It stays in the contents until its turn has
 been found by it (`history.py`); it is not sent back."""
-
-NO_MESSAGES = "It contains nothing that this upstream could answer."
 
 FOREIGN_REASONING = "Reasoning can be used only by the API that it came from."
 
@@ -241,11 +240,9 @@ def read_medium(part: ImagePart | FilePart | AudioPart) -> Medium | None:
         name = part.url.partition("?")[0] if isinstance(part, ImagePart) else part.name or part.url
         kind = guess_type(name)[0] or ("image/jpeg" if isinstance(part, ImagePart) else "")
         return Medium(kind, uri=part.url)
-    return (
-        _read_data(part.url)
-        if isinstance(part, ImagePart)
-        else _read_data(part.data, guess_type(part.name)[0])
-    )
+    if isinstance(part, ImagePart):
+        return _read_data(part.url)
+    return _read_data(part.data, guess_type(part.name)[0])
 
 
 def _is_uploaded(url: str) -> bool:

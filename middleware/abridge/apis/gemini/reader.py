@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar
 
 from abridge.apis import sse
 from abridge.apis.display import Display
 from abridge.apis.endings import infer_reason, reason_of_parts
-from abridge.apis.errors import CONNECTION_LOST, UNREADABLE
+from abridge.apis.errors import CONNECTION_LOST, UNREADABLE, read_detail
 from abridge.apis.gemini.answer import LANE, GoogleAnswer
 from abridge.apis.gemini.citations import AnswerCitations
-from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.gemini.history import record_turn
 from abridge.apis.gemini.parts import AnswerParts, SentPart
 from abridge.apis.gemini.usage import GEMINI_USAGE, GoogleUsage
@@ -41,13 +39,11 @@ _FILTERED: tuple[str, ...] = (
     *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR", "ESCALATION"),
 )
 
-FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
-    {
-        "MAX_TOKENS": "length",
-        "CONTINUATION": "length",
-        **dict.fromkeys(_FILTERED, "content_filter"),
-    }
-)
+FINISH_REASONS: Mapping[str, FinishReason] = {
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    **dict.fromkeys(_FILTERED, "content_filter"),
+}
 """Finish reasons (google-genai, `FinishReason`); any other means `stop`, or `tool_calls` if there
 were calls."""
 
@@ -114,7 +110,7 @@ class GoogleReader(ABC):
         return ErrorDetail("upstream_error", f"The model's answer failed: {self._reason}.")
 
     def _report_error(self, chunk: Json) -> list[Event]:
-        events = self._answer.report(read_error_chunk(chunk))
+        events = self._answer.report(read_detail(chunk))
         self.faults += not events
         return events
 
@@ -124,7 +120,7 @@ class GoogleReader(ABC):
         return [ResponseEnded(None, None, ok=False, error=error)]
 
     def _read_error(self, chunk: Json) -> ErrorDetail:
-        return self._answer.hide(read_error_chunk(chunk))
+        return self._answer.hide(read_detail(chunk))
 
 
 class GeminiReader(GoogleReader):

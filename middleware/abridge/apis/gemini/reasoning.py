@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from abridge.apis.json import as_object, objects, string
+from abridge.apis.params import NO_THINKING, THINKING_ALWAYS_ON
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.gemini import LEVELS, GeminiCapabilities
@@ -28,10 +29,6 @@ STATE_PREFIX = "gemini1."
 or `text` for that of the answer's text, a dot and the signature."""
 
 OF_TEXT = "text"
-
-THINKING_ALWAYS_ON = "This model's thinking cannot be turned off; the lowest effort was requested."
-
-NO_THINKING = "This model does not think."
 
 UNKNOWN_THINKING = "It is not known whether this model's thinking can be turned off."
 
@@ -65,12 +62,9 @@ def _turn_off(capabilities: GeminiCapabilities, param: str, translated: Translat
     if capabilities.thinking == "budget" and capabilities.least_budget == 0:
         return {"thinkingBudget": 0}
     translated.leave_out(param, THINKING_ALWAYS_ON)
-    least = (
-        {"thinkingBudget": capabilities.least_budget}
-        if capabilities.thinking == "budget"
-        else {"thinkingLevel": capabilities.levels[0]}
-    )
-    return {"includeThoughts": True, **least}
+    if capabilities.thinking == "budget":
+        return {"includeThoughts": True, "thinkingBudget": capabilities.least_budget}
+    return {"includeThoughts": True, "thinkingLevel": capabilities.levels[0]}
 
 
 def _known_budget(budget: int) -> int:

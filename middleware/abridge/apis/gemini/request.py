@@ -7,10 +7,9 @@ from abridge.apis.gemini.messages import GeminiConversationBuilder
 from abridge.apis.gemini.reasoning import write_thinking
 from abridge.apis.gemini.tools import write_tools
 from abridge.apis.json import as_object
-from abridge.apis.params import write_params
+from abridge.apis.params import NOT_SUPPORTED, check_string, write_params
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, OutputFormat, TranslatedRequest, unknown_parts
-from abridge.errors import RequestError
 from abridge.providers.gemini import GeminiCapabilities, find_capabilities
 
 PARAM_FIELDS = {
@@ -37,16 +36,11 @@ COMPATIBLE_FIELDS = ("google", "extra_body")
 
 THINKING_FIELDS = {"thinking_budget": "thinkingBudget", "thinking_level": "thinkingLevel"}
 
-UNKNOWN_FIELD = "Not supported by this upstream."
-
-MODEL_REQUIRED = "Missing required parameter: 'model'."
-
 
 def begin_request(request: ModelRequest) -> tuple[TranslatedRequest, GeminiCapabilities]:
     """Begin a request for either of Google's APIs. Raises RequestError without a model, whose
     capabilities it returns."""
-    if not request.model:
-        raise RequestError(MODEL_REQUIRED, param="model", code="missing_required_parameter")
+    check_string(request.model or None, "model")
     translated = TranslatedRequest({}, unknown_parts(request.messages))
     return translated, find_capabilities(request.model)
 
@@ -55,7 +49,7 @@ def leave_out_extra(extra: Json, translated: TranslatedRequest, *known: str) -> 
     """Leave out the fields of a client's own that Google does not know."""
     for key in extra:
         if key not in known:
-            translated.leave_out(key, UNKNOWN_FIELD)
+            translated.leave_out(key, NOT_SUPPORTED)
 
 
 def write_request(request: ModelRequest, _options: UpstreamOptions) -> TranslatedRequest:

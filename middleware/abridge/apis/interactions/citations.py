@@ -9,18 +9,16 @@ from collections.abc import Iterator, Sequence
 
 from abridge.apis.gemini.citations import count_characters, make_citation
 from abridge.apis.json import string
-from abridge.apis.shapes import Shape, address, fields, name, number, text
+from abridge.apis.shapes import fields
 from abridge.apis.usage import as_count
 from abridge.core.conversation import Json
 from abridge.core.events import CitationDelta
 
-ANNOTATION: Shape = fields(
-    {
-        "type": name,
-        **dict.fromkeys(("start_index", "end_index"), number),
-        **dict.fromkeys(("url", "document_uri", "source", "place_id"), address),
-        **dict.fromkeys(("title", "name", "file_name"), text),
-    }
+ANNOTATION = fields(
+    names="type",
+    numbers="start_index end_index",
+    addresses="url document_uri source place_id",
+    texts="title name file_name",
 )
 """What is known of an annotation where thinking is hidden."""
 

@@ -8,7 +8,6 @@ for, but not its end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from abridge.apis import sse
 from abridge.apis.display import Display
@@ -24,12 +23,10 @@ from abridge.core.answer import Part
 from abridge.core.conversation import Json, RecordedTurn
 from abridge.core.events import ErrorDetail, Event, FinishReason
 
-FINISH_REASONS: Mapping[str, FinishReason | None] = MappingProxyType(
-    {
-        **dict.fromkeys(("completed", "requires_action"), None),
-        **dict.fromkeys(("incomplete", "requires_continuation", "budget_exceeded"), "length"),
-    }
-)
+FINISH_REASONS: Mapping[str, FinishReason | None] = {
+    **dict.fromkeys(("completed", "requires_action"), None),
+    **dict.fromkeys(("incomplete", "requires_continuation", "budget_exceeded"), "length"),
+}
 """Finish reasons by the status of an answer that is over (google-genai, `InteractionStatus`); None
 means `stop`, or `tool_calls` if there were calls."""
 

@@ -12,13 +12,12 @@ from collections.abc import Sequence
 
 from abridge.apis.gemini.reasoning import (
     NO_SIGNATURE,
-    NO_THINKING,
-    THINKING_ALWAYS_ON,
     UNKNOWN_THINKING,
     known_level,
     supported_level,
 )
 from abridge.apis.json import objects, string
+from abridge.apis.params import NO_THINKING, THINKING_ALWAYS_ON
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest
 from abridge.providers.gemini import GeminiCapabilities
@@ -63,7 +62,6 @@ def is_placeholder(step: Json) -> bool:
 
 
 def thought_text(step: Json) -> str:
-    """Return the summary of a thought."""
     if not is_thought(step):
         return ""
     return "".join(string(content.get("text")) for content in objects(step.get("summary")))

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from abridge.apis.display import Display
+from abridge.apis.errors import read_detail
 from abridge.apis.gemini.answer import LANE, MEDIA, GoogleAnswer, make_id
-from abridge.apis.gemini.errors import read_error_chunk
 from abridge.apis.interactions.citations import ANNOTATION, is_citation, read_citations
 from abridge.apis.interactions.reasoning import place_of, write_state
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
@@ -180,7 +180,7 @@ class OutputStep(Step):
     def start(self) -> list[Event]:
         error = self._sent.get("error")
         if isinstance(error, dict):
-            self._state.failure = self._state.hide(read_error_chunk(self._sent))
+            self._state.failure = self._state.hide(read_detail(self._sent))
             return []
         contents = objects(self._sent.get("content"))
         return [event for content in contents for event in self._read(content, is_new=True)]

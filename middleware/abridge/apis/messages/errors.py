@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from abridge.apis import sse
 from abridge.apis.api import ApiError
 from abridge.apis.json import dumps, string
 from abridge.core.conversation import Json
-from abridge.core.events import ErrorDetail
 
 ERROR_TYPES = {
     "invalid_request_error": ("invalid_request_error", None),
@@ -25,36 +23,30 @@ CLIENT_ERROR_TYPES = ("permission_error", "not_found_error", "request_too_large"
 `ERROR_TYPES` they keep Anthropic's type as their code."""
 
 
-TYPES_BY_CODE: Mapping[str, str] = MappingProxyType(
-    {
-        "invalid_api_key": "authentication_error",
-        "insufficient_quota": "billing_error",
-        "rate_limit_exceeded": "rate_limit_error",
-        "model_not_found": "not_found_error",
-        "not_found": "not_found_error",
-        "upstream_timeout": "timeout_error",
-    }
-)
+TYPES_BY_CODE: Mapping[str, str] = {
+    **{code: error_type for error_type, (_, code) in ERROR_TYPES.items() if code},
+    "model_not_found": "not_found_error",
+    "not_found": "not_found_error",
+    "upstream_timeout": "timeout_error",
+}
 """Anthropic's error type for the codes and kinds of OpenAI's APIs, and of Abridge's own errors."""
 
-TYPES_BY_STATUS: Mapping[int, str] = MappingProxyType(
-    {
-        401: "authentication_error",
-        402: "billing_error",
-        403: "permission_error",
-        404: "not_found_error",
-        413: "request_too_large",
-        429: "rate_limit_error",
-        503: "overloaded_error",
-        504: "timeout_error",
-        529: "overloaded_error",
-    }
-)
+TYPES_BY_STATUS: Mapping[int, str] = {
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
 """Anthropic's error type for a status (Anthropic API reference, Errors)."""
 
-DETAILS_BY_PARAM: Mapping[str | None, Json] = MappingProxyType(
-    {"thread": {"error_code": "thread_unsupported_request"}}
-)
+DETAILS_BY_PARAM: Mapping[str | None, Json] = {
+    "thread": {"error_code": "thread_unsupported_request"}
+}
 """What an error says beside its message, by the field at fault. Anthropic's clients then send the
 whole conversation instead (`ThreadUnsupportedRequestErrorDetails` of anthropic-sdk-python)."""
 
@@ -115,10 +107,3 @@ def read_error(body: Json) -> ApiError | None:
     kind, code = ERROR_TYPES.get(error_type, (kind, error_type or None))
     request_id = string(body.get("request_id"))
     return ApiError(string(error.get("message")), kind, code=code, request_id=request_id)
-
-
-def read_error_event(event: Json) -> ErrorDetail:
-    """Read an error event of a stream, or a body of the same shape."""
-    error = event.get("error")
-    message = error.get("message") if isinstance(error, dict) else error
-    return ErrorDetail("upstream_error", string(message))

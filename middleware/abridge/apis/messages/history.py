@@ -10,11 +10,10 @@ A user message may be several turns: each tool result, then the user's own conte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from abridge.apis.history import (
     ClientPieceHistory,
@@ -60,7 +59,7 @@ class MessagesHistory(ClientPieceHistory):
     The items of an assistant's turn are its blocks, those of any other turn its message.
     """
 
-    order = MappingProxyType({"": 0, "text": 1, TOOL_USE: 2})
+    order: ClassVar[Mapping[str, int]] = {"": 0, "text": 1, TOOL_USE: 2}
 
     def __init__(self, body: Json, *, is_translated: bool = False) -> None:
         super().__init__(body, is_translated=is_translated)
@@ -123,7 +122,7 @@ class MessagesHistory(ClientPieceHistory):
         answer = strip_content(remaining, is_our_summary)
         if answer is not remaining:
             removed, remaining = removed + 1, answer
-            turn.text = _answer_text(answer)
+            turn.text = _assistant_turn(answer).text
         turn.items[:] = remaining
         return removed, any(map(str.strip, self.raw_texts(remaining)))
 
@@ -186,10 +185,6 @@ class MessagesHistory(ClientPieceHistory):
             return "unchanged"
         turn.items[:] = remaining
         return "dropped"
-
-    def next_place(self) -> bytes:
-        _, place = self._places
-        return place
 
     def body(self) -> Json:
         """Return the request body, without the messages that have nothing left in them."""
@@ -274,10 +269,6 @@ def _assistant_turn(blocks: list[Json]) -> Turn:
     )
 
 
-def _answer_text(blocks: list[Json]) -> str:
-    return read_text([block for block in _without_reasoning(blocks) if not _is_call(block)])
-
-
 def _read_user_turns(message: Json, beside_results: str) -> Iterator[Turn]:
     """Yield the turns of another message than the assistant's. What stands beside tool results has
     a role of its own: clients add notes there, which do not end a round of calls."""
@@ -347,11 +338,9 @@ def began_without_thinking(messages: Sequence[Json]) -> bool:
     """Return whether the current round of calls began without thinking. All calls since the last
     user message belong to one turn, and only its first message has to think."""
     rounds = takewhile(_is_in_tool_round, reversed(messages))
-    assistant_messages = [message for message in rounds if message.get("role") == "assistant"]
-    first = (
-        next(iter(objects(assistant_messages[-1].get("content"))), {}) if assistant_messages else {}
-    )
-    return bool(assistant_messages) and first.get("type") not in REASONING_TYPES
+    answers = [objects(each.get("content")) for each in rounds if each.get("role") == "assistant"]
+    first = next(iter(answers[-1]), {}) if answers else {}
+    return bool(answers) and first.get("type") not in REASONING_TYPES
 
 
 def _is_in_tool_round(message: Json) -> bool:

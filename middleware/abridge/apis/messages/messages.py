@@ -11,16 +11,17 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from abridge.apis.json import dumps, string
+from abridge.apis.json import dumps, nested_value, string
 from abridge.apis.media import PDF_BASE64_START, PDF_TYPE, REMOTE, split_data_url
 from abridge.apis.messages.history import REASONING_TYPES, TOOL_RESULT, without_billing
 from abridge.apis.messages.tools import INVALID_ARGUMENTS, unwrap_invalid, upstream_call_id
 from abridge.apis.params import (
+    NO_MESSAGES,
     invalid_value_error,
     iter_objects,
+    read_object,
     read_string,
     require_list,
     require_object,
@@ -50,12 +51,20 @@ from abridge.core.model_request import (
 )
 from abridge.providers.claude import ModelCapabilities
 
-ROLES: Mapping[str, Role] = MappingProxyType(
-    {"user": "user", "assistant": "assistant", "system": "system", "ctx": "user", "msg": "user"}
-)
+ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "ctx": "user",
+    "msg": "user",
+}
 """The last two are Claude Code's since 2.1.154 (vllm/entrypoints/anthropic/protocol.py)."""
 
-NO_MESSAGES = "It contains nothing that this upstream could answer."
+UNKNOWN_IMAGE = "The image has an unknown format."
+
+UNKNOWN_FILE = "The file is neither PDF nor text."
+
+NO_AUDIO = "Audio is not supported by this upstream."
 
 IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
@@ -84,7 +93,7 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
     """
     if prompt := without_billing(body.get("system")):
         yield Message("system", read_blocks(prompt, "system", names), param="system")
-    messages = require_list(body.get("messages"), "messages")
+    messages = require_list(body, "messages")
     for message, param in iter_objects(messages, "messages", dotted=True):
         role = string(message.get("role"))
         if role not in ROLES:
@@ -218,38 +227,36 @@ def read_blocks(content: Any, param: str, names: ToolNames) -> list[MessagePart]
 
 
 def _read_block(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
-    kind = require_string(block.get("type"), f"{param}.type")
+    kind = require_string(block, "type", param)
     if kind in _BLOCK_READERS:
         return _BLOCK_READERS[kind](block, param, names)
     return [UnknownPart(block, param, essential=kind not in DISPENSABLE_TYPES)]
 
 
 def _read_text(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    return [TextPart(require_string(block.get("text"), f"{param}.text"), _cache_mark(block))]
+    return [TextPart(require_string(block, "text", param), _cache_mark(block))]
 
 
 def _read_thinking(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    text = require_string(block.get("thinking"), f"{param}.thinking")
-    signature = read_string(block, "signature", f"{param}.") or ""
+    text = require_string(block, "thinking", param)
+    signature = read_string(block, "signature", param) or ""
     return [ReasoningPart(text, state=signature, is_signature=bool(signature), param=param)]
 
 
 def _read_redacted_thinking(block: Json, param: str, _: ToolNames) -> Iterable[MessagePart]:
-    return [ReasoningPart(state=require_string(block.get("data"), f"{param}.data"), param=param)]
+    return [ReasoningPart(state=require_string(block, "data", param), param=param)]
 
 
 def _read_tool_use(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
-    call_id = upstream_call_id(require_string(block.get("id"), f"{param}.id"))
-    name = names.assign(require_string(block.get("name"), f"{param}.name"))
-    arguments = (
-        {} if block.get("input") is None else require_object(block["input"], f"{param}.input")
-    )
+    call_id = upstream_call_id(require_string(block, "id", param))
+    name = names.assign(require_string(block, "name", param))
+    arguments = read_object(block, "input", param)
     return [ToolCallPart(call_id, name, unwrap_invalid(arguments) or dumps(arguments).decode())]
 
 
 def _read_tool_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     """Read a tool's result, then the parts of it that no API takes from tools."""
-    call_id = upstream_call_id(require_string(block.get("tool_use_id"), f"{param}.tool_use_id"))
+    call_id = upstream_call_id(require_string(block, "tool_use_id", param))
     output, others = split_output(read_blocks(block.get("content"), f"{param}.content", names))
     if output and isinstance(output[-1], TextPart) and (mark := _cache_mark(block)):
         output = (*output[:-1], TextPart(output[-1].text, mark))
@@ -266,10 +273,10 @@ def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[Messag
     """Read a document. One that is text becomes text, which any model can read."""
     title, context = string(block.get("title")), string(block.get("context"))
     source, source_param = _read_source(block, param)
-    unread = [] if not _wants_citations(block) else [_uncited(block, param)]
+    unread = _read_wish_to_cite(block, param)
     match source["type"]:
         case "text":
-            text = require_string(source.get("data"), f"{source_param}.data")
+            text = require_string(source, "data", source_param)
             return [*_enclose([TextPart(text)], title, context), *unread]
         case "content":
             parts = read_blocks(source.get("content"), f"{source_param}.content", names)
@@ -281,15 +288,15 @@ def _read_document(block: Json, param: str, names: ToolNames) -> Iterable[Messag
 
 
 def _read_search_result(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
-    source = require_string(block.get("source"), f"{param}.source")
+    source = require_string(block, "source", param)
     parts = read_blocks(block.get("content"), f"{param}.content", names)
-    unread = [_uncited(block, param)] if _wants_citations(block) else []
-    return [*_enclose(parts, string(block.get("title")), f"Source: {source}"), *unread]
+    enclosed = _enclose(parts, string(block.get("title")), f"Source: {source}")
+    return [*enclosed, *_read_wish_to_cite(block, param)]
 
 
 def _read_tool_reference(block: Json, param: str, names: ToolNames) -> Iterable[MessagePart]:
     """Read the finding of a tool that the client offers: it is offered with the others."""
-    name = require_string(block.get("tool_name"), f"{param}.tool_name")
+    name = require_string(block, "tool_name", param)
     return [TextPart(f"Found, and offered from now on: {names.assigned_name(name)}")]
 
 
@@ -301,20 +308,18 @@ def _read_compaction(block: Json, _param: str, _names: ToolNames) -> Iterable[Me
 
 _BlockReader: TypeAlias = Callable[[Json, str, ToolNames], Iterable[MessagePart]]
 
-_BLOCK_READERS: Mapping[str, _BlockReader] = MappingProxyType(
-    {
-        "text": _read_text,
-        "thinking": _read_thinking,
-        "redacted_thinking": _read_redacted_thinking,
-        "tool_use": _read_tool_use,
-        "tool_result": _read_tool_result,
-        "image": _read_image,
-        "document": _read_document,
-        "search_result": _read_search_result,
-        "tool_reference": _read_tool_reference,
-        "compaction": _read_compaction,
-    }
-)
+_BLOCK_READERS: Mapping[str, _BlockReader] = {
+    "text": _read_text,
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted_thinking,
+    "tool_use": _read_tool_use,
+    "tool_result": _read_tool_result,
+    "image": _read_image,
+    "document": _read_document,
+    "search_result": _read_search_result,
+    "tool_reference": _read_tool_reference,
+    "compaction": _read_compaction,
+}
 """The blocks that other APIs can express (anthropic-sdk-python, `ContentBlockParam`)."""
 
 
@@ -325,9 +330,8 @@ def _cache_mark(block: Json) -> Json | None:
 
 def _read_source(block: Json, param: str) -> tuple[Json, str]:
     """Return a block's source, and its name."""
-    param = f"{param}.source"
-    source = require_object(block.get("source"), param)
-    require_string(source.get("type"), f"{param}.type")
+    source, param = require_object(block, "source", param), f"{param}.source"
+    require_string(source, "type", param)
     return source, param
 
 
@@ -335,13 +339,13 @@ def _read_address(source: Json, param: str) -> tuple[str, str, str]:
     """Return what a source has of these: data, as a URL, a URL, and the id of a file."""
     match source["type"]:
         case "base64":
-            media_type = require_string(source.get("media_type"), f"{param}.media_type")
-            data = require_string(source.get("data"), f"{param}.data")
+            media_type = require_string(source, "media_type", param)
+            data = require_string(source, "data", param)
             return f"data:{media_type};base64,{data}", "", ""
         case "url":
-            return "", require_string(source.get("url"), f"{param}.url"), ""
+            return "", require_string(source, "url", param), ""
         case "file":
-            return "", "", require_string(source.get("file_id"), f"{param}.file_id")
+            return "", "", require_string(source, "file_id", param)
     raise invalid_value_error(source["type"], f"{param}.type")
 
 
@@ -353,14 +357,11 @@ def _enclose(parts: list[MessagePart], title: str, context: str) -> list[Message
     return [opening, *parts, TextPart("\n</document>")]
 
 
-def _wants_citations(block: Json) -> bool:
-    citations = block.get("citations")
-    return isinstance(citations, dict) and citations.get("enabled") is True
-
-
-def _uncited(block: Json, param: str) -> UnknownPart:
-    """Return the part for a wish that answers cite a block, which no other API fulfils."""
-    return UnknownPart(block["citations"], f"{param}.citations", essential=False)
+def _read_wish_to_cite(block: Json, param: str) -> list[UnknownPart]:
+    """Read the wish that answers cite a block, if it is one. No other API fulfils it."""
+    if nested_value(block, "citations.enabled") is not True:
+        return []
+    return [UnknownPart(block["citations"], f"{param}.citations", essential=False)]
 
 
 # Written
@@ -382,18 +383,15 @@ def write_block(
             named = {"id": write_call_id(part.id), "name": part.name}
             return {"type": "tool_use", **named, "input": call_input}
         case ImagePart():
-            message = "The image has an unknown format."
-            return _write_image(part) or Unsupported(part.param or param, message, essential=True)
+            refused = Unsupported(part.param or param, UNKNOWN_IMAGE, essential=True)
+            return _write_image(part) or refused
         case FilePart():
-            message = "The file is neither PDF nor text."
-            return _write_document(part) or Unsupported(
-                part.param or param, message, essential=True
-            )
+            refused = Unsupported(part.param or param, UNKNOWN_FILE, essential=True)
+            return _write_document(part) or refused
+        case AudioPart():
+            return Unsupported(part.param or param, NO_AUDIO, essential=True)
         case ToolOutputPart():
             return _write_tool_result(part, param)
-        case AudioPart():
-            message = "Audio is not supported by this upstream."
-            return Unsupported(part.param or param, message, essential=True)
         case UnknownPart():
             message = part.message or "This upstream has nothing like it."
             return Unsupported(part.param, message, part.essential)
@@ -434,11 +432,9 @@ def _write_tool_result(output: ToolOutputPart, param: str) -> Json | Unsupported
     texts = [block["text"] for block in content if block.keys() == {"type", "text"}]
     value = texts[0] if len(content) == len(texts) == 1 else content
     result: Json = {"type": "tool_result", "tool_use_id": write_call_id(output.call_id)}
-    return {**result, **({"content": value} if value else {}), **_error_flag(output)}
-
-
-def _error_flag(output: ToolOutputPart) -> Json:
-    return {"is_error": True} if output.failed else {}
+    if value:
+        result["content"] = value
+    return {**result, "is_error": True} if output.failed else result
 
 
 def _write_image(image: ImagePart) -> Json | None:

@@ -23,6 +23,7 @@ from abridge.apis.errors import (
     SECOND_ANSWER,
     TURN_PAUSED,
     UNREADABLE,
+    read_detail,
     without_message,
 )
 from abridge.apis.frames import encode_event, parse_frame, with_event_name
@@ -46,7 +47,6 @@ from abridge.apis.messages.blocks import (
     is_lost_fragment,
     is_of_other_type,
 )
-from abridge.apis.messages.errors import read_error_event
 from abridge.apis.messages.history import MessagesHistory
 from abridge.apis.messages.shapes import MessagesRebuilder
 from abridge.apis.messages.usage import NO_USAGE, merge_usage, read_usage
@@ -494,7 +494,7 @@ class MessagesReader:
 
     def _read_error(self, event: Json) -> ErrorDetail:
         """Read an error, in other words where upstream's may repeat what is hidden."""
-        error = read_error_event(event)
+        error = read_detail(event)
         return without_message(error) if self._hides_raw else error
 
     _HANDLERS: ClassVar[dict[str, _Handler]] = {

@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 from abridge.apis.api import ReasoningWish
 from abridge.apis.json import as_object, objects, string
 from abridge.apis.messages.history import began_without_thinking
-from abridge.apis.params import Param, check_value, read_string, require_object
+from abridge.apis.params import (
+    NO_THINKING,
+    THINKING_ALWAYS_ON,
+    Param,
+    check_value,
+    read_object,
+    read_string,
+)
 from abridge.apis.summary_request import native_style
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, ReasoningPart, TranslatedRequest
@@ -36,11 +43,7 @@ thinking counts towards it."""
 
 NO_BUDGET_ROOM = "The token limit leaves no room for thinking."
 
-THINKING_ALWAYS_ON = "This model's thinking cannot be turned off; the lowest effort was requested."
-
 FOREIGN_THINKING = "This thinking comes from another model or another conversation."
-
-NO_THINKING = "This model does not think."
 
 
 PROGRESS_BETA = b"thinking-token-count-"
@@ -93,16 +96,13 @@ def read_thinking(body: Json, request: ModelRequest) -> None:
 
     Raises RequestError for an invalid value.
     """
-    config, thinking = (
-        {} if body.get(key) is None else require_object(body[key], key)
-        for key in ("output_config", "thinking")
-    )
-    request.effort = read_string(config, "effort", "output_config.")
+    config, thinking = read_object(body, "output_config"), read_object(body, "thinking")
+    request.effort = read_string(config, "effort", "output_config")
     request.param_names["effort"] = "output_config.effort"
     request.native_style = native_style(body)
     if read_wish(body) == "summarized":
         request.native_style = request.native_style or "auto"
-    kind, budget = read_string(thinking, "type", "thinking."), thinking.get("budget_tokens")
+    kind, budget = read_string(thinking, "type", "thinking"), thinking.get("budget_tokens")
     if kind in ("disabled", "between_tools"):
         request.declines_reasoning, request.effort = True, None
     elif kind == "enabled" and budget is not None:
@@ -206,9 +206,8 @@ def _turn_off(
 
 def _write_budget(request: ModelRequest, max_tokens: int) -> Json:
     share = BUDGET_SHARES.get(request.effort or "medium", BUDGET_SHARES["medium"])
-    budget = (
-        int(max_tokens * share) if request.budget is None else min(request.budget, max_tokens - 1)
-    )
+    given = request.budget
+    budget = int(max_tokens * share) if given is None else min(given, max_tokens - 1)
     return {"type": "enabled", "budget_tokens": max(MIN_BUDGET, budget)}
 
 

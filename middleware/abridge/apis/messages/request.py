@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
-from abridge.apis.json import as_object, string
+from abridge.apis.json import as_object, nested_value, string
 from abridge.apis.messages.messages import MessagesConversationBuilder, read_messages
 from abridge.apis.messages.reasoning import (
     ThinkingParams,
@@ -26,15 +25,16 @@ from abridge.apis.messages.tools import (
 )
 from abridge.apis.openai import read_schema
 from abridge.apis.params import (
-    PARAMS,
+    NOT_SUPPORTED,
+    check_object,
+    check_string,
     invalid_value_error,
     read_extra,
     read_flag,
     read_params,
     require_object,
-    require_string,
-    set_nested,
     unchanged,
+    write_params,
 )
 from abridge.apis.shapes import (
     EXTENSION_FIELDS,
@@ -51,35 +51,27 @@ from abridge.errors import RequestError
 from abridge.providers.claude import ModelCapabilities, find_capabilities
 from abridge.providers.profile import FULL_THINKING
 
-OWN_PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "context_edits": "context_management",
-        "task_budget": "output_config.task_budget",
-        **unchanged(
-            *("container", "mcp_servers", "inference_geo", "thread", "cache_control"),
-            *("speed", "compaction", "diagnostics", "fallbacks"),
-            *("fallback_credit_token", "billing_policy", "user_profile_id"),
-            *("workspace_id", "betas"),
-        ),
-    }
-)
+OWN_PARAM_FIELDS: Mapping[str, str] = {
+    "context_edits": "context_management",
+    "task_budget": "output_config.task_budget",
+    **unchanged(
+        *("container", "mcp_servers", "inference_geo", "thread", "cache_control"),
+        *("speed", "compaction", "diagnostics", "fallbacks"),
+        *("fallback_credit_token", "billing_policy", "user_profile_id"),
+        *("workspace_id", "betas"),
+    ),
+}
 """The plain parameters that no other API has: their neutral names, and the fields of a request.
 
 See anthropic-sdk-python, `message_create_params.py` in `types` and in `types/beta`.
 """
 
-PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "max_tokens": "max_tokens",
-        "temperature": "temperature",
-        "top_p": "top_p",
-        "top_k": "top_k",
-        "stop": "stop_sequences",
-        "service_tier": "service_tier",
-        "user": "metadata.user_id",
-        **OWN_PARAM_FIELDS,
-    }
-)
+PARAM_FIELDS: Mapping[str, str] = {
+    **unchanged("max_tokens", "temperature", "top_p", "top_k", "service_tier"),
+    "stop": "stop_sequences",
+    "user": "metadata.user_id",
+    **OWN_PARAM_FIELDS,
+}
 
 REQUEST_FIELDS = frozenset(
     {
@@ -91,10 +83,7 @@ REQUEST_FIELDS = frozenset(
 )
 """Fields of a request that are read; all others go on unchanged."""
 
-SUPPORTED_PARAMS = (
-    *("max_tokens", "parallel_tool_calls", "safety_identifier", "service_tier", "stop"),
-    *("temperature", "top_k", "top_p", "user"),
-)
+SUPPORTED_PARAMS = (*PARAM_FIELDS, "parallel_tool_calls", "safety_identifier")
 """The plain parameters, by neutral name, that this API supports in some form."""
 
 SERVICE_TIERS = {"auto": "auto", "default": "standard_only", "priority": "auto"}
@@ -113,8 +102,6 @@ TEMPERATURE_OR_TOP_P = "This upstream accepts a temperature or top_p, not both."
 SAMPLING_FIXED = "This model does not accept sampling parameters."
 
 SAMPLING_FIXED_BY_THINKING = "A model that thinks does not accept sampling parameters."
-
-UNSUPPORTED_PARAM = "Not supported by this upstream."
 
 SCHEMA_REQUIRED = "This upstream supports JSON only with a schema."
 
@@ -166,7 +153,7 @@ def read_request(body: Json) -> ModelRequest:
     names = ToolNames()
     tools = list(read_tools(body, names))
     request = ModelRequest(
-        model=require_string(body.get("model", ""), "model"),
+        model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body, names)),
         tools=tools,
         tool_choice=read_tool_choice(body, tools, names),
@@ -185,16 +172,15 @@ def read_request(body: Json) -> ModelRequest:
 
 def _read_output_format(body: Json) -> OutputFormat | None:
     """Read the format of the answer; `output_format` is its old name."""
-    config = body.get("output_config")
-    nested = config.get("format") if isinstance(config, dict) else None
+    nested = nested_value(body, "output_config.format")
     param = "output_format" if nested is None else "output_config.format"
     value = body.get("output_format") if nested is None else nested
     if value is None:
         return None
-    kind = require_object(value, param).get("type")
+    kind = check_object(value, param).get("type")
     if kind != "json_schema":
         raise invalid_value_error(kind, f"{param}.type")
-    require_object(value.get("schema"), f"{param}.schema")
+    require_object(value, "schema", param)
     return read_schema(value, param)
 
 
@@ -207,7 +193,7 @@ def _adapt_params(body: Json, request: ModelRequest) -> None:
         params["user"] = blake2b(user.encode(errors="surrogatepass"), digest_size=32).hexdigest()
     choice = body.get("tool_choice")
     single = "disable_parallel_tool_use"
-    if isinstance(choice, dict) and read_flag(choice, single, "tool_choice."):
+    if isinstance(choice, dict) and read_flag(choice, single, "tool_choice"):
         params["parallel_tool_calls"] = False
         request.param_names["parallel_tool_calls"] = f"tool_choice.{single}"
 
@@ -235,6 +221,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     )
     sampling = write_sampling(request, capabilities, translated, thinking=thinking.is_on)
     stops = _write_stops(request, translated)
+    user = params.get("safety_identifier") or params.get("user")
     body = {
         "model": request.model,
         "max_tokens": max_tokens,
@@ -245,19 +232,18 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
         "thinking": thinking.config,
         "output_config": _write_output_config(request, capabilities, thinking, translated),
         "stop_sequences": stops,
-        "metadata": _write_metadata(request),
+        "metadata": {"user_id": user} if user else None,
         "service_tier": SERVICE_TIERS.get(params.get("service_tier", "")),
         "stream": request.stream,
         **sampling,
     }
-    for name, key in OWN_PARAM_FIELDS.items():
-        if name in params:
-            set_nested(body, key, params[name])
-    translated.body = dict(request.extra)
-    for key, value in body.items():
-        if value or key in sampling or key == "messages":
-            translated.body[key] = value
-    _report_other_params(request, translated)
+    fields = {**dict.fromkeys(SUPPORTED_PARAMS, ""), **OWN_PARAM_FIELDS}
+    if params.get("service_tier") not in SERVICE_TIERS:
+        del fields["service_tier"]
+    write_params(request, fields, body, translated, reason=NOT_SUPPORTED)
+    required = {"messages", *sampling}
+    sent = {key: value for key, value in body.items() if value or key in required}
+    translated.body = {**request.extra, **sent}
     return translated
 
 
@@ -312,17 +298,3 @@ def _write_output_config(
     elif requested is not None:
         config["format"] = {"type": "json_schema", "schema": requested.schema}
     return config | as_object(request.extra.get("output_config"))
-
-
-def _write_metadata(request: ModelRequest) -> Json:
-    user = request.params.get("safety_identifier") or request.params.get("user")
-    return {"user_id": user} if user else {}
-
-
-def _report_other_params(request: ModelRequest, translated: TranslatedRequest) -> None:
-    """Report the plain parameters that are left out."""
-    supported = {*SUPPORTED_PARAMS, *OWN_PARAM_FIELDS}
-    for name, value in request.params.items():
-        if name not in supported or (name == "service_tier" and value not in SERVICE_TIERS):
-            essential = PARAMS[name].essential
-            translated.leave_out(request.param(name), UNSUPPORTED_PARAM, essential=essential)

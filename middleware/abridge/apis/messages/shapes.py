@@ -17,7 +17,6 @@ from abridge.apis.markers import is_marked, unless_marked
 from abridge.apis.shapes import (
     DropCount,
     Shape,
-    address,
     by_type,
     call_name,
     each,
@@ -25,7 +24,6 @@ from abridge.apis.shapes import (
     fields,
     figures,
     name,
-    number,
     opaque,
     opaque_state,
     proper_name,
@@ -38,13 +36,8 @@ from abridge.apis.shapes import (
 )
 from abridge.core.conversation import Json
 
-
-def _typed(*known: Mapping[str, Shape]) -> Shape:
-    """An object with a type and these keys."""
-    merged: dict[str, Shape] = {"type": name}
-    for more in known:
-        merged |= more
-    return fields(merged)
+_typed = partial(fields, {"type": name})
+"""The shape of an object with a type, and other keys."""
 
 
 def _input(value: Any, drops: DropCount) -> Any:
@@ -54,34 +47,36 @@ def _input(value: Any, drops: DropCount) -> Any:
 
 # What tools of the server answer
 
-_ERROR = _typed({"error_code": name, "error_message": text})
+_ERROR = _typed(names="error_code", texts="error_message")
 
 _OUTPUT = _typed(
-    under("stdout stderr", text),
-    {"encrypted_stdout": opaque, "return_code": number, "abort_reason": name},
-    {"content": each(_typed({"file_id": name}))},
+    texts="stdout stderr",
+    numbers="return_code",
+    names="abort_reason",
+    encrypted_stdout=opaque,
+    content=each(_typed(names="file_id")),
 )
 
 _EDITED = _typed(
-    under("file_type", name),
-    under("num_lines start_line total_lines new_lines new_start old_lines old_start", number),
-    {"content": text, "lines": each(text), "is_file_update": number},
+    names="file_type",
+    numbers="num_lines start_line total_lines new_lines new_start old_lines old_start "
+    "is_file_update",
+    texts="content",
+    lines=each(text),
 )
 
 _DOCUMENT = _typed(
-    {
-        "title": text,
-        "source": _typed({"media_type": name, "data": text}),
-        "citations": fields({"enabled": number}),
-    }
+    texts="title",
+    source=_typed(names="media_type", texts="data"),
+    citations=fields(numbers="enabled"),
 )
 
 _RESULT = by_type(
     {
         "web_search_result": _typed(
-            under("title page_age", text), {"url": address, "encrypted_content": opaque}
+            texts="title page_age", addresses="url", encrypted_content=opaque
         ),
-        "web_fetch_result": _typed({"url": address, "retrieved_at": text, "content": _DOCUMENT}),
+        "web_fetch_result": _typed(addresses="url", texts="retrieved_at", content=_DOCUMENT),
         **under("code_execution_result encrypted_code_execution_result", _OUTPUT),
         "bash_code_execution_result": _OUTPUT,
         **under(
@@ -89,16 +84,14 @@ _RESULT = by_type(
             "text_editor_code_execution_str_replace_result",
             _EDITED,
         ),
-        "tool_search_tool_search_result": _typed(
-            {"tool_references": each(_typed({"tool_name": name}))}
-        ),
+        "tool_search_tool_search_result": _typed(tool_references=each(_typed(names="tool_name"))),
         **under(
             "web_search_tool_result_error web_fetch_tool_result_error "
             "code_execution_tool_result_error bash_code_execution_tool_result_error "
             "text_editor_code_execution_tool_result_error tool_search_tool_result_error",
             _ERROR,
         ),
-        "text": _typed({"text": text}),
+        "text": _typed(texts="text"),
     }
 )
 
@@ -117,27 +110,23 @@ CITATION = by_type(
         "char_location page_location content_block_location search_result_location "
         "web_search_result_location",
         _typed(
-            under("cited_text document_title title", text),
-            under(
-                "document_index start_char_index end_char_index start_page_number end_page_number "
-                "start_block_index end_block_index search_result_index",
-                number,
-            ),
-            under("url source", address),
-            {"file_id": name, "encrypted_index": opaque},
+            texts="cited_text document_title title",
+            numbers="document_index start_char_index end_char_index start_page_number "
+            "end_page_number start_block_index end_block_index search_result_index",
+            addresses="url source",
+            names="file_id",
+            encrypted_index=opaque,
         ),
     )
 )
 
-_CALLER = {"caller": _typed({"tool_id": name})}
+_called = partial(_typed, caller=_typed(names="tool_id"))
 
-_CALL = _typed(
-    under("id server_name toolset_name", name), {"name": call_name, "input": _input}, _CALLER
-)
+_CALL = _called(names="id server_name toolset_name", name=call_name, input=_input)
 
-_TOOL_RESULT = _typed({"tool_use_id": name, "content": _results, "is_error": number}, _CALLER)
+_TOOL_RESULT = _called(names="tool_use_id", numbers="is_error", content=_results)
 
-_TEXT = _typed({"text": streamed_text, "citations": each(CITATION)})
+_TEXT = _typed(text=streamed_text, citations=each(CITATION))
 
 
 def _text(value: Any, drops: DropCount) -> Any:
@@ -158,15 +147,15 @@ CONTENT_BLOCKS: Mapping[str, Shape] = {
         "tool_search_tool_result mcp_tool_result",
         _TOOL_RESULT,
     ),
-    "container_upload": _typed({"file_id": name}),
-    "fallback": _typed(under("from to", fields({"model": proper_name}))),
+    "container_upload": _typed(names="file_id"),
+    "fallback": _typed(under("from to", fields(model=proper_name))),
 }
 """By type. A compaction is not among them: the model writes it of all it knows, thinking included.
 """
 
 _SHOWN = {
-    "thinking": _typed({"thinking": streamed_text, "signature": opaque_state}),
-    "redacted_thinking": _typed({"data": opaque_state}),
+    "thinking": _typed(thinking=streamed_text, signature=opaque_state),
+    "redacted_thinking": _typed(data=opaque_state),
 }
 
 
@@ -182,64 +171,45 @@ def show_reasoning(block: Json, drops: DropCount) -> Json:
 
 # The message and the events
 
-_CONTAINER = fields(
-    {
-        "id": name,
-        "expires_at": name,
-        "skills": each(_typed(under("skill_id version", name))),
-    }
-)
-
-_EDITS = fields(
-    {
-        "applied_edits": each(
-            _typed(under("cleared_tool_uses cleared_thinking_turns cleared_input_tokens", number))
-        )
-    }
-)
-
 _STOP: Mapping[str, Shape] = {
     "stop_reason": name,
     "stop_sequence": stop_sequence,
-    "stop_details": _typed({"category": name}),
-    "container": _CONTAINER,
+    "stop_details": _typed(names="category"),
+    "container": fields(names="id expires_at", skills=each(_typed(names="skill_id version"))),
 }
 
-_usage = partial(figures, names=("service_tier", "inference_geo", "speed", "type", "model"))
-
+_ANSWER: Mapping[str, Shape] = {
+    "usage": partial(figures, names=("service_tier", "inference_geo", "speed", "type", "model")),
+    "context_management": fields(
+        applied_edits=each(
+            _typed(numbers="cleared_tool_uses cleared_thinking_turns cleared_input_tokens")
+        )
+    ),
+}
 
 MESSAGE = _typed(
-    under("id role", name),
-    _STOP,
-    {
-        "model": proper_name,
-        "content": each(by_type(CONTENT_BLOCKS)),
-        "usage": _usage,
-        "context_management": _EDITS,
-    },
+    _STOP, _ANSWER, names="id role", model=proper_name, content=each(by_type(CONTENT_BLOCKS))
 )
 
 DELTAS = by_type(
     {
-        "text_delta": unless_marked(_typed({"text": streamed_text})),
-        "thinking_delta": _typed({"thinking": streamed_text, "estimated_tokens": number}),
-        "signature_delta": _typed({"signature": unknown("reasoning items")}),
-        "input_json_delta": _typed({"partial_json": streamed_text}),
-        "citations_delta": _typed({"citation": CITATION}),
+        "text_delta": unless_marked(_typed(text=streamed_text)),
+        "thinking_delta": _typed(thinking=streamed_text, numbers="estimated_tokens"),
+        "signature_delta": _typed(signature=unknown("reasoning items")),
+        "input_json_delta": _typed(partial_json=streamed_text),
+        "citations_delta": _typed(citation=CITATION),
     }
 )
 
 EVENTS: Mapping[str, Shape] = {
-    "message_start": _typed({"message": MESSAGE}),
-    "content_block_start": _typed({"index": number, "content_block": by_type(CONTENT_BLOCKS)}),
-    "content_block_delta": _typed({"index": number, "delta": DELTAS}),
-    "content_block_stop": _typed({"index": number}),
-    "message_delta": _typed(
-        {"delta": fields(_STOP), "usage": _usage, "context_management": _EDITS}
-    ),
-    "message_stop": _typed({}),
-    "ping": _typed({}),
-    "error": _typed({"error": errors.ERROR}),
+    "message_start": _typed(message=MESSAGE),
+    "content_block_start": _typed(numbers="index", content_block=by_type(CONTENT_BLOCKS)),
+    "content_block_delta": _typed(numbers="index", delta=DELTAS),
+    "content_block_stop": _typed(numbers="index"),
+    "message_delta": _typed(_ANSWER, delta=fields(_STOP)),
+    "message_stop": _typed(),
+    "ping": _typed(),
+    "error": _typed(error=errors.ERROR),
 }
 """By type."""
 

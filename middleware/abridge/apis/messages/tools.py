@@ -20,7 +20,7 @@ from abridge.apis.params import (
     require_object,
     require_string,
 )
-from abridge.apis.tools import ToolNames
+from abridge.apis.tools import ToolNames, integer_schema, object_schema, text_schema
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, Tool, ToolChoice, TranslatedRequest
 from abridge.providers.claude import ModelCapabilities
@@ -56,15 +56,15 @@ def _read_tool(tool: Json, param: str, names: ToolNames) -> Tool:
     known = find_client_tool(tool)
     if kind != "custom" and known is None:
         return Tool(kind, "hosted", client_name=string(tool.get("name")), source=tool, param=param)
-    client_name = require_string(tool.get("name"), f"{param}.name")
+    client_name = require_string(tool, "name", param)
     named = Tool(names.assign(client_name), client_name=client_name, source=tool, param=param)
     if known is not None:
         return replace(named, description=known.description, parameters=known.parameters)
     return replace(
         named,
         description=string(tool.get("description")),
-        parameters=require_object(tool.get("input_schema"), f"{param}.input_schema"),
-        strict=read_flag(tool, "strict", f"{param}."),
+        parameters=require_object(tool, "input_schema", param),
+        strict=read_flag(tool, "strict", param),
     )
 
 
@@ -72,13 +72,13 @@ def read_tool_choice(body: Json, tools: list[Tool], names: ToolNames) -> ToolCho
     """Read the tool choice. A hosted tool is chosen by its type, as it is named among the tools."""
     if body.get("tool_choice") is None:
         return None
-    choice = require_object(body["tool_choice"], "tool_choice")
-    kind = require_string(choice.get("type"), "tool_choice.type")
+    choice = require_object(body, "tool_choice")
+    kind = require_string(choice, "type", "tool_choice")
     if kind not in CHOICE_MODES:
         raise invalid_value_error(kind, "tool_choice.type")
     if kind != "tool":
         return ToolChoice(CHOICE_MODES[kind])
-    client_name = require_string(choice.get("name"), "tool_choice.name")
+    client_name = require_string(choice, "name", "tool_choice")
     hosted = {tool.client_name: tool.name for tool in tools if tool.kind == "hosted"}
     return ToolChoice("required", (hosted.get(client_name) or names.assigned_name(client_name),))
 
@@ -156,37 +156,23 @@ def _describe_screen(tool: Json, description: str) -> str:
     return f"{description} The screen is {width} pixels wide and {height} high."
 
 
-def _object(*required: str, **properties: Json) -> Json:
-    return {"type": "object", "properties": properties, "required": list(required)}
+def _integers(count: int, description: str) -> Json:
+    size = {"minItems": count, "maxItems": count}
+    return {"type": "array", "items": {"type": "integer"}, **size, "description": description}
 
-
-def _text(description: str, **fields: Any) -> Json:
-    return {"type": "string", "description": description, **fields}
-
-
-def _number(description: str) -> Json:
-    return {"type": "integer", "description": description}
-
-
-def _pair(description: str) -> Json:
-    items = {"type": "integer"}
-    return {
-        "type": "array",
-        "items": items,
-        "minItems": 2,
-        "maxItems": 2,
-        "description": description,
-    }
-
-
-_VIEW_RANGE = _pair("For view: the first and the last line to show, from 1 on; -1 is the end.")
 
 _EDITS = {
-    "path": _text("The absolute path of a file or directory."),
-    "file_text": _text("For create: the content of the file."),
-    "old_str": _text("For str_replace: the text to replace, exactly as in the file, found once."),
-    "insert_line": _number("For insert: the line after which to insert; 0 is the beginning."),
-    "view_range": _VIEW_RANGE,
+    "path": text_schema("The absolute path of a file or directory."),
+    "file_text": text_schema("For create: the content of the file."),
+    "old_str": text_schema(
+        "For str_replace: the text to replace, exactly as in the file, found once."
+    ),
+    "insert_line": integer_schema(
+        "For insert: the line after which to insert; 0 is the beginning."
+    ),
+    "view_range": _integers(
+        2, "For view: the first and the last line to show, from 1 on; -1 is the end."
+    ),
 }
 
 _ACTIONS = (
@@ -199,57 +185,51 @@ _CLIENT_TOOLS = {
     "bash_": ClientTool(
         "Run a command in a bash session, which keeps its state between calls, and return what it "
         "prints.",
-        _object(
-            command=_text("The command to run. Required unless the session is restarted."),
+        object_schema(
+            command=text_schema("The command to run. Required unless the session is restarted."),
             restart={"type": "boolean", "description": "True restarts the session."},
         ),
     ),
     "text_editor_": ClientTool(
         "View, create and edit text files.",
-        _object(
+        object_schema(
             "command",
             "path",
-            command=_text("What to do.", enum=["view", "create", "str_replace", "insert"]),
+            command=text_schema("What to do.", enum=["view", "create", "str_replace", "insert"]),
             **_EDITS,
-            new_str=_text("For str_replace: the new text. For insert: the text to insert."),
-            insert_text=_text("For insert: the text to insert, the same as in new_str."),
+            new_str=text_schema("For str_replace: the new text. For insert: the text to insert."),
+            insert_text=text_schema("For insert: the text to insert, the same as in new_str."),
         ),
     ),
     "memory_": ClientTool(
         "Keep notes in files below /memories that outlast the conversation. Look there before a "
         "task, and note what matters while you work.",
-        _object(
+        object_schema(
             "command",
-            command=_text(
+            command=text_schema(
                 "What to do.",
                 enum=["view", "create", "str_replace", "insert", "delete", "rename"],
             ),
             **_EDITS,
-            new_str=_text("For str_replace: the new text."),
-            insert_text=_text("For insert: the text to insert."),
-            old_path=_text("For rename: the path it has."),
-            new_path=_text("For rename: the path it gets."),
+            new_str=text_schema("For str_replace: the new text."),
+            insert_text=text_schema("For insert: the text to insert."),
+            old_path=text_schema("For rename: the path it has."),
+            new_path=text_schema("For rename: the path it gets."),
         ),
     ),
     "computer_": ClientTool(
         "Use a computer by its screen, mouse and keyboard; take a screenshot to see what an action "
         "did.",
-        _object(
+        object_schema(
             "action",
-            action=_text("What to do.", enum=list(_ACTIONS)),
-            coordinate=_pair("For mouse actions: x and y, in pixels from the top left."),
-            start_coordinate=_pair("For left_click_drag: x and y where the drag begins."),
-            text=_text("For type: the text. For key and hold_key: the keys, such as ctrl+s."),
+            action=text_schema("What to do.", enum=list(_ACTIONS)),
+            coordinate=_integers(2, "For mouse actions: x and y, in pixels from the top left."),
+            start_coordinate=_integers(2, "For left_click_drag: x and y where the drag begins."),
+            text=text_schema("For type: the text. For key and hold_key: the keys, such as ctrl+s."),
             duration={"type": "number", "description": "For wait and hold_key: seconds."},
-            scroll_direction=_text("For scroll.", enum=["up", "down", "left", "right"]),
-            scroll_amount=_number("For scroll: how many clicks of the wheel."),
-            region={
-                "type": "array",
-                "items": {"type": "integer"},
-                "minItems": 4,
-                "maxItems": 4,
-                "description": "For zoom: left, top, right and bottom, in pixels.",
-            },
+            scroll_direction=text_schema("For scroll.", enum=["up", "down", "left", "right"]),
+            scroll_amount=integer_schema("For scroll: how many clicks of the wheel."),
+            region=_integers(4, "For zoom: left, top, right and bottom, in pixels."),
         ),
     ),
 }

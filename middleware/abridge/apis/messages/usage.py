@@ -28,10 +28,7 @@ def read_usage(usage: Json) -> Tokens | None:
     fresh, output_tokens = as_count(usage.get("input_tokens")), as_count(usage.get("output_tokens"))
     input_tokens = None if fresh is None else fresh + (cached or 0) + (written or 0)
     total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
-    details = usage.get(OUTPUT_DETAILS)
-    thinking_tokens = (
-        as_count(details.get("thinking_tokens")) if isinstance(details, dict) else None
-    )
+    thinking_tokens = as_count(as_object(usage.get(OUTPUT_DETAILS)).get("thinking_tokens"))
     tokens = Tokens(input_tokens, output_tokens, total, thinking_tokens, cached, written)
     return None if tokens == Tokens() else tokens
 

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from io import StringIO
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from abridge.apis.api import RequestEcho
@@ -720,14 +719,12 @@ def write_pieces(pieces: Iterable[ReasoningPart]) -> Iterator[Json]:
 
 PING = encode_event("ping", {})
 
-STOP_REASONS: Mapping[FinishReason, str] = MappingProxyType(
-    {
-        "stop": "end_turn",
-        "length": "max_tokens",
-        "tool_calls": "tool_use",
-        "content_filter": "refusal",
-    }
-)
+STOP_REASONS: Mapping[FinishReason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
 """Anthropic's stop reasons (Anthropic API reference, `StopReason`)."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abridge.apis import sse
-from abridge.apis.json import dumps, string
+from abridge.apis.errors import read_detail
+from abridge.apis.json import dumps
 from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail
 
@@ -33,6 +34,4 @@ def read_failure(response: Json) -> ErrorDetail:
     """Read why a response is no answer."""
     if (status := response.get("status")) in ("queued", "in_progress"):
         return ErrorDetail("upstream_error", f"Upstream has not finished its response: {status}.")
-    error = response.get("error")
-    message = string(error.get("message")) if isinstance(error, dict) else ""
-    return ErrorDetail("upstream_error", message)
+    return read_detail(response)

@@ -38,7 +38,6 @@ from abridge.apis.shapes import (
     MODERATION_RESULT,
     DropCount,
     Shape,
-    address,
     by_type,
     call_name,
     described,
@@ -91,131 +90,127 @@ def _reasoning_item(value: Any, drops: DropCount) -> Any:
 # Content parts
 
 OUTPUT_TEXT = with_logprobs(
-    fields(
-        {"type": name, "text": streamed_text}
-        | {"annotations": each(ANNOTATION), "logprobs": LOGPROBS}
-    ),
+    fields(names="type", text=streamed_text, annotations=each(ANNOTATION), logprobs=LOGPROBS),
     "text",
 )
 
 OUTPUT_PARTS: Mapping[str, Shape] = {
     **dict.fromkeys(("output_text", "text", ""), unless_marked(OUTPUT_TEXT)),
-    "refusal": fields({"type": name, "refusal": streamed_text}),
+    "refusal": fields(names="type", refusal=streamed_text),
 }
 """Some servers name no type, or another one: `contents.TEXT_TYPE_ALIASES`."""
 
-_REASONING_PART = fields({"type": name, "text": streamed_text})
+_REASONING_PART = fields(names="type", text=streamed_text)
 
 EVENT_PARTS: Mapping[str, Shape] = {**OUTPUT_PARTS, "reasoning_text": _REASONING_PART}
 
-_BREAKPOINT = {"prompt_cache_breakpoint": fields({"mode": name, "ttl": name})}
+_input_part = partial(fields, prompt_cache_breakpoint=fields(names="mode ttl"))
+
+_FILE = _input_part(
+    names="type file_id detail", addresses="image_url file_url file_data", texts="filename"
+)
 
 
-def _input_parts(texts: Shape) -> dict[str, Shape]:
-    return {
-        "input_text": fields({"type": name, "text": texts, **_BREAKPOINT}),
-        **under(
-            "input_image input_file computer_screenshot",
-            fields(
-                under("type file_id detail", name)
-                | under("image_url file_url file_data", address)
-                | {"filename": text, **_BREAKPOINT}
-            ),
-        ),
-    }
+def _input_parts(text: Shape) -> dict[str, Shape]:
+    files = under("input_image input_file computer_screenshot", _FILE)
+    return {"input_text": _input_part(names="type", text=text), **files}
 
 
 # Items
 
-_ITEM_FIELDS = {
+_ITEM_FIELDS: Mapping[str, Shape] = {
     **under("id type status role phase call_id created_by name namespace execution", name),
     **under("server_label approval_request_id container_id fingerprint", name),
-    "caller": fields({"type": name, "caller_id": name}),
+    "caller": fields(names="type caller_id"),
     "async": number,
 }
-"""Fields of several types of items."""
+
+_item = partial(fields, _ITEM_FIELDS)
+"""The shape of an item: fields of several types of items, and its own."""
 
 
-def _item(**own: Shape) -> Shape:
-    return fields({**_ITEM_FIELDS, **own})
+def _tool_output(text: Shape) -> Shape:
+    return _item(output=either(text, each(by_type(_input_parts(text)))))
 
 
-def _tool_output(texts: Shape) -> Shape:
-    return _item(output=either(texts, each(by_type(_input_parts(texts)))))
-
-
-_SAFETY_CHECKS = each(fields({"id": name, "code": name, "message": text}))
+_SAFETY_CHECKS = each(fields(names="id code", texts="message"))
 
 _COMPUTER_ACTION = fields(
-    under("type button", name)
-    | under("x y scroll_x scroll_y", number)
-    | {"text": text, "keys": each(text), "path": each(fields({"x": number, "y": number}))}
+    names="type button",
+    numbers="x y scroll_x scroll_y",
+    texts="text",
+    keys=each(text),
+    path=each(fields(numbers="x y")),
 )
 
 _SEARCH_RESULT = fields(
-    {"file_id": name, "filename": text, "text": text, "score": number}
-    | {"attributes": described("file attributes")}
+    names="file_id",
+    texts="filename text",
+    numbers="score",
+    attributes=described("file attributes"),
 )
 
 _WEB_ACTION = fields(
-    {"type": name, "query": text, "queries": each(text), "url": address, "pattern": text}
-    | {"sources": each(fields({"type": name, "url": address, "name": name}))}
+    names="type",
+    texts="query pattern",
+    addresses="url",
+    queries=each(text),
+    sources=each(fields(names="type name", addresses="url")),
 )
 """A source is a page, or one of OpenAI's own, which has a name: `oai-weather`."""
 
 _IMAGE_CALL = _item(
+    names="action background output_format quality size",
+    texts="revised_prompt",
     result=opaque,
     error=errors.ERROR,
     svg_usage=partial(figures, names=("model",)),
-    revised_prompt=text,
-    **under("action background output_format quality size", name),
 )
 
 _LOCAL_SHELL_ACTION = fields(
-    {"type": name, "user": name, "working_directory": text, "timeout_ms": number}
-    | {"command": each(text), "env": under_names(text)}
+    names="type user",
+    texts="working_directory",
+    numbers="timeout_ms",
+    command=each(text),
+    env=under_names(text),
 )
 
-_SHELL_ACTION = fields({"commands": each(text)} | under("timeout_ms max_output_length", number))
+_SHELL_ACTION = fields(numbers="timeout_ms max_output_length", commands=each(text))
 
 _ENVIRONMENT = fields(
-    {"type": name, "container_id": name}
-    | {"skills": each(fields({"name": name, "description": text, "path": text}))}
+    names="type container_id", skills=each(fields(names="name", texts="description path"))
 )
 
 _SHELL_OUTPUT = fields(
-    {"stdout": text, "stderr": text, "created_by": name}
-    | {"outcome": fields({"type": name, "exit_code": number})}
+    texts="stdout stderr",
+    names="created_by",
+    outcome=fields(names="type", numbers="exit_code"),
 )
 
 _TOOL = described("tool schemas")
 
-_MCP_TOOL = fields(
-    {"name": call_name, "description": text} | under("input_schema annotations", _TOOL)
-)
+_MCP_TOOL = fields(under("input_schema annotations", _TOOL), name=call_name, texts="description")
 
-_MCP_TEXT = by_type({"text": fields({"type": name, "text": text})})
+_MCP_TEXT = by_type({"text": fields(names="type", texts="text")})
 
 _MCP_ERROR = either(
     text,
-    fields(
-        {"type": name, "code": number, "message": text, "content": either(text, each(_MCP_TEXT))}
-    ),
+    fields(names="type", numbers="code", texts="message", content=either(text, each(_MCP_TEXT))),
 )
 
 _CODE_OUTPUT = by_type(
-    {"logs": fields({"type": name, "logs": text}), "image": fields({"type": name, "url": address})}
+    {"logs": fields(names="type", texts="logs"), "image": fields(names="type", addresses="url")}
 )
 
 
-def _message(roles: str, **own: Shape) -> Shape:
+def _message(roles: str, content: Shape) -> Shape:
     """A message of one of these roles, or of none, and of a known phase."""
-    phases = dict.fromkeys(("", "commentary", "final_answer"), _item(**own))
+    phases = dict.fromkeys(("", "commentary", "final_answer"), _item(content=content))
     return by_type(dict.fromkeys(("", *roles.split()), by_type(phases, "phase")), "role")
 
 
 ITEMS: Mapping[str, Shape] = {
-    "message": unless_marked(_message("assistant", content=each(by_type(OUTPUT_PARTS)))),
+    "message": unless_marked(_message("assistant", each(by_type(OUTPUT_PARTS)))),
     "reasoning": _reasoning_item,
     "compaction": _item(encrypted_content=opaque_state),
     "function_call": _item(name=call_name, arguments=streamed_json),
@@ -225,8 +220,8 @@ ITEMS: Mapping[str, Shape] = {
     "tool_search_call": _item(arguments=json_value),
     "tool_search_output": _item(tools=each(_TOOL)),
     "additional_tools": _item(tools=each(_TOOL)),
-    "program": _item(code=text),
-    "program_output": _item(result=text),
+    "program": _item(texts="code"),
+    "program_output": _item(texts="result"),
     "file_search_call": _item(queries=each(text), results=each(_SEARCH_RESULT)),
     "web_search_call": _item(action=_WEB_ACTION),
     "image_generation_call": _IMAGE_CALL,
@@ -237,24 +232,24 @@ ITEMS: Mapping[str, Shape] = {
         pending_safety_checks=_SAFETY_CHECKS,
     ),
     "computer_call_output": _item(
-        output=fields({"type": name, "file_id": name, "image_url": address}),
+        output=fields(names="type file_id", addresses="image_url"),
         acknowledged_safety_checks=_SAFETY_CHECKS,
     ),
     "local_shell_call": _item(action=_LOCAL_SHELL_ACTION),
-    "local_shell_call_output": _item(output=text),
+    "local_shell_call_output": _item(texts="output"),
     "shell_call": _item(action=_SHELL_ACTION, environment=_ENVIRONMENT),
-    "shell_call_output": _item(output=each(_SHELL_OUTPUT), max_output_length=number),
-    "apply_patch_call": _item(operation=fields({"type": name, "path": text, "diff": text})),
-    "apply_patch_call_output": _item(output=text),
-    "mcp_call": _item(name=call_name, arguments=json_text, output=text, error=_MCP_ERROR),
-    "mcp_list_tools": _item(tools=each(_MCP_TOOL), error=text),
+    "shell_call_output": _item(numbers="max_output_length", output=each(_SHELL_OUTPUT)),
+    "apply_patch_call": _item(operation=fields(names="type", texts="path diff")),
+    "apply_patch_call_output": _item(texts="output"),
+    "mcp_call": _item(texts="output", name=call_name, arguments=json_text, error=_MCP_ERROR),
+    "mcp_list_tools": _item(texts="error", tools=each(_MCP_TOOL)),
     "mcp_approval_request": _item(name=call_name, arguments=json_text),
-    "mcp_approval_response": _item(approve=number, reason=text),
+    "mcp_approval_response": _item(numbers="approve", texts="reason"),
 }
 
 _INPUT_MESSAGE = _message(
     "assistant user system developer tool unknown",
-    content=either(streamed_text, each(by_type({**OUTPUT_PARTS, **_input_parts(streamed_text)}))),
+    either(streamed_text, each(by_type({**OUTPUT_PARTS, **_input_parts(streamed_text)}))),
 )
 
 _CLIENTS_OUTPUT = _tool_output(streamed_text)
@@ -267,62 +262,60 @@ INPUT_ITEMS: Mapping[str, Shape] = {
     "custom_tool_call_output": _CLIENTS_OUTPUT,
     "item_reference": _item(),
     "compaction_trigger": _item(),
-    "configuration_update": _item(reasoning=fields({"effort": name})),
+    "configuration_update": _item(reasoning=fields(names="effort")),
 }
 
 ITEM_LIST = fields(
-    under("object first_id last_id", name)
-    | {"has_more": number, "data": each(by_type(INPUT_ITEMS))}
+    names="object first_id last_id", numbers="has_more", data=each(by_type(INPUT_ITEMS))
 )
 """A page of a response's input (`ResponseItemList`)."""
 
-DELETED = fields({"id": name, "object": name, "deleted": number})
+DELETED = fields(names="id object", numbers="deleted")
 """The answer to a deletion."""
 
 
 # The response
 
-_MODERATION = fields({**MODERATION_RESULT, "message": errors.message})
+_MODERATION = fields(MODERATION_RESULT, message=errors.message)
 
 _CONTENT_FILTER = fields(
-    {"blocked": number, "source_type": name, "content_filter_results": FILTER_RESULTS}
-    | {"content_filter_offsets": figures}
+    numbers="blocked",
+    names="source_type",
+    content_filter_results=FILTER_RESULTS,
+    content_filter_offsets=figures,
 )
 
 RESPONSE = fields(
-    under("id object status previous_response_id service_tier truncation", name)
-    | under("user safety_identifier prompt_cache_key prompt_cache_retention", name)
-    | under("created_at completed_at background store max_output_tokens max_tool_calls", number)
-    | under("parallel_tool_calls temperature top_p top_logprobs", number)
-    | under("presence_penalty frequency_penalty", number)
-    | under("instructions metadata prompt tools", _echoed)
-    | {
-        "model": proper_name,
-        "text": fields({"format": _echoed, "verbosity": name}),
-        "tool_choice": either(name, _echoed),
-        "content_filters": each(_CONTENT_FILTER),  # Azure
-        "reasoning": fields(under("effort summary generate_summary mode context", name)),
-        "prompt_cache_options": fields(under("mode ttl comparison_response_id", name)),
-        "prompt_cache_diagnostics": partial(figures, names=("type", "reason")),
-        "access_programs": under_names(name),
-        "image": fields({"context_compression": name}),
-        "input_transformations": each(fields(under("id action reason type", name))),
-        "tool_usage": figures,
-        "conversation": fields({"id": name}),
-        "billing": fields({"payer": name}),
-        "moderation": fields({"input": _MODERATION, "output": _MODERATION}),
-        "incomplete_details": fields({"reason": name}),
-        "error": errors.ERROR,
-        "usage": figures,
-        "output": each(by_type(ITEMS)),
-        "output_text": unused,
-    }
+    under("instructions metadata prompt tools", _echoed),
+    names="id object status previous_response_id service_tier truncation user safety_identifier "
+    "prompt_cache_key prompt_cache_retention",
+    numbers="created_at completed_at background store max_output_tokens max_tool_calls "
+    "parallel_tool_calls temperature top_p top_logprobs presence_penalty frequency_penalty",
+    model=proper_name,
+    text=fields(names="verbosity", format=_echoed),
+    tool_choice=either(name, _echoed),
+    content_filters=each(_CONTENT_FILTER),  # Azure
+    reasoning=fields(names="effort summary generate_summary mode context"),
+    prompt_cache_options=fields(names="mode ttl comparison_response_id"),
+    prompt_cache_diagnostics=partial(figures, names=("type", "reason")),
+    access_programs=under_names(name),
+    image=fields(names="context_compression"),
+    input_transformations=each(fields(names="id action reason type")),
+    tool_usage=figures,
+    conversation=fields(names="id"),
+    billing=fields(names="payer"),
+    moderation=fields(input=_MODERATION, output=_MODERATION),
+    incomplete_details=fields(names="reason"),
+    error=errors.ERROR,
+    usage=figures,
+    output=each(by_type(ITEMS)),
+    output_text=unused,
 )
 
 
 # Events
 
-_EVENT_FIELDS = {
+_EVENT_FIELDS: Mapping[str, Shape] = {
     **under("type item_id status", name),
     "sequence_number": _renumbered,
     **under("output_index content_index summary_index annotation_index", number),
@@ -332,7 +325,7 @@ _EVENT_FIELDS = {
 
 
 def _events(kinds: str, **own: Shape) -> dict[str, Shape]:
-    return {f"response.{kind}": fields({**_EVENT_FIELDS, **own}) for kind in kinds.split()}
+    return {f"response.{kind}": fields(_EVENT_FIELDS, own) for kind in kinds.split()}
 
 
 def _logprob_events(kind: str, key: str) -> dict[str, Shape]:
@@ -343,13 +336,12 @@ def _logprob_events(kind: str, key: str) -> dict[str, Shape]:
 RESPONSE_EVENTS: Mapping[str, Shape] = {
     **_events("created queued in_progress completed incomplete failed", response=RESPONSE),
     "error": fields(
-        {"type": name, "param": errors.identifier}
-        | {
-            "sequence_number": _renumbered,
-            "code": errors.identifier,
-            "message": errors.message,
-        }
-        | {"error": errors.ERROR, "response": RESPONSE}
+        under("param code", errors.identifier),
+        names="type",
+        sequence_number=_renumbered,
+        message=errors.message,
+        error=errors.ERROR,
+        response=RESPONSE,
     ),
 }
 """Events about the whole response."""

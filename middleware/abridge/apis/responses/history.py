@@ -6,20 +6,21 @@ own, whether or not the client still returns the reasoning between two of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any
+from itertools import groupby
+from typing import Any, ClassVar
 
 from abridge.apis.history import (
     ClientPieceHistory,
     IsOurSummary,
     Placement,
+    in_tags,
     is_tagged,
     read_text,
     strip_content,
 )
-from abridge.apis.json import objects, string
+from abridge.apis.json import entries, objects, string
 from abridge.apis.openai import is_minted
 from abridge.apis.responses.reasoning import (
     LANE,
@@ -33,7 +34,7 @@ from abridge.apis.responses.texts import begins_with_thinking
 from abridge.core.conversation import Json, RecordedTurn, ToolCall, Turn, encode_sorted
 from abridge.core.envelope import Envelope, OpenEnvelope, is_envelope
 from abridge.core.places import PlaceTracker, place_after_call
-from abridge.providers.profile import TAGS, Profile
+from abridge.providers.profile import Profile
 from abridge.stages.tags import may_have_tags
 
 ABRIDGE_FIELDS = ("summary_error",)
@@ -56,7 +57,7 @@ class ResponsesHistory(ClientPieceHistory):
     """Read and change the turns of one request. See `ClientPieceHistory`."""
 
     separator = TEXT_SEPARATOR
-    order = MappingProxyType({"reasoning": 0, "message": 1, "": 2})
+    order: ClassVar[Mapping[str, int]] = {"reasoning": 0, "message": 1, "": 2}
     is_reasoning = staticmethod(is_reasoning)
     raw_text = staticmethod(raw_text)
 
@@ -64,7 +65,8 @@ class ResponsesHistory(ClientPieceHistory):
         super().__init__(body, is_translated=is_translated)
         self._emptied = dict[int, set[str]]()  # ids of reasoning items, by `id()` of their turn
         input_value = body.get("input")
-        items = input_value if isinstance(input_value, list) and _are_objects(input_value) else []
+        items = objects(input_value)
+        items = items if len(items) == len(entries(input_value)) else []
         self._read = read_joined_turns if is_translated else read_turns
         self._input_turns = list(self._read(items))
         self._items = items or [{"role": "user", "content": input_value}]
@@ -188,10 +190,6 @@ class ResponsesHistory(ClientPieceHistory):
         turn.items[:] = placed
         return "moved"
 
-    def next_place(self) -> bytes:
-        _, place = self._places
-        return place
-
     def body(self) -> Json:
         if self._input_turns:
             self._body["input"] = [item for turn in self._input_turns for item in turn.items]
@@ -215,7 +213,6 @@ class ResponsesHistory(ClientPieceHistory):
 
 
 def read_turns(items: Sequence[Json]) -> Iterator[Turn]:
-    """Yield the turns that the items make."""
     pending, texts = list[Json](), list[str]()
     for item in items:
         kind, role = string(item.get("type")), string(item.get("role"))
@@ -259,15 +256,12 @@ def _upstream_ids(items: Iterable[Json]) -> Iterator[str]:
     return (identity for identity in ids if identity and not is_minted(identity))
 
 
-def _are_objects(entries: list[Any]) -> bool:
-    return all(isinstance(item, dict) for item in entries)
-
-
 def _strip_item(item: Json, is_our_summary: IsOurSummary) -> int:
-    removed_count = sum(item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS)
+    removed_count = sum([item.pop(mark, None) is not None for mark in ABRIDGE_FIELDS])
     for name in ("summary", "content"):
         parts = item.get(name)
-        parts = parts if isinstance(parts, list) else []
+        if not parts or not isinstance(parts, list):
+            continue
         remaining = [part for part in parts if not _is_our_part(part, is_our_summary)]
         if len(remaining) < len(parts):
             item[name] = remaining
@@ -320,17 +314,11 @@ def _content_text(content: Any) -> str:
 
 def read_joined_turns(items: Sequence[Json]) -> Iterator[Turn]:
     """Yield the turns that the items make, consecutive turns of the assistant as one."""
-    assistant_turns: list[Turn] = []
-    for turn in read_turns(items):
-        if turn.role == "assistant":
-            assistant_turns.append(turn)
-            continue
-        if assistant_turns:
-            yield _join_turns(assistant_turns)
-            assistant_turns = []
-        yield turn
-    if assistant_turns:
-        yield _join_turns(assistant_turns)
+    for is_answer, run in groupby(read_turns(items), lambda turn: turn.role == "assistant"):
+        if is_answer:
+            yield _join_turns(list(run))
+        else:
+            yield from run
 
 
 def _join_turns(assistant_turns: list[Turn]) -> Turn:
@@ -382,7 +370,7 @@ def put_into_tags(items: Sequence[Json], profile: Profile) -> Iterator[Json]:
     for item in items:
         raw = "" if item.get("encrypted_content") else raw_text(item) if is_reasoning(item) else ""
         if raw.strip():
-            tagged += _write_tags(raw, profile)
+            tagged += in_tags(raw.removeprefix("\n").removesuffix("\n"), profile)
             continue
         if tagged and item.get("role") == "assistant":
             yield _begin_with(tagged, item, profile)
@@ -391,12 +379,6 @@ def put_into_tags(items: Sequence[Json], profile: Profile) -> Iterator[Json]:
         tagged = ""
     if tagged:
         yield _message(tagged)
-
-
-def _write_tags(text: str, profile: Profile) -> str:
-    tag = (profile.tags or TAGS)[0]
-    text = text.removeprefix("\n").removesuffix("\n")
-    return f"{tag.opening}\n{text}\n{tag.closing}\n\n"
 
 
 def _message(text: str) -> Json:

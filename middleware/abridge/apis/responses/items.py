@@ -907,11 +907,33 @@ class OutputItem:
         return {**addressed, "item_id": self.id} if "item_id" in event else addressed
 
 
-ID_PREFIXES = {"reasoning": "rs_", "message": "msg_", "function_call": "fc_"}
+ITEM_ID_PREFIXES: Mapping[str, str] = {
+    "": "msg_",
+    "message": "msg_",
+    "reasoning": "rs_",
+    "compaction": "cmp_",
+    "function_call": "fc_",
+    "function_call_output": "fco_",
+    "custom_tool_call": "ctc_",
+    "custom_tool_call_output": "ctco_",
+    "local_shell_call": "lsh_",
+    "local_shell_call_output": "lsho_",
+    "shell_call": "sh_",
+    "shell_call_output": "sho_",
+    "apply_patch_call": "apc_",
+    "apply_patch_call_output": "apco_",
+    "tool_search_call": "tsc_",
+    "tool_search_output": "tso_",
+}
+"""Prefixes of item ids, by item type."""
+
+
+def id_prefix(item_type: str) -> str:
+    return ITEM_ID_PREFIXES.get(item_type, "item_")
 
 
 def mint_item_id(item_type: str) -> str:
-    return mint_id(ID_PREFIXES.get(item_type, "item_"))
+    return mint_id(id_prefix(item_type))
 
 
 class _Room:

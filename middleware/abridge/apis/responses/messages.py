@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from abridge.apis.effort import CONFIGURATION_UPDATE
@@ -11,6 +10,7 @@ from abridge.apis.json import dumps, string
 from abridge.apis.media import write_data_url
 from abridge.apis.openai import PartWriters, write_content
 from abridge.apis.params import (
+    check_string,
     invalid_value_error,
     iter_objects,
     read_arguments,
@@ -44,6 +44,7 @@ from abridge.core.model_request import (
     TranslatedRequest,
     UnknownPart,
     joined_text,
+    merge_runs,
     normalized,
     unsupported_part,
     with_name_in_text,
@@ -76,7 +77,7 @@ def _read_part(part: Json, param: str) -> MessagePart:
         id_, name = string(part.get("file_id")), string(part.get("filename"))
         return FilePart(data, url, id_, name, param=param)
     if part_type == "input_audio":
-        audio = require_object(part.get("input_audio"), f"{param}.input_audio")
+        audio = require_object(part, "input_audio", param)
         return AudioPart(string(audio.get("data")), string(audio.get("format")), param=param)
     return UnknownPart(part, param)
 
@@ -97,18 +98,19 @@ def _write_file(file: FilePart) -> Json:
     return {"type": "input_file", **{key: value for key, value in fields.items() if value}}
 
 
-PART_WRITERS: PartWriters = MappingProxyType(
-    {
-        TextPart: lambda part: {"type": "input_text", "text": part.text},
-        RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
-        ImagePart: _write_image,
-        FilePart: _write_file,
-    }
-)
+PART_WRITERS: PartWriters = {
+    TextPart: lambda part: {"type": "input_text", "text": part.text},
+    RefusalPart: lambda part: {"type": "refusal", "refusal": part.text},
+    ImagePart: _write_image,
+    FilePart: _write_file,
+}
 
-ROLES: Mapping[str, Role] = MappingProxyType(
-    {"user": "user", "assistant": "assistant", "system": "system", "developer": "developer"}
-)
+ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "developer",
+}
 
 REFERENCE_FIELDS = ("prompt", "conversation", "previous_response_id")
 """Fields that refer to input which the request does not hold."""
@@ -132,7 +134,7 @@ def read_messages(body: Json, names: ToolNames) -> Iterator[Message]:
     Consecutive items of the assistant, or of tools, are one message. Each message of another role
     is one of its own. Reasoning that the text after it repeats in tags is read once.
     """
-    for message in _read_input(body, names):
+    for message in merge_runs(_read_input(body, names), "assistant", "tool"):
         message.parts = _said_once(message.parts)
         yield message
 
@@ -147,23 +149,9 @@ def _read_input(body: Json, names: ToolNames) -> Iterator[Message]:
         return
     if items is None and any(map(body.get, REFERENCE_FIELDS)):
         return
-    current: Message | None = None
-    for item, param in iter_objects(require_list(items, "input"), "input"):
-        if item.get("type") in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
-            continue
-        message = _read_item(item, param, names)
-        if current is not None and current.role == message.role:
-            current.parts += message.parts
-            continue
-        if current is not None:
-            yield current
-            current = None
-        if message.role in ("assistant", "tool"):
-            current = message
-        else:
-            yield message
-    if current is not None:
-        yield current
+    for item, param in iter_objects(require_list(body, "input"), "input"):
+        if item.get("type") not in (ADDITIONAL_TOOLS, CONFIGURATION_UPDATE):
+            yield _read_item(item, param, names)
 
 
 def _said_once(parts: Iterable[MessagePart]) -> list[MessagePart]:
@@ -224,21 +212,14 @@ def _read_reasoning(item: Json, param: str, _: ToolNames) -> MessagePart:
     )
 
 
-def _read_function_call(item: Json, param: str, names: ToolNames) -> MessagePart:
-    call_id, name = _read_callee(item, param, names)
-    return ToolCallPart(call_id, name, read_arguments(item.get("arguments")))
-
-
-def _read_custom_call(item: Json, param: str, names: ToolNames) -> MessagePart:
-    call_id, name = _read_callee(item, param, names)
-    return ToolCallPart(call_id, name, string(item.get("input")), custom=True)
-
-
-def _read_callee(item: Json, param: str, names: ToolNames) -> tuple[str, str]:
-    """Return a call's id, which is not its item's, and the tool's name for upstream."""
-    client_name = require_string(item.get("name"), f"{param}.name")
+def _read_call(item: Json, param: str, names: ToolNames) -> MessagePart:
+    """Read a call. Its id is not its item's."""
+    client_name = require_string(item, "name", param)
     name = names.assign(client_name, string(item.get("namespace")))
-    return require_string(item.get("call_id"), f"{param}.call_id"), name
+    call_id = require_string(item, "call_id", param)
+    is_custom = item.get("type") == "custom_tool_call"
+    arguments = item.get("input") if is_custom else read_arguments(item.get("arguments"))
+    return ToolCallPart(call_id, name, string(arguments), custom=is_custom)
 
 
 def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
@@ -248,7 +229,7 @@ def _read_image(item: Json, param: str, _: ToolNames) -> MessagePart:
 
 def _read_built_in_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     tool = BUILT_IN_TOOLS[string(item.get("type")).removesuffix("_call")]
-    asked = require_object(item.get(tool.place), f"{param}.{tool.place}")
+    asked = require_object(item, tool.place, param)
     return ToolCallPart(_call_id(item), names.assign_type(tool.kind), tool.read_item(asked))
 
 
@@ -266,7 +247,7 @@ def _read_search_call(item: Json, param: str, names: ToolNames) -> MessagePart:
     """Read a tool search. One that OpenAI ran itself means nothing to another model."""
     if item.get("execution") == "server":
         return UnknownPart(item, param, essential=False)
-    arguments = require_object(item.get("arguments"), f"{param}.arguments")
+    arguments = require_object(item, "arguments", param)
     return ToolCallPart(_call_id(item), names.assign_type("tool_search"), dumps(arguments).decode())
 
 
@@ -283,10 +264,9 @@ def _read_tool_output(item: Json, param: str, _: ToolNames) -> MessagePart:
     output, others = split_output(read_parts(item.get("output"), f"{param}.output"))
     if others:
         return UnknownPart(item, f"{param}.output")
-    call_id = (
-        _call_id(item) if item.get("type") == "local_shell_call_output" else item.get("call_id")
-    )
-    return ToolOutputPart(require_string(call_id, f"{param}.call_id"), output)
+    is_shell = item.get("type") == "local_shell_call_output"
+    call_id = _call_id(item) if is_shell else item.get("call_id")
+    return ToolOutputPart(check_string(call_id, f"{param}.call_id"), output)
 
 
 def _call_id(item: Json) -> str:
@@ -294,22 +274,19 @@ def _call_id(item: Json) -> str:
     return string(item.get("call_id")) or string(item.get("id"))
 
 
-_ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] = MappingProxyType(
-    {
-        "reasoning": ("assistant", _read_reasoning),
-        "function_call": ("assistant", _read_function_call),
-        "custom_tool_call": ("assistant", _read_custom_call),
-        **{tool.call_type: ("assistant", _read_built_in_call) for tool in BUILT_IN_TOOLS.values()},
-        "tool_search_call": ("assistant", _read_search_call),
-        IMAGE_CALL: ("assistant", _read_image),
-        "function_call_output": ("tool", _read_tool_output),
-        "custom_tool_call_output": ("tool", _read_tool_output),
-        "local_shell_call_output": ("tool", _read_tool_output),
-        "shell_call_output": ("tool", _read_shell_output),
-        "apply_patch_call_output": ("tool", _read_patch_output),
-        FOUND_TOOLS: ("tool", _read_search_output),
-    }
-)
+_ITEM_READERS: Mapping[str, tuple[Role, Callable[[Json, str, ToolNames], Any]]] = {
+    "reasoning": ("assistant", _read_reasoning),
+    **dict.fromkeys(("function_call", "custom_tool_call"), ("assistant", _read_call)),
+    **{tool.call_type: ("assistant", _read_built_in_call) for tool in BUILT_IN_TOOLS.values()},
+    "tool_search_call": ("assistant", _read_search_call),
+    IMAGE_CALL: ("assistant", _read_image),
+    "function_call_output": ("tool", _read_tool_output),
+    "custom_tool_call_output": ("tool", _read_tool_output),
+    "local_shell_call_output": ("tool", _read_tool_output),
+    "shell_call_output": ("tool", _read_shell_output),
+    "apply_patch_call_output": ("tool", _read_patch_output),
+    FOUND_TOOLS: ("tool", _read_search_output),
+}
 
 
 class ResponsesConversationBuilder:
@@ -329,9 +306,8 @@ class ResponsesConversationBuilder:
                     self.items += self._write_part(part)
             else:
                 content = self._write_parts(client_message.parts)
-                self.items.append(
-                    {"type": "message", "role": client_message.role, "content": content}
-                )
+                head = {"type": "message", "role": client_message.role}
+                self.items.append({**head, "content": content})
 
     def _write_part(self, part: MessagePart) -> list[Json]:
         if isinstance(part, ReasoningPart):
@@ -339,11 +315,10 @@ class ResponsesConversationBuilder:
         if isinstance(part, ToolCallPart):
             return [self._write_call(part)]
         if isinstance(part, ToolOutputPart):
-            call_type = (
-                "custom_tool_call" if part.call_id in self._custom_call_ids else "function_call"
-            )
+            is_custom = part.call_id in self._custom_call_ids
+            kind = "custom_tool_call_output" if is_custom else "function_call_output"
             output = self._write_parts(stated_output(part))
-            return [{"type": f"{call_type}_output", "call_id": part.call_id, "output": output}]
+            return [{"type": kind, "call_id": part.call_id, "output": output}]
         message: Json = {"type": "message", "role": "assistant"}
         if isinstance(part, TextPart):
             return [{**message, "content": part.text}] if part.text else []

@@ -50,6 +50,7 @@ from abridge.apis.json import (
     objects,
     packed,
     parse_object,
+    parse_object_text,
     replace_invalid,
     string,
 )
@@ -1120,7 +1121,7 @@ def _text_of(event: ContentDelta) -> str:
 
 def _read_json(text: str) -> Any:
     """Return the object that a text spells, or else the text."""
-    parsed = parse_object(text.encode(errors="surrogatepass"), loads_exact)
+    parsed = parse_object_text(text, loads_exact)
     return text if parsed is None else parsed
 
 

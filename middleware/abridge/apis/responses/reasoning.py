@@ -24,7 +24,6 @@ from abridge.apis.shapes import (
     by_type,
     each,
     fields,
-    name,
     opaque_state,
     streamed_text,
     unknown,
@@ -48,12 +47,10 @@ SUMMARY_TEXT_DONE = "response.reasoning_summary_text.done"
 SUMMARY_PART_DONE = "response.reasoning_summary_part.done"
 
 SHOWN_ITEM = fields(
-    {
-        **dict.fromkeys(("id", "type", "status"), name),
-        "summary": each(by_type({"summary_text": fields({"type": name, "text": streamed_text})})),
-        "content": unknown("reasoning items"),  # the raw reasoning, which is not shown
-        "encrypted_content": opaque_state,
-    }
+    names="id type status",
+    summary=each(by_type({"summary_text": fields(names="type", text=streamed_text)})),
+    content=unknown("reasoning items"),  # the raw reasoning, which is not shown
+    encrypted_content=opaque_state,
 )
 """What clients are shown of an item."""
 

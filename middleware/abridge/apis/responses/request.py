@@ -4,55 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
 from abridge.apis.api import UpstreamOptions
 from abridge.apis.effort import CONFIGURATION_UPDATE
-from abridge.apis.openai import flat, read_output_format, write_output_format
+from abridge.apis.json import entries, set_nested
+from abridge.apis.openai import (
+    flat,
+    read_output_format,
+    read_tool_choice,
+    write_output_format,
+    write_tools,
+)
 from abridge.apis.params import (
     CANNOT_DECLINE,
+    check_string,
     iter_objects,
     model_body,
     read_extra,
     read_flag,
+    read_object,
     read_params,
     read_string,
     require_list,
-    require_object,
-    require_string,
-    set_nested,
     unchanged,
     write_extra,
     write_params,
 )
 from abridge.apis.responses.messages import ResponsesConversationBuilder, read_messages
-from abridge.apis.responses.tools import read_tool_choice, read_tools, write_tool, write_tool_choice
+from abridge.apis.responses.tools import read_tool_names, read_tools, write_tool
 from abridge.apis.shapes import EXTENSION_FIELDS, allow, conversation, fields, only
 from abridge.apis.summary_request import OWN_KEYS, native_style
-from abridge.apis.tools import ToolNames, write_tools
+from abridge.apis.tools import ToolNames
 from abridge.core.conversation import Json
 from abridge.core.model_request import ModelRequest, TranslatedRequest, unknown_parts
 from abridge.providers.profile import Profile
 
-PARAM_FIELDS: Mapping[str, str] = MappingProxyType(
-    {
-        "max_tokens": "max_output_tokens",
-        "verbosity": "text.verbosity",
-        "reasoning_context": "reasoning.context",
-        "reasoning_mode": "reasoning.mode",
-        "prewarm": "prompt_cache_options.prewarm",
-        **unchanged(
-            *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
-            *("top_logprobs", "parallel_tool_calls", "max_tool_calls", "service_tier"),
-            *("user", "safety_identifier", "metadata", "prompt_cache_key"),
-            *("prompt_cache_retention", "prompt_cache_options", "truncation"),
-            *("context_management", "moderation", "previous_response_id"),
-            *("conversation", "prompt", "background", "client_metadata"),
-            *("access_programs",),
-        ),
-    }
-)
+PARAM_FIELDS: Mapping[str, str] = {
+    "max_tokens": "max_output_tokens",
+    "verbosity": "text.verbosity",
+    "reasoning_context": "reasoning.context",
+    "reasoning_mode": "reasoning.mode",
+    "prewarm": "prompt_cache_options.prewarm",
+    **unchanged(
+        *("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"),
+        *("top_logprobs", "parallel_tool_calls", "max_tool_calls", "service_tier"),
+        *("user", "safety_identifier", "metadata", "prompt_cache_key"),
+        *("prompt_cache_retention", "prompt_cache_options", "truncation"),
+        *("context_management", "moderation", "previous_response_id"),
+        *("conversation", "prompt", "background", "client_metadata"),
+        *("access_programs",),
+    ),
+}
 """The fields of plain parameters, by neutral name.
 
 Source: openai-openapi, `CreateResponse`. The penalties are of Open Responses, `top_k` is vLLM's.
@@ -107,16 +111,14 @@ def read_request(body: Json) -> ModelRequest:
     """Read a request. Raises RequestError for what cannot be understood."""
     names = ToolNames()
     tools = read_tools(body, names)
-    reasoning = _object_field(body, "reasoning")
+    reasoning, text = read_object(body, "reasoning"), read_object(body, "text")
     request = ModelRequest(
-        model=require_string(body.get("model", ""), "model"),
+        model=check_string(body.get("model", ""), "model"),
         messages=list(read_messages(body, names)),
         tools=tools,
-        tool_choice=read_tool_choice(body, names),
-        output_format=read_output_format(
-            _object_field(body, "text").get("format"), "text.format", flat
-        ),
-        effort=read_string(reasoning, "effort", "reasoning."),
+        tool_choice=read_tool_choice(body, partial(read_tool_names, names), flat),
+        output_format=read_output_format(text.get("format"), "text.format", flat),
+        effort=read_string(reasoning, "effort", "reasoning"),
         native_style=native_style(body),
         stream=read_flag(body, "stream"),
         extra=read_extra(body, REQUEST_FIELDS),
@@ -127,22 +129,18 @@ def read_request(body: Json) -> ModelRequest:
     _read_updates(body.get("input"), request)
     if unknown := read_extra(reasoning, ("effort", "context", "mode", *OWN_KEYS)):
         request.extra["reasoning"] = unknown
-    if unknown := read_extra(_object_field(body, "text"), ("format", "verbosity")):
+    if unknown := read_extra(text, ("format", "verbosity")):
         request.extra["text"] = unknown
     return request
 
 
 def wants_state(body: Json) -> bool:
     """Return whether reasoning must come with opaque state: requested, or `store` is false."""
-    include = body.get("include")
-    return (isinstance(include, list) and INCLUDE_ENCRYPTED in include) or body.get(
-        "store"
-    ) is False
+    return INCLUDE_ENCRYPTED in entries(body.get("include")) or body.get("store") is False
 
 
 def _read_include(body: Json, request: ModelRequest) -> None:
-    value = body.get("include")
-    included = [] if value is None else require_list(value, "include")
+    included = [] if body.get("include") is None else require_list(body, "include")
     request.wants_state = INCLUDE_ENCRYPTED in included
     if INCLUDE_LOGPROBS in included:
         request.params["logprobs"] = True
@@ -159,17 +157,13 @@ def _read_updates(items: Any, request: ModelRequest) -> None:
     for item, param in updates:
         if item.get("type") != CONFIGURATION_UPDATE:
             continue
-        reasoning, text = (_object_field(item, key, f"{param}.") for key in ("reasoning", "text"))
-        if effort := read_string(reasoning, "effort", f"{param}.reasoning."):
+        reasoning, text = (read_object(item, key, param) for key in ("reasoning", "text"))
+        if effort := read_string(reasoning, "effort", f"{param}.reasoning"):
             request.effort = effort
             request.param_names["effort"] = f"{param}.reasoning.effort"
         if (format_ := text.get("format")) is not None:
             name = request.param_names["format"] = f"{param}.text.format"
             request.output_format = read_output_format(format_, name, flat)
-
-
-def _object_field(body: Json, key: str, prefix: str = "") -> Json:
-    return {} if body.get(key) is None else require_object(body[key], f"{prefix}{key}")
 
 
 def write_request(request: ModelRequest, options: UpstreamOptions) -> TranslatedRequest:
@@ -184,7 +178,7 @@ def write_request(request: ModelRequest, options: UpstreamOptions) -> Translated
     writer = ResponsesConversationBuilder(profile, translated)
     writer.write(request.messages)
     body["input"] = writer.items
-    write_tools(request, profile, translated, write_tool, write_tool_choice)
+    write_tools(request, profile, translated, write_tool, flat)
     if request.output_format is not None:
         set_nested(body, "text.format", write_output_format(request.output_format, flat))
     _write_effort(request, profile, translated)

@@ -6,18 +6,28 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
-from abridge.apis import openai
 from abridge.apis.attribution_fields import attribute_call
-from abridge.apis.json import as_object, dumps, objects, parse_object, string
-from abridge.apis.openai import flat, write_custom_tool
-from abridge.apis.params import iter_objects, require_list, require_object, require_string
+from abridge.apis.json import as_object, dumps, objects, parse_object_text, string
+from abridge.apis.openai import NAMED_KINDS, flat, read_named_tool, write_custom_tool
+from abridge.apis.params import (
+    iter_objects,
+    require_list,
+    require_object,
+    require_string,
+    unchanged,
+)
 from abridge.apis.responses.reasoning import is_reasoning, is_tool_call, part_texts
-from abridge.apis.tools import ToolNames, unwrap_free_text
+from abridge.apis.tools import (
+    ToolNames,
+    closed_schema,
+    integer_schema,
+    text_schema,
+    unwrap_free_text,
+)
 from abridge.core.conversation import Json
-from abridge.core.model_request import SIGNATURE_PREFIX, Tool, ToolChoice, ToolKind
+from abridge.core.model_request import SIGNATURE_PREFIX, Tool, ToolKind
 from abridge.stages.attribution import RAW, SUMMARY, Attributor
 
 ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
@@ -26,10 +36,6 @@ ADDITIONAL_TOOLS, FOUND_TOOLS = "additional_tools", "tool_search_output"
 Codex sends all of its tools as additional ones to models that it knows to accept them. Source:
 openai-openapi, `AdditionalToolsItemParam`, `ToolSearchOutputItemParam`.
 """
-
-
-NAMED_KINDS = ("function", "custom")
-"""Tools that the client names as it likes."""
 
 
 def read_tools(body: Json, names: ToolNames) -> list[Tool]:
@@ -56,7 +62,6 @@ def _is_typed(tool: Tool) -> bool:
 
 
 def _input_tools(items: Any) -> Iterator[tuple[Json, str]]:
-    """Yield the tools that come in input items."""
     for i, item in enumerate(items if isinstance(items, list) else ()):
         if isinstance(item, dict) and item.get("type") in (ADDITIONAL_TOOLS, FOUND_TOOLS):
             yield from iter_objects(item.get("tools"), f"input[{i}].tools")
@@ -82,74 +87,40 @@ def _with_given_name(tool: Tool, names: ToolNames) -> Tool:
 
 
 def _read_tool(tool: Json, param: str) -> Iterator[Tool]:
-    kind = require_string(tool.get("type"), f"{param}.type")
+    kind = require_string(tool, "type", param)
+    typed = Tool(kind, "hosted", client_name=kind, source=tool, param=param)
     if kind == "namespace":
-        group = require_string(tool.get("name"), f"{param}.name")
-        inner = require_list(tool.get("tools"), f"{param}.tools")
+        group = require_string(tool, "name", param)
+        inner = require_list(tool, "tools", param)
         for entry, name in iter_objects(inner, f"{param}.tools"):
             for inner_tool in _read_tool(entry, name):
                 yield replace(inner_tool, group=group)
-    elif kind == "function":
-        yield _read_function(tool, param)
-    elif kind == "custom":
-        name = require_string(tool.get("name"), f"{param}.name")
-        description, grammar = string(tool.get("description")), _read_grammar(tool.get("format"))
-        yield Tool(
-            name, "custom", description, grammar=grammar, client_name=name, source=tool, param=param
-        )
+    elif kind in NAMED_KINDS:
+        yield _read_named_tool(tool, param)
     elif kind == "tool_search" and tool.get("execution") == "client":
-        yield Tool(
-            kind,
-            "tool_search",
-            *_read_description(tool, param),
-            client_name=kind,
-            source=tool,
-            param=param,
-        )
+        description, parameters = string(tool.get("description")), tool.get("parameters")
+        if parameters is not None:
+            require_object(tool, "parameters", param)
+        yield replace(typed, kind="tool_search", description=description, parameters=parameters)
     elif built_in := find_built_in(tool):
-        yield Tool(
-            kind,
-            built_in.kind,
-            describe(built_in, tool),
-            built_in.parameters,
-            client_name=kind,
-            source=tool,
-            param=param,
-        )
+        description, parameters = describe(built_in, tool), built_in.parameters
+        yield replace(typed, kind=built_in.kind, description=description, parameters=parameters)
     else:
-        yield Tool(kind, "hosted", client_name=kind, source=tool, param=param)
+        yield typed
 
 
-def _read_function(tool: Json, param: str) -> Tool:
-    """Read a function, flat or nested as on Chat Completions.
+def _read_named_tool(tool: Json, param: str) -> Tool:
+    """Read a function or a custom tool.
 
     If the client does not set `strict`, a function is strict if its schema can be: this API falls
     back where it cannot, others refuse (OpenAI's guide to function calling, strict mode).
     """
-    inner = tool.get("function")
-    holder, fields = (f"{param}.function", inner) if isinstance(inner, dict) else (param, tool)
-    name = require_string(fields.get("name"), f"{holder}.name")
-    description, parameters = _read_description(fields, holder)
+    read, fields = read_named_tool(tool, param)
+    if read.kind == "custom":
+        return replace(read, grammar=_read_grammar(fields.get("format")))
     strict = fields.get("strict")
-    strict = _is_strict(parameters) if strict is None else strict is not False
-    return Tool(
-        name,
-        "function",
-        description,
-        parameters,
-        strict,
-        client_name=name,
-        source=tool,
-        param=param,
-    )
-
-
-def _read_description(tool: Json, param: str) -> tuple[str, Json | None]:
-    """Return a tool's description and its parameters."""
-    parameters = tool.get("parameters")
-    if parameters is not None:
-        require_object(parameters, f"{param}.parameters")
-    return string(tool.get("description")), parameters
+    is_strict = _is_strict(read.parameters) if strict is None else strict is not False
+    return replace(read, strict=is_strict)
 
 
 def _is_strict(schema: Json | None) -> bool:
@@ -186,27 +157,17 @@ def write_tool(tool: Tool) -> Json:
     return flat("function", {"name": tool.name, **description, **fields})
 
 
-def read_tool_choice(body: Json, names: ToolNames) -> ToolChoice | None:
-    return openai.read_tool_choice(
-        body, lambda entry, param: _read_tool_names(entry, param, names), flat
-    )
-
-
-def _read_tool_names(entry: Json, param: str, names: ToolNames) -> list[str]:
+def read_tool_names(names: ToolNames, entry: Json, param: str) -> list[str]:
     """Return the names of the tools that an entry names. A hosted tool's name is its type."""
     kind = string(entry.get("type"))
     if kind == "namespace":
-        return names.names_in_group(require_string(entry.get("name"), f"{param}.name"))
+        return names.names_in_group(require_string(entry, "name", param))
     if kind in BUILT_IN_TOOLS or kind == "tool_search":
         return [names.assign_type(kind)]
     if kind not in NAMED_KINDS:
         return [kind]
-    client_name = require_string(entry.get("name"), f"{param}.name")
+    client_name = require_string(entry, "name", param)
     return [names.assigned_name(client_name, string(entry.get("namespace")))]
-
-
-def write_tool_choice(choice: ToolChoice, tools: Mapping[str, Tool]) -> str | Json:
-    return openai.write_tool_choice(choice, tools, flat)
 
 
 def write_call(
@@ -229,13 +190,8 @@ def write_call(
     if tool.kind in BUILT_IN_TOOLS:
         return BUILT_IN_TOOLS[tool.kind].write_item(head, arguments)
     if tool.kind == "tool_search":
-        search_arguments = parse_object(arguments.encode(errors="surrogatepass")) or {}
-        return {
-            "type": "tool_search_call",
-            **head,
-            "execution": "client",
-            "arguments": search_arguments,
-        }
+        searched = {"execution": "client", "arguments": parse_object_text(arguments) or {}}
+        return {"type": "tool_search_call", **head, **searched}
     group = {"namespace": tool.group} if tool.group else {}
     head = {**head, **group, "name": tool.client_name or name}
     if tool.kind == "custom":
@@ -254,7 +210,6 @@ class BuiltInTool:
     """A tool, and the items that call it."""
 
     kind: ToolKind  # its type in a request
-    id_prefix: str
     place: str  # the field of an item that says what to do
     description: str
     parameters: Json
@@ -280,19 +235,6 @@ class BuiltInTool:
         return json.dumps(self.write(asked), ensure_ascii=False)
 
 
-def _parameters(*required: str, **properties: Json) -> Json:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-def _parse(arguments: str) -> Json | None:
-    return parse_object(arguments.encode(errors="surrogatepass"))
-
-
 def _strings(given: Any) -> list[str]:
     return [each if isinstance(each, str) else dumps(each).decode() for each in given]
 
@@ -301,14 +243,16 @@ def _given(fields: Json) -> Json:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-_STRINGS: Json = {"type": "array", "items": {"type": "string"}}
+def _texts(description: str) -> Json:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
 
-_TIMEOUT: Json = {"type": "integer", "description": "How long it may run."}
+
+_TIMEOUT = integer_schema("How long it may run.")
 
 
 def _read_exec(arguments: str) -> Json:
     """Read an action of `local_shell`: a model may write a command line in place of its words."""
-    given = _parse(arguments)
+    given = parse_object_text(arguments)
     given = {"command": arguments} if given is None else given
     command, env = given.get("command"), given.get("env")
     words = ["bash", "-lc", command] if isinstance(command, str) else []
@@ -323,16 +267,14 @@ def _read_exec(arguments: str) -> Json:
 
 
 def _write_exec(action: Json) -> Json:
-    names = {key: key for key in ("command", "timeout_ms", "env")} | {
-        "working_directory": "workdir"
-    }
+    names = {**unchanged("command", "timeout_ms", "env"), "working_directory": "workdir"}
     given = {names[key]: value for key, value in action.items() if value and key in names}
     return {"command": [], **given}
 
 
 def _read_commands(arguments: str) -> Json:
     """Read an action of `shell`."""
-    given = _parse(arguments)
+    given = parse_object_text(arguments)
     commands = arguments if given is None else given.get("commands")
     commands = [commands] if isinstance(commands, str) else commands
     limits = {key: (given or {}).get(key) for key in ("timeout_ms", "max_output_length")}
@@ -344,7 +286,7 @@ _OPERATIONS = ("update_file", "create_file", "delete_file")
 
 def _read_operation(arguments: str) -> Json:
     """Read an operation of `apply_patch`."""
-    given = _parse(arguments)
+    given = parse_object_text(arguments)
     given = {"diff": arguments} if given is None else given
     kind = given.get("type") if given.get("type") in _OPERATIONS else _OPERATIONS[0]
     operation = {"type": kind, "path": string(given.get("path"))}
@@ -352,73 +294,64 @@ def _read_operation(arguments: str) -> Json:
     return {**operation, "diff": string(given.get("diff"))} if has_diff else operation
 
 
-BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = MappingProxyType(
-    {
-        tool.kind: tool
-        for tool in (
-            BuiltInTool(
-                "local_shell",
-                "lsh_",
-                "action",
-                "Run a command on the user's machine and return what it prints.",
-                _parameters(
-                    "command",  # the names are those of Codex's own shell function
-                    command=_STRINGS
-                    | {"description": 'The program and its arguments: ["bash", "-lc", "ls"].'},
-                    workdir={"type": "string", "description": "The directory to run it in."},
-                    timeout_ms=_TIMEOUT,
-                    env={
-                        "type": "object",
-                        "additionalProperties": {"type": "string"},
-                        "description": "Environment variables to set.",
-                    },
-                ),
-                _read_exec,
-                _write_exec,
+BUILT_IN_TOOLS: Mapping[str, BuiltInTool] = {
+    tool.kind: tool
+    for tool in (
+        BuiltInTool(
+            "local_shell",
+            "action",
+            "Run a command on the user's machine and return what it prints.",
+            closed_schema(
+                "command",  # the names are those of Codex's own shell function
+                command=_texts('The program and its arguments: ["bash", "-lc", "ls"].'),
+                workdir=text_schema("The directory to run it in."),
+                timeout_ms=_TIMEOUT,
+                env={
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "Environment variables to set.",
+                },
             ),
-            BuiltInTool(
-                "shell",
-                "sh_",
-                "action",
-                "Run commands in a shell on the user's machine; return what each prints and how it "
-                "ends.",
-                _parameters(
-                    "commands",
-                    commands=_STRINGS | {"description": "Command lines, such as ls -l | wc."},
-                    timeout_ms=_TIMEOUT,
-                    max_output_length={
-                        "type": "integer",
-                        "description": "The most characters of output to return.",
-                    },
-                ),
-                _read_commands,
-                _given,
-                {"environment": {"type": "local"}},
+            _read_exec,
+            _write_exec,
+        ),
+        BuiltInTool(
+            "shell",
+            "action",
+            "Run commands in a shell on the user's machine; return what each prints and how it "
+            "ends.",
+            closed_schema(
+                "commands",
+                commands=_texts("Command lines, such as ls -l | wc."),
+                timeout_ms=_TIMEOUT,
+                max_output_length=integer_schema("The most characters of output to return."),
             ),
-            BuiltInTool(
-                "apply_patch",
-                "apc_",
-                "operation",
-                "Create, update or delete a file. The diff has no line numbers and no names of "
-                "files. To create a file, each of its lines stands in the diff with + before it. "
-                "To update one, each part of the diff begins with a line @@, which may name the "
-                "class or function that the part is in; then come lines of the file, with - before "
-                "those to remove, + before those to add, and a space before those that stay: show "
-                "three of these before and after each change.",
-                _parameters(
-                    "type",
-                    "path",
-                    type={"type": "string", "enum": list(_OPERATIONS)},
-                    path={"type": "string", "description": "The file, from the workspace's root."},
-                    diff={"type": "string", "description": "What changes; not for delete_file."},
-                ),
-                _read_operation,
-                _given,
-                cut_status="in_progress",
+            _read_commands,
+            _given,
+            {"environment": {"type": "local"}},
+        ),
+        BuiltInTool(
+            "apply_patch",
+            "operation",
+            "Create, update or delete a file. The diff has no line numbers and no names of "
+            "files. To create a file, each of its lines stands in the diff with + before it. "
+            "To update one, each part of the diff begins with a line @@, which may name the "
+            "class or function that the part is in; then come lines of the file, with - before "
+            "those to remove, + before those to add, and a space before those that stay: show "
+            "three of these before and after each change.",
+            closed_schema(
+                "type",
+                "path",
+                type={"type": "string", "enum": list(_OPERATIONS)},
+                path=text_schema("The file, from the workspace's root."),
+                diff=text_schema("What changes; not for delete_file."),
             ),
-        )
-    }
-)
+            _read_operation,
+            _given,
+            cut_status="in_progress",
+        ),
+    )
+}
 """By their types."""
 
 
@@ -482,7 +415,6 @@ class ItemAttributor:
 
 
 def attribute_response(response: Json, limit: int = sys.maxsize) -> Json:
-    """Return the response with its calls attributed."""
     output = response.get("output")
     if not isinstance(output, list):
         return response

@@ -42,6 +42,7 @@ from abridge.apis.responses.items import (
     TEXT,
     ContentKind,
     Stage,
+    id_prefix,
 )
 from abridge.apis.responses.messages import IMAGE_CALL
 from abridge.apis.responses.reasoning import (
@@ -818,10 +819,6 @@ class WrittenMessage(WrittenItem):
         return {**head, "content": content}
 
 
-CALL_ID_PREFIXES = {"custom": "ctc_", "tool_search": "tsc_"} | {
-    kind: tool.id_prefix for kind, tool in BUILT_IN_TOOLS.items()
-}
-
 LATE_KINDS = ("tool_search", *BUILT_IN_TOOLS)
 """Kinds of tools whose calls have no events for their arguments."""
 
@@ -839,7 +836,8 @@ class WrittenCall(WrittenItem):
         if tool is None and event.custom:
             tool = Tool(event.name, "custom", client_name=event.name)
         kind = tool.kind if tool is not None else "function"
-        super().__init__(mint_id(CALL_ID_PREFIXES.get(kind, "fc_")), index)
+        item_type = "custom_tool_call" if kind == "custom" else f"{kind}_call"
+        super().__init__(mint_id(id_prefix(item_type)), index)
         self.number = event.call_index  # among the calls of the answer
         self.is_added_late = kind in LATE_KINDS
         self._tool = tool
