@@ -4,10 +4,13 @@ import gc
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # jsonschema does without it, and it takes seconds to import
 
 pytest.register_assert_rewrite("tests.end_to_end.histories.assertions", "tests.clients.rounds")
 
@@ -46,6 +49,7 @@ gc.disable()  # while many tests are collected, of which none is garbage
 
 
 def pytest_collection_finish() -> None:
+    gc.freeze()  # else the next collection visits all of them
     gc.enable()
 
 
