@@ -173,8 +173,8 @@ def batches(cases: Iterable[T], size: int = 25) -> list[Any]:
 def each_in_turn(items: Iterable[T], turn: int, turns: int) -> Sequence[T]:
     """Return the items of a turn: all with `--matrix`, else every `turns`-th from `turn` on.
 
-    So a test with a parameter or two beside these items, whose places add up to the turn, lets each
-    item meet each value of each.
+    So in a test with two more parameters, of at least `turns` values each, whose places add up to
+    the turn, each item meets each value of each.
     """
     every = list(items)
     return every if _is_whole() else every[turn % turns :: turns]
