@@ -23,14 +23,12 @@ from abridge.core.events import Event
 from abridge.providers.catalog import PROFILES
 from tests.end_to_end.chat_frames import FRAMES, LEARNED, content, ending
 from tests.end_to_end.chat_ways import SECRET, WAYS
-from tests.support.checker import check_chat, check_responses
 from tests.support.matrix import batches, each_in_turn
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.pipeline import Pipeline
 
 CLIENTS = (CHAT, RESPONSES, MESSAGES)
 EXPOSURES = ("summary", "none")
-CHECKS = {CHAT.name: check_chat, RESPONSES.name: check_responses, MESSAGES.name: check_messages}
 NUMBERS = {name: number for number, name in enumerate(WAYS)}
 
 

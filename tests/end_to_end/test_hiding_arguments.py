@@ -16,7 +16,7 @@ from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
 from tests.support.hiding import said
 from tests.support.matrix import each_in_turn
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.streams import (
     DONE,
     call,
@@ -126,7 +126,6 @@ ANSWERS: Mapping[str, tuple[str, Callable[[str, int | None], bytes]]] = {
 }
 """How each API says the arguments as text. Gemini's has objects only."""
 
-CLIENT = pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 EACH = pytest.mark.parametrize("upstream", ANSWERS)
 
 
@@ -167,7 +166,7 @@ def _pieces(event: dict[str, Any]) -> Iterator[str]:
         yield (delta.get("function_call") or {}).get("arguments", "")
 
 
-@CLIENT
+@all_clients
 @EACH
 def test_what_is_no_json_of_arguments_is_hidden(upstream: str, client: Api) -> None:
     for name, (arguments, left) in each_in_turn(STRAY.items(), turn(upstream, client), len(APIS)):
@@ -179,7 +178,7 @@ def test_what_is_no_json_of_arguments_is_hidden(upstream: str, client: Api) -> N
                 assert seen == "".join(left.split()).removeprefix("{}"), (name, size)
 
 
-@CLIENT
+@all_clients
 @EACH
 def test_json_of_arguments_stays_as_it_is(upstream: str, client: Api) -> None:
     for name, arguments in each_in_turn(JSON_TEXTS.items(), turn(upstream, client), len(APIS)):
@@ -192,7 +191,7 @@ def test_json_of_arguments_stays_as_it_is(upstream: str, client: Api) -> None:
                 assert _strings(hidden) == _strings(shown), name
 
 
-@CLIENT
+@all_clients
 def test_arguments_of_gemini_stay_as_they_are(client: Api) -> None:
     arguments = {"city": "Paris", "why": 'I\'d say: {no} "so"', "n": [1, 2.5, None, True]}
     part = gemini.function_call("call_1", **arguments)

@@ -17,7 +17,7 @@ from tests.apis.messages import scripts as messages
 from tests.support.hiding import ANSWER, THINKING, chat_answer, said, samples, spoken
 from tests.support.hiding_samples import FORMATS, LEGITIMATE
 from tests.support.matrix import each_in_turn
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.streams import message_item, numbered, response, responses_stream
 
 Json = dict[str, Any]
@@ -83,7 +83,6 @@ PLAIN: dict[str, str] = {
 }
 
 EACH = pytest.mark.parametrize("upstream", ANSWERS)
-CLIENT = pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 
 
 def turn(upstream: str, client: Api) -> int:
@@ -100,7 +99,7 @@ def shown(client: Api, upstream: str, text: str, finish: str = "stop", *, stream
     return said(out.decode(), streamed=stream)
 
 
-@CLIENT
+@all_clients
 @EACH
 def test_thinking_is_hidden_and_its_answer_is_not(upstream: str, client: Api) -> None:
     for name, sample in each_in_turn(THOUGHTS.items(), turn(upstream, client), len(APIS)):
@@ -111,7 +110,7 @@ def test_thinking_is_hidden_and_its_answer_is_not(upstream: str, client: Api) ->
             assert (ANSWER in seen) == (ANSWER in text), (name, stream)
 
 
-@CLIENT
+@all_clients
 @EACH
 def test_what_only_looks_like_it_stays(upstream: str, client: Api) -> None:
     for name, text in each_in_turn(PLAIN.items(), turn(upstream, client), len(APIS)):
@@ -157,7 +156,7 @@ BROKEN: dict[str, tuple[str, list[bytes]]] = {
 }
 
 
-@CLIENT
+@all_clients
 @pytest.mark.parametrize("name", BROKEN)
 def test_undecided_text_stays_back_where_the_answer_breaks_off(name: str, client: Api) -> None:
     upstream, frames = BROKEN[name]
@@ -167,7 +166,7 @@ def test_undecided_text_stays_back_where_the_answer_breaks_off(name: str, client
     assert THINKING not in pipeline.stream(b"".join(frames)).decode()
 
 
-@CLIENT
+@all_clients
 @EACH
 @pytest.mark.parametrize("finish", ["stop", "length"])
 def test_it_goes_out_where_upstream_says_that_it_ended(
