@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from tests.support.matrix import choose, rows_of_tables
+from tests.support.matrix import batches, choose, each_in_turn, rows_of_tables
 
 AXES = {"api": "ab", "keeps": "abcde", "stream": "ab", "name": "abcdefgh"}
 ROWS = [list(zip(AXES, values, strict=True)) for values in product(*AXES.values())]
@@ -46,3 +46,22 @@ def test_each_row_of_a_table_occurs_and_meets_those_of_others() -> None:
 def test_a_test_of_one_table_has_no_others_to_meet() -> None:
     assert list(rows_of_tables([("a",), ("b",)])) == [[("0", "0")], [("0", "1")]]
     assert list(rows_of_tables([()])) == [[]]
+
+
+def test_batches_have_every_case_and_the_names_of_their_ends() -> None:
+    parts = batches("abcdefg", 3)
+    assert [case for part in parts for case in part.values[0]] == [*"abcdefg"]
+    assert [part.id for part in parts] == ["a to c", "d to f", "g to g"]
+
+
+@pytest.mark.parametrize(("turns", "ones", "others"), [(2, 2, 2), (2, 3, 2), (3, 3, 3), (3, 5, 3)])
+def test_in_turn_each_case_meets_each_value_of_two_parameters(
+    turns: int, ones: int, others: int
+) -> None:
+    for place, name in product(range(10), (0, 1)):
+        met = {
+            pair[name]
+            for pair in product(range(ones), range(others))
+            if place in each_in_turn(range(10), sum(pair), turns)
+        }
+        assert met == set(range((ones, others)[name]))

@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import Api
-from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Exposure
 from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import CONNECTION_LOST
-from abridge.apis.messages.api import MESSAGES
-from abridge.apis.responses.api import RESPONSES
 from tests.apis.gemini import scripts as gemini
 from tests.support.answers import Said, read_said
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.streams import (
     DONE,
     call,
@@ -33,9 +30,6 @@ CALLS = [("look", {"a": 1})]
 CUT = '{"a":'
 WHOLE = '{"a":1}'
 
-all_clients = pytest.mark.parametrize(
-    "client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.name
-)
 shown_and_hidden = pytest.mark.parametrize("expose", ["auto", "raw", "summary", "none"])
 
 

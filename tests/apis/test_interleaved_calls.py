@@ -19,7 +19,7 @@ from abridge.core.answer import STRAY_ARGUMENTS
 from tests.support.checker import check_chat, check_responses
 from tests.support.matrix import some
 from tests.support.messages_checker import check_messages
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.streams import DONE, chunk
 
 Json = dict[str, Any]
@@ -38,10 +38,6 @@ BETWEEN: list[Json] = [
 ]
 NAMES = st.sampled_from(["look", "ask"])
 VALUES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "}", "{x", "one two"]))
-
-all_clients = pytest.mark.parametrize(
-    "client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.name
-)
 
 
 class Answer(NamedTuple):

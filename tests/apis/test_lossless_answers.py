@@ -20,7 +20,7 @@ from tests.apis.messages import scripts
 from tests.support.checker import check_chat, check_responses
 from tests.support.checker import frames as frames_of
 from tests.support.messages_checker import check_messages
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.streams import (
     CHAT_USAGE,
     DONE,
@@ -118,9 +118,6 @@ def error_of(client: Api, out: bytes) -> dict[str, Any] | None:
 
 
 all_pairs = pytest.mark.parametrize("upstream", UPSTREAMS)
-all_clients = pytest.mark.parametrize(
-    "client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.name
-)
 
 
 @all_pairs

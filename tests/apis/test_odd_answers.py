@@ -5,7 +5,6 @@ and hides what is to be hidden.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,18 +14,11 @@ from hypothesis import strategies as st
 from abridge.apis.api import Api
 from abridge.apis.registry import APIS
 from tests.end_to_end.mutations import DOCUMENTS, ODD, SECRET, changed, places
-from tests.support.checker import check_chat, check_responses
 from tests.support.matrix import some
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.pipeline import translating
 from tests.support.streams import frame
 from tests.support.translated import read_events, turn_of
-
-CHECKS: dict[str, Callable[[bytes], object]] = {
-    "chat": check_chat,
-    "responses": check_responses,
-    "messages": check_messages,
-}
 
 
 def test_calls_that_are_a_text_are_no_reasoning() -> None:

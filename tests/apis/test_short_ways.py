@@ -31,11 +31,9 @@ from abridge.core.events import (
     SummaryTextDelta,
     ToolCallDelta,
 )
-from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.apis.test_translating_writers_laws import REQUEST, turns
-from tests.core.sequencer_driver import SequencerDriver
-from tests.core.test_sequencer_laws import drain, summarize
+from tests.core.test_sequencer_laws import sequenced
 from tests.support.pipeline import LIMIT, Minting
 
 BOOLEANS = st.booleans()
@@ -67,15 +65,7 @@ def displays(draw: st.DrawFn) -> Display:
 @st.composite
 def summarized_turns(draw: st.DrawFn) -> list[Event]:
     """The events of a turn as they are written, with a summary of Abridge's among them."""
-    plan = SummaryPlan(style="auto", part_chars=10, tail_chars=5, max_parts=3)
-    driver, data = SequencerDriver(plan), draw(st.data())
-    for event in draw(turns()):
-        driver.upstream(event)
-        for _ in range(draw(st.integers(0, 2))):
-            if driver.requested:
-                summarize(driver, data)
-    drain(driver)
-    return driver.emitted
+    return sequenced(draw(turns()), draw(st.data()))
 
 
 TEXTS = st.text() | st.text('"\\\ud83d\udca1é', max_size=20)

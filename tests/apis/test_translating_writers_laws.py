@@ -29,11 +29,9 @@ from abridge.core.events import (
     ToolCallDelta,
 )
 from abridge.core.model_request import ReasoningPart
-from abridge.core.plan import SummaryPlan
 from abridge.core.usage import Tokens
 from abridge.providers.catalog import PROFILES
-from tests.core.sequencer_driver import SequencerDriver
-from tests.core.test_sequencer_laws import drain, summarize
+from tests.core.test_sequencer_laws import sequenced
 from tests.support.checker import check_chat, check_responses
 from tests.support.matrix import some
 from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
@@ -172,21 +170,13 @@ def test_every_interleaving_is_composed_into_a_legal_stream(
     summary: bool,  # noqa: FBT001 -- drawn
     data: st.DataObject,
 ) -> None:
-    driver = SequencerDriver(
-        SummaryPlan(style="auto" if summary else None, part_chars=10, tail_chars=5, max_parts=3)
-    )
-    for event in events:
-        driver.upstream(event)
-        for _ in range(data.draw(st.integers(0, 2))):
-            if driver.requested:
-                summarize(driver, data)
-    drain(driver)
+    emitted = sequenced(events, data, summary=summary)
     writer = make_writer(api, raw=raw, summary=summary)
-    stream = b"".join(map(writer.write, driver.emitted))
+    stream = b"".join(map(writer.write, emitted))
     seen = CHECKS[api](stream)
     turn, meant = read_turn(api, stream), turn_of(events)
     assert answer_of(turn)[:-1] == answer_of(meant)[:-1]
-    parts = shown_parts(driver.emitted) if summary else []
+    parts = shown_parts(emitted) if summary else []
     if api == "responses":
         assert seen.summary == parts
         assert turn.answer.raw == (meant.answer.raw if raw else "")

@@ -62,13 +62,12 @@ class TestDetection:
         right = sum(detect_language(text) == language for language, text in MESSAGES)
         assert right >= 0.8 * len(MESSAGES)
 
-    @pytest.mark.parametrize(("language", "text"), MESSAGES)
-    def test_no_message_is_taken_for_another_language(self, language: str, text: str) -> None:
-        assert detect_language(text) in (language, None)
+    def test_no_message_is_taken_for_another_language(self) -> None:
+        for language, text in MESSAGES:
+            assert detect_language(text) in (language, None), text
 
-    @pytest.mark.parametrize("text", UNCLEAR)
-    def test_nothing_is_guessed_where_it_is_unclear(self, text: str) -> None:
-        assert detect_language(text) is None
+    def test_nothing_is_guessed_where_it_is_unclear(self) -> None:
+        assert [text for text in UNCLEAR if detect_language(text) is not None] == []
 
     @pytest.mark.parametrize(
         "text",

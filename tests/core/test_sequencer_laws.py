@@ -195,6 +195,20 @@ def summarize(driver: SequencerDriver, data: st.DataObject) -> None:
             driver.stop(part, BROKEN)
 
 
+def sequenced(events: list[Event], data: st.DataObject, *, summary: bool = True) -> list[Event]:
+    """Return what comes of events in whose midst parts are summarized at drawn places."""
+    style = "auto" if summary else None
+    plan = SummaryPlan(style=style, part_chars=10, tail_chars=5, max_parts=3)
+    driver = SequencerDriver(plan)
+    for event in events:
+        driver.upstream(event)
+        for _ in range(data.draw(st.integers(0, 2))):
+            if driver.requested:
+                summarize(driver, data)
+    drain(driver)
+    return driver.emitted
+
+
 def drain(driver: SequencerDriver) -> None:
     """Advance time until nothing waits any more."""
     for _ in range(100):

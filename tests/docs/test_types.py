@@ -47,16 +47,17 @@ SummarySettings(defalt="auto")
 SummarySettings(default="sometimes")
 """
 
-Checker = Callable[[Path], Iterator[tuple[str, int]]]
-"""Checks a folder, and yields the file and the line of each error."""
+Checker = Callable[[Path, Path], Iterator[tuple[str, int]]]
+"""Checks a folder, and yields the file and the line of each error; the other folder is for what it
+learns of Abridge, until the next run."""
 
 
-def mypy(folder: Path) -> Iterator[tuple[str, int]]:
+def mypy(folder: Path, cache: Path) -> Iterator[tuple[str, int]]:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     options = ("--strict", "--ignore-missing-imports", "--follow-imports=silent", "--config-file=")
     ran = subprocess.run(  # noqa: S603 -- fixed command
-        [sys.executable, "-m", "mypy", *options, "."],
+        [sys.executable, "-m", "mypy", *options, f"--cache-dir={cache}", "."],
         cwd=folder,
         env={**os.environ, "MYPYPATH": "" if "site-packages" in PACKAGES.parts else str(PACKAGES)},
         capture_output=True,
@@ -69,7 +70,7 @@ def mypy(folder: Path) -> Iterator[tuple[str, int]]:
         yield file, int(line)
 
 
-def pyright(folder: Path) -> Iterator[tuple[str, int]]:
+def pyright(folder: Path, _: Path) -> Iterator[tuple[str, int]]:
     command = shutil.which("pyright")
     if command is None:
         pytest.skip("pyright is not installed")
@@ -99,7 +100,7 @@ def programs() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("checker", [mypy, pyright])
 def test_type_checkers_accept_the_documentations_programs_and_no_wrong_setting(
-    checker: Checker, tmp_path: Path
+    checker: Checker, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     files = {**dict(programs()), "forms.py": FORMS, "mistakes.py": MISTAKES}
     assert len(files) > 5
@@ -110,4 +111,4 @@ def test_type_checkers_accept_the_documentations_programs_and_no_wrong_setting(
         for number, line in enumerate(MISTAKES.splitlines(), 1)
         if line.endswith(")")
     }
-    assert set(checker(tmp_path)) == mistaken
+    assert set(checker(tmp_path, pytestconfig.cache.mkdir("type-checker"))) == mistaken

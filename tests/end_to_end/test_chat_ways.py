@@ -23,13 +23,12 @@ from abridge.core.events import Event
 from abridge.providers.catalog import PROFILES
 from tests.end_to_end.chat_frames import FRAMES, LEARNED, content, ending
 from tests.end_to_end.chat_ways import SECRET, WAYS
-from tests.support.checker import check_chat, check_responses
-from tests.support.messages_checker import check_messages
+from tests.support.matrix import batches, each_in_turn
+from tests.support.messages_checker import CHECKS
 from tests.support.pipeline import Pipeline
 
 CLIENTS = (CHAT, RESPONSES, MESSAGES)
 EXPOSURES = ("summary", "none")
-CHECKS = {CHAT.name: check_chat, RESPONSES.name: check_responses, MESSAGES.name: check_messages}
 NUMBERS = {name: number for number, name in enumerate(WAYS)}
 
 
@@ -84,25 +83,31 @@ def cases(number: int, unless: str, *, many: bool) -> Iterator[tuple[str, Api, s
     yield profiles[number % len(profiles)], client, EXPOSURES[number // 2 % len(EXPOSURES)]
 
 
-@pytest.mark.parametrize("name", WAYS)
-def test_no_way_leads_out(name: str, request: pytest.FixtureRequest) -> None:
-    way, many = WAYS[name], request.config.getoption("--matrix")
+@pytest.mark.parametrize("names", batches(WAYS))
+def test_no_way_leads_out(names: list[str], request: pytest.FixtureRequest) -> None:
+    for name in names:
+        check_way(name, many=request.config.getoption("--matrix"))
+
+
+def check_way(name: str, *, many: bool) -> None:
+    way = WAYS[name]
     streams = (way.stream(), way.split_stream(1), way.split_stream(5))
     for turn, (profile, client, expose) in enumerate(cases(NUMBERS[name], way.unless, many=many)):
+        where = name, profile, client.name, expose
         for stream in streams if many else streams[turn % len(streams) :][:1]:
             out = new_pipeline(client, expose, profile).stream(stream)
-            assert SECRET not in said_in_stream(client, out), (profile, client.name, expose)
+            assert SECRET not in said_in_stream(client, out), where
         out = new_pipeline(client, expose, profile).whole(way.body())
-        assert SECRET not in said([json.loads(out or b"{}")]), (profile, client.name, expose)
-        assert SECRET.encode() not in out
+        assert SECRET not in said([json.loads(out or b"{}")]), where
+        assert SECRET.encode() not in out, where
 
 
-@pytest.mark.parametrize("name", WAYS)
-def test_each_leads_out_where_nothing_is_hidden(name: str) -> None:
-    way = WAYS[name]
-    streamed = new_pipeline(CHAT, "both", "auto").stream(way.stream())
-    whole = new_pipeline(CHAT, "raw", "auto").whole(way.body())
-    assert SECRET in (streamed + whole).decode()
+@pytest.mark.parametrize("names", batches(WAYS))
+def test_each_leads_out_where_nothing_is_hidden(names: list[str]) -> None:
+    for name in names:
+        streamed = new_pipeline(CHAT, "both", "auto").stream(WAYS[name].stream())
+        whole = new_pipeline(CHAT, "raw", "auto").whole(WAYS[name].body())
+        assert SECRET in (streamed + whole).decode(), name
 
 
 def as_it_comes(pipeline: Pipeline, reads: Iterable[bytes]) -> bytes:
@@ -117,17 +122,23 @@ def as_it_comes(pipeline: Pipeline, reads: Iterable[bytes]) -> bytes:
     return bytes(pipeline.out)
 
 
-@pytest.mark.parametrize("ends", [True, False], ids=["ended", "cut"])
-@pytest.mark.parametrize("name", FRAMES)
-def test_no_frame_leads_out(name: str, request: pytest.FixtureRequest, *, ends: bool) -> None:
-    frames = [*LEARNED, *FRAMES[name], *(ending(FRAMES[name]) if ends else ())]
+@pytest.mark.parametrize("names", batches(FRAMES))
+def test_no_frame_leads_out(names: list[str], request: pytest.FixtureRequest) -> None:
     many = request.config.getoption("--matrix")
-    number = list(FRAMES).index(name) + ends
+    for name in names:
+        number = list(FRAMES).index(name)
+        for ends in each_in_turn((True, False), number, 2):
+            check_frame(name, number + ends, many=many, ends=ends)
+
+
+def check_frame(name: str, number: int, *, many: bool, ends: bool) -> None:
+    frames = [*LEARNED, *FRAMES[name], *(ending(FRAMES[name]) if ends else ())]
     for profile, client, expose in cases(number, "", many=many):
         out = as_it_comes(new_pipeline(client, expose, profile), frames)
-        assert SECRET not in said_in_stream(client, out), (profile, client.name, expose)
+        where = name, ends, profile, client.name, expose
+        assert SECRET not in said_in_stream(client, out), where
         at_once = new_pipeline(client, expose, profile).stream(b"".join(frames))
-        assert said_in_stream(client, at_once) == said_in_stream(client, out)
+        assert said_in_stream(client, at_once) == said_in_stream(client, out), where
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)

@@ -15,7 +15,8 @@ from abridge.apis.registry import APIS
 from tests.apis.gemini import scripts as gemini
 from tests.apis.messages import scripts as messages
 from tests.support.hiding import said
-from tests.support.pipeline import Pipeline
+from tests.support.matrix import each_in_turn
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.streams import (
     DONE,
     call,
@@ -125,8 +126,13 @@ ANSWERS: Mapping[str, tuple[str, Callable[[str, int | None], bytes]]] = {
 }
 """How each API says the arguments as text. Gemini's has objects only."""
 
-CLIENT = pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 EACH = pytest.mark.parametrize("upstream", ANSWERS)
+
+
+def turn(upstream: str, client: Api) -> int:
+    return [*ANSWERS].index(upstream) + APIS.index(client)
+
+
 SIZES = (None, 1, 2, 5, 1000)
 
 
@@ -160,34 +166,32 @@ def _pieces(event: dict[str, Any]) -> Iterator[str]:
         yield (delta.get("function_call") or {}).get("arguments", "")
 
 
-@CLIENT
+@all_clients
 @EACH
-@pytest.mark.parametrize("name", STRAY)
-def test_what_is_no_json_of_arguments_is_hidden(name: str, upstream: str, client: Api) -> None:
-    arguments, left = STRAY[name]
-    for size in SIZES:
-        out = _shown(client, upstream, arguments, size)
-        assert b"SECRET" not in out
-        if b"data: " in out:
-            seen = "".join(_streamed_arguments(out).split())
-            assert seen.removeprefix("{}") == "".join(left.split()).removeprefix("{}")
+def test_what_is_no_json_of_arguments_is_hidden(upstream: str, client: Api) -> None:
+    for name, (arguments, left) in each_in_turn(STRAY.items(), turn(upstream, client), len(APIS)):
+        for size in SIZES:
+            out = _shown(client, upstream, arguments, size)
+            assert b"SECRET" not in out, (name, size)
+            if b"data: " in out:
+                seen = "".join(_streamed_arguments(out).split()).removeprefix("{}")
+                assert seen == "".join(left.split()).removeprefix("{}"), (name, size)
 
 
-@CLIENT
+@all_clients
 @EACH
-@pytest.mark.parametrize("name", JSON_TEXTS)
-def test_json_of_arguments_stays_as_it_is(name: str, upstream: str, client: Api) -> None:
-    arguments = JSON_TEXTS[name]
-    for size in SIZES:
-        hidden = _shown(client, upstream, arguments, size)
-        shown = _shown(client, upstream, arguments, size, expose="raw")
-        if b"data: " in hidden:
-            assert _streamed_arguments(hidden) == _streamed_arguments(shown) != ""
-        else:
-            assert _strings(hidden) == _strings(shown)
+def test_json_of_arguments_stays_as_it_is(upstream: str, client: Api) -> None:
+    for name, arguments in each_in_turn(JSON_TEXTS.items(), turn(upstream, client), len(APIS)):
+        for size in SIZES:
+            hidden = _shown(client, upstream, arguments, size)
+            shown = _shown(client, upstream, arguments, size, expose="raw")
+            if b"data: " in hidden:
+                assert _streamed_arguments(hidden) == _streamed_arguments(shown) != "", name
+            else:
+                assert _strings(hidden) == _strings(shown), name
 
 
-@CLIENT
+@all_clients
 def test_arguments_of_gemini_stay_as_they_are(client: Api) -> None:
     arguments = {"city": "Paris", "why": 'I\'d say: {no} "so"', "n": [1, 2.5, None, True]}
     part = gemini.function_call("call_1", **arguments)

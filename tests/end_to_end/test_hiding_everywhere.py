@@ -16,7 +16,8 @@ from tests.apis.interactions import scripts as interactions
 from tests.apis.messages import scripts as messages
 from tests.support.hiding import ANSWER, THINKING, chat_answer, said, samples, spoken
 from tests.support.hiding_samples import FORMATS, LEGITIMATE
-from tests.support.pipeline import Pipeline
+from tests.support.matrix import each_in_turn
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.streams import message_item, numbered, response, responses_stream
 
 Json = dict[str, Any]
@@ -82,7 +83,10 @@ PLAIN: dict[str, str] = {
 }
 
 EACH = pytest.mark.parametrize("upstream", ANSWERS)
-CLIENT = pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
+
+
+def turn(upstream: str, client: Api) -> int:
+    return [*ANSWERS].index(upstream) + APIS.index(client)
 
 
 def shown(client: Api, upstream: str, text: str, finish: str = "stop", *, stream: bool) -> str:
@@ -95,23 +99,23 @@ def shown(client: Api, upstream: str, text: str, finish: str = "stop", *, stream
     return said(out.decode(), streamed=stream)
 
 
-@CLIENT
+@all_clients
 @EACH
-@pytest.mark.parametrize("name", THOUGHTS)
-def test_thinking_is_hidden_and_its_answer_is_not(name: str, upstream: str, client: Api) -> None:
-    text, finish = spoken(THOUGHTS[name]), THOUGHTS[name]["finish"]
-    for stream in (False, True):
-        seen = shown(client, upstream, text, finish, stream=stream)
-        assert THINKING not in seen
-        assert (ANSWER in seen) == (ANSWER in text)
+def test_thinking_is_hidden_and_its_answer_is_not(upstream: str, client: Api) -> None:
+    for name, sample in each_in_turn(THOUGHTS.items(), turn(upstream, client), len(APIS)):
+        text = spoken(sample)
+        for stream in (False, True):
+            seen = shown(client, upstream, text, sample["finish"], stream=stream)
+            assert THINKING not in seen, (name, stream)
+            assert (ANSWER in seen) == (ANSWER in text), (name, stream)
 
 
-@CLIENT
+@all_clients
 @EACH
-@pytest.mark.parametrize("name", PLAIN)
-def test_what_only_looks_like_it_stays(name: str, upstream: str, client: Api) -> None:
-    for stream in (False, True):
-        assert PLAIN[name] in shown(client, upstream, PLAIN[name], stream=stream)
+def test_what_only_looks_like_it_stays(upstream: str, client: Api) -> None:
+    for name, text in each_in_turn(PLAIN.items(), turn(upstream, client), len(APIS)):
+        for stream in (False, True):
+            assert text in shown(client, upstream, text, stream=stream), (name, stream)
 
 
 UNDECIDED = f"So {THINKING}"
@@ -152,7 +156,7 @@ BROKEN: dict[str, tuple[str, list[bytes]]] = {
 }
 
 
-@CLIENT
+@all_clients
 @pytest.mark.parametrize("name", BROKEN)
 def test_undecided_text_stays_back_where_the_answer_breaks_off(name: str, client: Api) -> None:
     upstream, frames = BROKEN[name]
@@ -162,7 +166,7 @@ def test_undecided_text_stays_back_where_the_answer_breaks_off(name: str, client
     assert THINKING not in pipeline.stream(b"".join(frames)).decode()
 
 
-@CLIENT
+@all_clients
 @EACH
 @pytest.mark.parametrize("finish", ["stop", "length"])
 def test_it_goes_out_where_upstream_says_that_it_ended(

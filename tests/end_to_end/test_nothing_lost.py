@@ -23,8 +23,8 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.providers.catalog import PROFILES
 from tests.apis.messages import scripts
 from tests.support import random_answers
-from tests.support.checker import check_chat, check_responses, frames
-from tests.support.messages_checker import check_messages
+from tests.support.checker import frames
+from tests.support.messages_checker import CHECKS
 from tests.support.nothing_lost import (
     WHOLES,
     assert_said,
@@ -45,11 +45,6 @@ from tests.support.streams import (
 EXAMPLES, FEW = 20_000 // 3, 100
 PROFILES_TRIED = ("auto", "openai", "deepseek", "vllm")
 APIS: dict[str, Api] = {api.name: api for api in (CHAT, RESPONSES, MESSAGES)}
-CHECKS: dict[str, Callable[[bytes], object]] = {
-    "chat": check_chat,
-    "responses": check_responses,
-    "messages": check_messages,
-}
 
 
 def pipeline(random: Random, client: str) -> Pipeline:

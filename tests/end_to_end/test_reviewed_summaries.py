@@ -1,4 +1,4 @@
-"""A sidecar has each part checked at a moderation endpoint before a word of it is shown."""
+"""The sidecar has each part checked at a moderation endpoint before a word of it is shown."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
+from abridge.config.loading import load_settings
+from abridge.sidecar.app import create_app
 from tests.end_to_end.translation.turn import PATHS, answer
 from tests.support.checker import check_chat, check_responses
 from tests.support.log_watch import PLANTED
 from tests.support.metrics_text import Metrics, scrape_until
 from tests.support.servers import HANG, serve, soon, stalled, until, unused_address
-from tests.support.sidecar import Sidecar, sidecar
 from tests.support.streams import THOUGHT, chat_stream, thinking
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
@@ -133,7 +135,7 @@ class Stage:
     model: Model
     endpoint: Endpoint
     writer: Writer
-    running: Sidecar
+    url: str
     client: httpx.AsyncClient
 
     def begin(self, api: str, *, stream: bool, size: int = 0) -> Reply:
@@ -154,7 +156,7 @@ class Stage:
         """Return the metrics once so many requests are counted."""
         return await scrape_until(
             self.client,
-            self.running.metrics,
+            f"{self.url}/abridge/metrics",
             lambda metrics: metrics.total("requests_total") >= requests,
         )
 
@@ -163,7 +165,7 @@ class Stage:
         if reply.api == "chat":
             question = {"messages": [{"role": "user", "content": "Hi"}]}
         body = {"model": f"m-{size}", "stream": reply.stream, "reasoning": {"summary": "auto"}}
-        url = f"{self.running.url}{PATHS[reply.api]}"
+        url = f"{self.url}{PATHS[reply.api]}"
         async with self.client.stream("POST", url, json={**body, **question}) as response:
             async for piece in response.aiter_bytes():
                 reply.data += piece
@@ -173,8 +175,8 @@ class Stage:
 async def stage(
     *, dead: bool = False, embedded: bool = False, grace: float = 60.0, **review: str
 ) -> AsyncIterator[Stage]:
-    """Run a sidecar whose settings are all in its environment; `dead`: nothing is at the endpoint's
-    address."""
+    """Serve a sidecar's app whose settings are all in an environment; `dead`: nothing is at the
+    endpoint's address."""
     thinker, endpoint, writer = Model(), Endpoint(), Writer()
     async with (
         serve(thinker) as model,
@@ -190,7 +192,6 @@ async def stage(
             "ABRIDGE_REVIEW__API_KEY_ENV": "GUARD_KEY",
             "ABRIDGE_REVIEW__TIMEOUT": "60",
             **{f"ABRIDGE_REVIEW__{key.upper()}": value for key, value in review.items()},
-            "GUARD_KEY": f"sk-{PLANTED}-guard",
             "ABRIDGE_SUMMARY__GRACE": str(grace),
             "ABRIDGE_LOG__REQUESTS": "true",
         }
@@ -200,11 +201,16 @@ async def stage(
                 "ABRIDGE_SUMMARIZER__BASE_URL": f"{small}/v1",
                 "ABRIDGE_SUMMARIZER__MODEL": "small",
             }
-        async with sidecar(**environ) as running:
-            yield Stage(thinker, endpoint, writer, running, client)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GUARD_KEY", f"sk-{PLANTED}-guard")
+            app = create_app(load_settings(environ=environ), registry=CollectorRegistry())
+        async with serve(app, lifespan="on") as url:
+            yield Stage(thinker, endpoint, writer, url, client)
 
 
-async def test_not_a_word_of_a_part_leaves_before_its_verdict() -> None:
+async def test_not_a_word_of_a_part_leaves_before_its_verdict(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with stage() as played:
         endpoint = played.endpoint
         for api, stream in FORMS:
@@ -224,15 +230,13 @@ async def test_not_a_word_of_a_part_leaves_before_its_verdict() -> None:
                 withheld = {"code": "withheld", "message": "The summary was withheld."}
                 assert reply.error == (withheld if flagged else None)
         metrics = await played.metrics(8)
-        played.running.signal()
-        await played.running.end()
     assert metrics.total(REVIEWS, outcome="withheld") == 4
     assert metrics.total(REVIEWS, outcome="passed") == 4
     assert metrics.total("summaries_total", outcome="withheld") == 4
     assert metrics.total("summaries_total", outcome="ok") == 4
     assert metrics.total("summarizer_seconds_count", outcome="withheld") == 4
     assert metrics.total("breaker_open") == 0
-    assert played.running.output.count(" withheld=1 ") == 4
+    assert caplog.text.count(" withheld=1 ") == 4
 
 
 async def test_only_the_parts_that_are_flagged_are_withheld() -> None:
@@ -276,7 +280,7 @@ async def test_after_a_flag_no_further_part_is_made(on_flag: str) -> None:
             reply = played.begin(api, stream=True, size=12_000)
             await scrape_until(
                 played.client,
-                played.running.metrics,
+                f"{played.url}/abridge/metrics",
                 lambda metrics: metrics.total(REVIEWS, outcome="withheld") > withheld,  # noqa: B023 -- it ends before the next one
             )
             calls = await stalled(lambda: len(played.writer.requests))
@@ -288,7 +292,9 @@ async def test_after_a_flag_no_further_part_is_made(on_flag: str) -> None:
 
 
 @pytest.mark.parametrize("on_failure", ["withhold", "show"])
-async def test_what_becomes_of_a_part_that_cannot_be_checked(on_failure: str) -> None:
+async def test_what_becomes_of_a_part_that_cannot_be_checked(
+    on_failure: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with stage(on_failure=on_failure) as played:
         for status in (500, 401, 302):
             played.endpoint.status = status
@@ -296,15 +302,11 @@ async def test_what_becomes_of_a_part_that_cannot_be_checked(on_failure: str) ->
                 reply = await played.ask(api, stream=stream)
                 check_unreviewed(reply, on_failure)
         metrics = await played.metrics(12)
-        played.running.signal()
-        await played.running.end()
     assert metrics.total(REVIEWS, outcome="failed") >= 5
     assert metrics.total(REVIEWS, outcome="passed") == 0
     outcome = "ok" if on_failure == "show" else "withheld"
     assert metrics.total("summaries_total", outcome=outcome) >= 5
-    assert "review failed: The moderation endpoint answered with status 500." in (
-        played.running.output
-    )
+    assert "review failed: The moderation endpoint answered with status 500." in caplog.text
     assert metrics.total("breaker_open") == (on_failure == "withhold")
 
 

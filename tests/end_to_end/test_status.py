@@ -9,13 +9,10 @@ import pytest
 
 from tests.pipeline.test_renaming import PATHS, answer_of, body_of
 from tests.support.asgi import call
-from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Upstream
-
-CHECKS = {"chat": check_chat, "responses": check_responses, "messages": check_messages}
 
 
 def events_in(data: bytes) -> list[dict[str, Any]]:

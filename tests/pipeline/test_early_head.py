@@ -13,13 +13,12 @@ from starlette.types import ASGIApp
 from abridge.pipeline.client import Client
 from tests.pipeline.test_renaming import PATHS, answer_of, body_of
 from tests.support.asgi import Call, begin, call
-from tests.support.checker import check_chat, check_responses
+from tests.support.checker import check_chat
 from tests.support.deployments import build_app
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, Upstream
 
-CHECKS = {"chat": check_chat, "responses": check_responses, "messages": check_messages}
 KEEP_ALIVE = b": keep-alive\n\n"
 SUMMARY = {"default": "auto", "early_head": 0.001}
 APIS = pytest.mark.parametrize("client", list(PATHS))

@@ -14,15 +14,13 @@ from starlette.types import ASGIApp
 from abridge.errors import UpstreamBroken, UpstreamUnavailable
 from tests.pipeline.test_renaming import PATHS, answer_of, body_of, models_in
 from tests.support.asgi import Call, call
-from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import build_app
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.spans import Spans
 from tests.support.streams import completion
 from tests.support.summarizers import Scripted
 from tests.support.upstream import Answer, ReceivedRequest, Upstream
 
-CHECKS = {"chat": check_chat, "responses": check_responses, "messages": check_messages}
 BUSY = Answer.json({"error": {"message": "busy"}}, 503)
 USER = {"role": "user", "content": "Hi"}
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heapreplace
 from itertools import combinations
 from typing import Any, TypeVar
@@ -157,6 +157,27 @@ def some(examples: int) -> int:
 def share_of(items: Sequence[T], name: str, share: int = SHARE) -> Sequence[T]:
     """Return the items to try: all with `--matrix`, else a share that begins as `name` says."""
     return items if _is_whole() else items[zlib.crc32(name.encode()) % share :: share] or items[:1]
+
+
+def batches(cases: Iterable[T], size: int = 25) -> list[Any]:
+    """Return parameters that are so many cases each, named by the first and the last.
+
+    A test that loops over such a batch names the case in each of its assertions: of thousands of
+    tests, most time is spent around them.
+    """
+    every = list(cases)
+    parts = (every[start : start + size] for start in range(0, len(every), size))
+    return [pytest.param(part, id=f"{part[0]} to {part[-1]}") for part in parts]
+
+
+def each_in_turn(items: Iterable[T], turn: int, turns: int) -> Sequence[T]:
+    """Return the items of a turn: all with `--matrix`, else every `turns`-th from `turn` on.
+
+    So in a test with two more parameters, of at least `turns` values each, whose places add up to
+    the turn, each item meets each value of each.
+    """
+    every = list(items)
+    return every if _is_whole() else every[turn % turns :: turns]
 
 
 def _is_whole() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,13 @@ from anthropic.types import Message, RawMessageStreamEvent
 from anthropic.types.parsed_message import ParsedMessage
 from pydantic import TypeAdapter
 
-from tests.support.checker import attribution_of, check_attributions, frames
+from tests.support.checker import (
+    attribution_of,
+    check_attributions,
+    check_chat,
+    check_responses,
+    frames,
+)
 
 STOP_REASONS = (
     *("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"),
@@ -286,3 +293,11 @@ def _check_with_anthropic(seen: MessagesStream) -> None:
         ):
             assert ours.get(name) == theirs.get(name), f"anthropic reads another {name}"
     assert added["stop_reason"] == seen.stop_reason
+
+
+CHECKS: dict[str, Callable[[bytes], Any]] = {
+    "chat": check_chat,
+    "responses": check_responses,
+    "messages": check_messages,
+}
+"""How a stream is checked, by the API of its client."""

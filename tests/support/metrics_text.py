@@ -14,8 +14,15 @@ from tests.support.servers import HANG
 
 
 class Metrics:
+    """Only the lines that are asked for are parsed: tests scrape again until they see what they
+    wait for."""
+
     def __init__(self, text: str) -> None:
-        self._samples: list[Sample] = [
+        self._lines = text.splitlines()
+
+    def _samples(self, beginning: str) -> list[Sample]:
+        text = "\n".join(line for line in self._lines if line.startswith(beginning))
+        return [
             sample for family in text_string_to_metric_families(text) for sample in family.samples
         ]
 
@@ -23,7 +30,7 @@ class Metrics:
         """Sum all samples that have these labels among others."""
         return fsum(
             sample.value
-            for sample in self._samples
+            for sample in self._samples(f"abridge_{name}")
             if sample.name == f"abridge_{name}" and labels.items() <= sample.labels.items()
         )
 
@@ -32,7 +39,7 @@ class Metrics:
         """The labelled counters."""
         return {
             (sample.name, frozenset(sample.labels.items()), sample.value)
-            for sample in self._samples
+            for sample in self._samples("")
             if sample.name.endswith("_total") and sample.labels
         }
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from abridge.apis import sse
 from abridge.apis.api import Api, RequestEcho, Writer
 from abridge.apis.chat.api import CHAT
@@ -20,7 +22,7 @@ from abridge.apis.display import Display, Exposure, ListField
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.messages.writer import TranslatedMessagesWriter
 from abridge.apis.openai import MintId
-from abridge.apis.registry import UPSTREAM_APIS
+from abridge.apis.registry import APIS, UPSTREAM_APIS
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.responses.writer import ResponsesWriter
 from abridge.core.conversation import RecordedTurn
@@ -34,6 +36,8 @@ from abridge.providers.catalog import PROFILES
 from abridge.providers.profile import Profile
 
 SPENT = Tokens(10, 5, 15)
+
+all_clients = pytest.mark.parametrize("client", APIS, ids=lambda api: api.name)
 
 
 def translating_responses_writer(

@@ -26,8 +26,7 @@ from tests.apis.gemini.scripts import (
     whole,
 )
 from tests.support.canaries import CANARY, SENTENCE, said
-from tests.support.checker import check_chat, check_responses
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.pipeline import Pipeline
 from tests.support.streams import frame
 
@@ -35,7 +34,6 @@ TAGGED = f"<think>{SENTENCE}</think>"
 SAID = SENTENCE.encode()
 ANALYSIS = "<|channel|>analysis<|message|>x<|end|>"
 FINAL = "<|start|>assistant<|channel|>final<|message|>So."
-CHECKS = {"messages": check_messages, "chat": check_chat, "responses": check_responses}
 CLIENTS = (MESSAGES, CHAT, RESPONSES)
 HIDING = [(api, expose) for api in CLIENTS for expose in ("summary", "none")]
 

@@ -30,14 +30,12 @@ from tests.apis.interactions.scripts import (
     whole,
 )
 from tests.support.canaries import CANARY, SENTENCE, said
-from tests.support.checker import check_chat, check_responses
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.pipeline import Pipeline
 from tests.support.streams import frame
 
 TAGGED = f"<think>{SENTENCE}</think>"
 SAID = SENTENCE.encode()
-CHECKS = {"messages": check_messages, "chat": check_chat, "responses": check_responses}
 CLIENTS = (MESSAGES, CHAT, RESPONSES)
 HIDING = [(api, expose) for api in CLIENTS for expose in ("summary", "none")]
 SECRET = text(SENTENCE)

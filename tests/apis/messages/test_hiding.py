@@ -41,14 +41,12 @@ from tests.apis.messages.test_writer_hiding import BESIDE as KNOWN_BESIDE
 from tests.apis.messages.test_writer_hiding import LEGAL
 from tests.apis.messages.test_writer_hiding import USAGE as KNOWN_USAGE
 from tests.support.canaries import CANARY, SENTENCE, planted_everywhere, said
-from tests.support.checker import check_chat, check_responses
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS, check_messages
 from tests.support.pipeline import Pipeline
 from tests.support.streams import frame
 
 TAGGED = f"<think>{SENTENCE}</think>"
 SAID = SENTENCE.encode()
-CHECKS = {"messages": check_messages, "chat": check_chat, "responses": check_responses}
 CLIENTS = (MESSAGES, CHAT, RESPONSES)
 HIDING = [(api, expose) for api in CLIENTS for expose in ("summary", "none")]
 PROFILES_TRIED = ("auto", "anthropic", "vllm", "prefilled")

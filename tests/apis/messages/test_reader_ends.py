@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from abridge.apis.api import Api
-from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Exposure
 from abridge.apis.endings import UNFINISHED
 from abridge.apis.errors import SECOND_ANSWER, UNREADABLE
 from abridge.apis.messages.api import MESSAGES
-from abridge.apis.responses.api import RESPONSES
 from abridge.core.answer import STRAY_ARGUMENTS
 from tests.apis.messages.scripts import (
     begin,
@@ -28,7 +26,7 @@ from tests.apis.messages.scripts import (
     tool_use,
 )
 from tests.support.answers import Said, read_said
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import Pipeline, all_clients
 from tests.support.shared import RECORDINGS, needs_recordings
 from tests.support.streams import DONE
 
@@ -36,9 +34,6 @@ LOOK = {**tool_use(0), "input": {}}
 STOP = event("message_stop")
 SAID = [start(0, text("")), delta(0, "text", text="Hi"), stop(0)]
 
-all_clients = pytest.mark.parametrize(
-    "client", [CHAT, RESPONSES, MESSAGES], ids=lambda api: api.name
-)
 shown_and_hidden = pytest.mark.parametrize("expose", ["auto", "raw", "summary", "none"])
 
 

@@ -27,11 +27,9 @@ from abridge.core.events import (
     ResponseEnded,
     ToolCallDelta,
 )
-from abridge.core.plan import SummaryPlan
 from abridge.providers.catalog import PROFILES
 from tests.apis.test_translating_writers_laws import REQUEST, shown_parts, turns
-from tests.core.sequencer_driver import SequencerDriver
-from tests.core.test_sequencer_laws import drain, summarize
+from tests.core.test_sequencer_laws import sequenced
 from tests.support.matrix import some
 from tests.support.messages_checker import MessagesStream, check_message, check_messages
 from tests.support.pipeline import LIMIT, TRANSLATING_WRITERS, Minting
@@ -105,28 +103,18 @@ def test_every_interleaving_is_composed_into_a_legal_stream(
     seals: bool,  # noqa: FBT001 -- drawn
     data: st.DataObject,
 ) -> None:
-    driver = SequencerDriver(
-        SummaryPlan(style="auto" if summary else None, part_chars=10, tail_chars=5, max_parts=3)
-    )
-    for event in events:
-        driver.upstream(event)
-        for _ in range(data.draw(st.integers(0, 2))):
-            if driver.requested:
-                summarize(driver, data)
-    drain(driver)
+    emitted = sequenced(events, data, summary=summary)
     seal = (lambda envelope: f"abr1.{len(envelope.reasoning)}") if seals else None
-    seen = written(driver.emitted, make_writer(raw=raw, summary=summary, seal=seal))
+    seen = written(emitted, make_writer(raw=raw, summary=summary, seal=seal))
     assert seen.text == said(events)
     calls = [(call["id"], call["name"], call["input"]) for call in seen.calls]
     assert calls == called(events)
     assert seen.stop_reason == stop_reason(events)
     meant = turn_of(events).answer
-    texts = [
-        shown for shown in (meant.raw if raw else "", *parts(driver.emitted, summary)) if shown
-    ]
+    texts = [shown for shown in (meant.raw if raw else "", *parts(emitted, summary)) if shown]
     shown = "".join(seen.thinking)
     assert sorted(shown.replace("\n\n", "")) == sorted("".join(texts).replace("\n\n", ""))
-    errors = [event.summary.error for event in driver.emitted if isinstance(event, ReasoningEnded)]
+    errors = [event.summary.error for event in emitted if isinstance(event, ReasoningEnded)]
     assert any(errors) == any("summary_error" in block for block in seen.blocks)
 
 

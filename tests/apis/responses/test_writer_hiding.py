@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 
 import pytest
@@ -12,6 +13,7 @@ from abridge.apis.chat.api import CHAT
 from abridge.apis.display import Exposure
 from abridge.providers.catalog import PROFILES
 from tests.support.checker import ResponsesStream, check_chat, check_responses, frames
+from tests.support.matrix import each_in_turn
 from tests.support.pipeline import Pipeline, responses, translating
 from tests.support.streams import (
     RESPONSES_USAGE,
@@ -541,22 +543,25 @@ NATIVE_EVENTS = {
 }
 
 
-@pytest.mark.parametrize("name", PROFILES)
-@pytest.mark.parametrize("events", NATIVE_EVENTS.values(), ids=NATIVE_EVENTS)
+@pytest.mark.parametrize("name", NATIVE_EVENTS)
 def test_a_native_summary_is_shown_only_where_the_profile_vouches_for_it(
-    expose: Exposure, events: tuple[dict[str, Any], ...], name: str
+    expose: Exposure, name: str
 ) -> None:
     item = {**BARE, "summary": [{"type": "summary_text", "text": THOUGHT}]}
     final = {"type": "response.completed", "response": response([item, MESSAGE])}
-    stream = b"".join(numbered(CREATED, ADDED, *events, {**DONE, "item": item}, *ANSWER, final))
-    body, profile = json.dumps(response([item, MESSAGE])).encode(), PROFILES[name]
-    is_shown = profile.makes_summaries and expose == "summary"
-    for make in (responses, partial(translating, "responses", CHAT)):
+    events = CREATED, ADDED, *NATIVE_EVENTS[name], {**DONE, "item": item}, *ANSWER, final
+    stream, body = b"".join(numbered(*events)), json.dumps(response([item, MESSAGE])).encode()
+    turn = list(NATIVE_EVENTS).index(name) + (expose == "summary")
+    for profile, make in product(
+        each_in_turn(PROFILES.values(), turn, 2),
+        (responses, partial(translating, "responses", CHAT)),
+    ):
+        is_shown = profile.makes_summaries and expose == "summary"
         out = make(expose=expose, profile=profile).stream(stream)
         whole = make(expose=expose, profile=profile).whole(body)
         for secret in SECRETS:
-            assert (secret in json.dumps(decoded(out))) is is_shown
-            assert (secret in json.dumps(json.loads(whole))) is is_shown
+            assert (secret in json.dumps(decoded(out))) is is_shown, profile
+            assert (secret in json.dumps(json.loads(whole))) is is_shown, profile
 
 
 def decoded(stream: bytes) -> list[Any]:

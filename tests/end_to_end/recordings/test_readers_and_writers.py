@@ -14,8 +14,7 @@ from abridge.apis.registry import APIS
 from abridge.core.envelope import UNSEALED, UNSEALED_RAW
 from abridge.core.plan import SummaryPlan
 from tests.end_to_end.recordings.recordings import Recording, recordings
-from tests.support.checker import check_chat, check_responses
-from tests.support.messages_checker import check_messages
+from tests.support.messages_checker import CHECKS
 from tests.support.pipeline import translating
 from tests.support.shared import needs_recordings
 from tests.support.translated import Call, TranslatedTurn, read_turn
@@ -41,7 +40,6 @@ def test_streams_and_bodies_of_one_model_have_the_same_content() -> None:
         assert kinds[0] == kinds[1]
 
 
-CHECKS = {"chat": check_chat, "responses": check_responses, "messages": check_messages}
 ECHO = RequestEcho({"stream_options": {"include_usage": True}}, now=lambda: 1_800_000_000.5)
 UNSUMMARIZED = SummaryPlan(style=None)
 

@@ -24,7 +24,7 @@ from tests.end_to_end.translation.turn import PATHS, request_body
 from tests.support.asgi import Call, call
 from tests.support.checker import check_chat, check_responses
 from tests.support.deployments import ORIGIN, build_app
-from tests.support.messages_checker import check_message, check_messages
+from tests.support.messages_checker import CHECKS, check_message, check_messages
 from tests.support.openapi import event_faults, faults
 from tests.support.shared import OPENAPI, needs_recordings
 from tests.support.summarizers import Scripted
@@ -48,11 +48,6 @@ ENDS = {
 }
 """The reasons to finish, without calls and with some."""
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-CHECKS: dict[str, Any] = {
-    "chat": check_chat,
-    "responses": check_responses,
-    "messages": check_messages,
-}
 BODIES = {"chat": "CreateChatCompletionResponse", "responses": "Response"}
 CHUNKS = "CreateChatCompletionStreamResponse"
 CUTS = ["whole", "frames", "bytes", "random"]

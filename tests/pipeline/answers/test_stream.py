@@ -25,7 +25,7 @@ from tests.support.upstream import Answer, Upstream
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 BODY: dict[str, Any] = {"model": "m", "stream": True, "messages": [], "input": "Hi"}
 HIDDEN: dict[str, Any] = {"reasoning": {"expose": "none"}, "summary": {"default": "off"}}
-MANY_BLOCKS = 5_000
+MANY_BLOCKS = 2_500
 REST = "a" * LIGHT_BYTES
 """With it a frame is so long that a thread reads it."""
 MANY_CHOICES = 1_000

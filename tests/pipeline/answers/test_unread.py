@@ -20,6 +20,7 @@ from tests.end_to_end.translation.turn import (
 from tests.support import messages_checker, openapi
 from tests.support.asgi import Call, call
 from tests.support.deployments import FORMS, PREFIX, Form
+from tests.support.matrix import each_in_turn
 from tests.support.nesting import nested_json
 from tests.support.streams import completion
 from tests.support.upstream import Answer, Upstream
@@ -122,33 +123,30 @@ TOLD = {
 clients shorten a conversation by what they say."""
 
 
-@pytest.mark.matrix(2)
 @BOTH
 @EACH_UPSTREAM
 @EACH_CLIENT
-@pytest.mark.parametrize("name", TOLD)
 async def test_an_error_is_told_in_abridges_own_words_and_a_refusal_in_upstreams(
-    name: str, client: str, upstream: str, *, stream: bool
+    client: str, upstream: str, *, stream: bool
 ) -> None:
-    played, status, words = TOLD[name]
-    received = await ask(client, upstream, played, stream=stream)
-    error = check_error(received, status)
-    assert re.fullmatch(words, error["message"])
-    assert error["code"] == "upstream_error" or not name.startswith("other")
-    assert "location" not in received.headers
+    turn = ALL_UPSTREAMS.index(upstream) + 2 * CLIENTS.index(client) + stream
+    for name, (played, status, words) in each_in_turn(TOLD.items(), turn, 4):
+        received = await ask(client, upstream, played, stream=stream)
+        error = check_error(received, status)
+        assert re.fullmatch(words, error["message"]), name
+        assert error["code"] == "upstream_error" or not name.startswith("other")
+        assert "location" not in received.headers, name
 
 
-@pytest.mark.matrix(2)
 @BOTH
 @EACH_UPSTREAM
-@pytest.mark.parametrize("name", [name for name in TOLD if not name.startswith("refusal")])
-async def test_a_client_of_messages_is_told_neither(
-    name: str, upstream: str, *, stream: bool
-) -> None:
-    received = await ask("messages", upstream, TOLD[name][0], stream=stream)
-    check_hidden(received)
-    assert received.status >= 400
-    assert "pstream" in messages_checker.check_error(received.json)["message"]
+async def test_a_client_of_messages_is_told_neither(upstream: str, *, stream: bool) -> None:
+    errors = [name for name in TOLD if not name.startswith("refusal")]
+    for name in each_in_turn(errors, ALL_UPSTREAMS.index(upstream) + stream, 2):
+        received = await ask("messages", upstream, TOLD[name][0], stream=stream)
+        check_hidden(received)
+        assert received.status >= 400, name
+        assert "pstream" in messages_checker.check_error(received.json)["message"], name
 
 
 @EACH_CLIENT

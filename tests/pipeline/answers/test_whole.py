@@ -21,7 +21,8 @@ from tests.support.upstream import Answer, Upstream
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 ASKING: dict[str, Any] = {"model": "m", "messages": [], "input": "Hi"}
-COUNT = 6_000
+ITEMS, VALUES = 2_500, 6_000
+"""So many that to read them at once takes more than `MANY_CALLS`."""
 
 
 def begin_call(body: Any, path: str, **tables: Any) -> Call:
@@ -35,7 +36,7 @@ def many_items() -> dict[str, Any]:
     return response(
         [
             item
-            for n in range(0, COUNT, 2)
+            for n in range(0, ITEMS, 2)
             for item in (reasoning_item(n, "Hm."), message_item(n + 1, "A"))
         ]
     )
@@ -44,7 +45,7 @@ def many_items() -> dict[str, Any]:
 def many_values() -> dict[str, Any]:
     answer = completion({"role": "assistant", "reasoning": "Hm.", "content": "Hello."})
     entry = {"token": "a", "logprob": -1.0, "bytes": [97], "top_logprobs": []}
-    answer["choices"][0]["logprobs"] = {"content": [entry] * COUNT}
+    answer["choices"][0]["logprobs"] = {"content": [entry] * VALUES}
     return answer
 
 

@@ -117,26 +117,26 @@ async def test_the_figures_are_the_clients_own_whoever_dies(redis_server: Server
     async with (
         in_front_of(
             thinker(),
-            *("--workers", "4", "--admin-port", "0"),
+            *("--workers", "3", "--admin-port", "0"),
             ABRIDGE_HISTORY__STORE=redis_server.url,
             ABRIDGE_HISTORY__SEAL_KEYS_ENV="KEYS",
             KEYS=f"one:{key}",
         ) as (running, session),
     ):
         account = Account(running)
-        for _ in range(3):
+        for _ in range(2):
             await account.send_requests(session, 40)
             await scrape_until(session, running.metrics, account.matches)
             killed = running.workers[0]
             os.kill(killed, signal.SIGKILL)
-            replacing = asyncio.create_task(replaced(running, killed, 4))
+            replacing = asyncio.create_task(replaced(running, killed, 3))
             while not replacing.done():
                 assert account.matches(await scrape(session, running.metrics))
                 await asyncio.sleep(0.02)
             await replacing
             scraped = await scrape(session, running.metrics)
             assert account.matches(scraped)
-            assert scraped.total("workers") == 4
+            assert scraped.total("workers") == 3
 
 
 async def test_what_a_dead_worker_had_at_hand_is_no_more() -> None:
