@@ -172,7 +172,7 @@ class Simulation:
         place = key if self._plan.hashed else self._random.randrange(1 << 30)
         replica = self._replicas[place % len(self._replicas)]
         limits = {f"key:{key}": self._of_key, f"team:{key % self._plan.teams}": self._of_team}
-        taken = Admission(list(self._admit(replica, limits)), self._now)
+        taken = Admission(list(self._admit(replica, limits)))
         self._number += 1
         heapq.heappush(self._ends, (self._now + lasts, self._number, replica, taken))
 
@@ -188,6 +188,7 @@ class Simulation:
             if (account := replica.accounts.get(name)) is None:
                 account = replica.accounts[name] = Account(name)
                 account.take_over(each)
+            account.used_at = self._now
             for _ in range(accounts.MAX_ROUNDS):
                 if not account.used_up:
                     break
