@@ -25,7 +25,13 @@ from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
-from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
+from abridge.errors import (
+    EndpointMissing,
+    FieldRefused,
+    RequestError,
+    StateRefused,
+    UpstreamUnavailable,
+)
 from abridge.http.asgi import adding_headers
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
@@ -39,11 +45,11 @@ from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
 from abridge.pipeline.health import UpstreamHealth
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
+from abridge.pipeline.refused_fields import RefusedFields, RequestTrial
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.shared_findings import SharedFindings
 from abridge.pipeline.token_counting import TokenCounting
-from abridge.pipeline.trial import StateTrial
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.references import read_conversation_id
 
@@ -92,13 +98,15 @@ class Dispatcher:
         self._health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
         self._failover = Failover(settings, self._health, memory, metrics_sink)
         self._discovery = lasting.get("discovery", ApiDiscovery)
+        self._refused = lasting.get("refused fields", RefusedFields)
         self._upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
         self._findings: SharedFindings | None = None
         if memory.shared_store is not None and self._upstreams:
-            make = partial(SharedFindings, memory.shared_store, self._health, self._discovery)
+            kinds = {b"apis": self._discovery, b"fields": self._refused}
+            make = partial(SharedFindings, memory.shared_store, self._health, kinds)
             self._findings = lasting.get("findings", make)
         self._preparation = RequestPreparation(
-            settings, memory, engagement.answer_memory.learned, metrics_sink
+            settings, memory, engagement.answer_memory.learned, self._refused, metrics_sink
         )
         self._token_counting = TokenCounting(app, self._preparation, self._discovery)
         self._compactor = Compactor(
@@ -218,16 +226,23 @@ class Dispatcher:
     async def _answer(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
-        """Answer a request on one of upstream's APIs; without opaque reasoning state if upstream
-        refuses that."""
-        try:
-            await self._attempt(request, upstream, endpoints)
-        except StateRefused:
-            self._failover.note_refused_state(request.scope)
-        else:
-            return
-        request = replace(await request.reread(), drops_state="refused_state")
-        await self._attempt(request, upstream, endpoints)
+        """Answer a request on one of upstream's APIs; without opaque reasoning state, or a field
+        that Abridge adds, if upstream refuses that."""
+        while True:
+            drops_state, refused = request.drops_state, request.refused
+            try:
+                await self._attempt(request, upstream, endpoints)
+            except StateRefused:
+                self._failover.note_refused_state(request.scope)
+                drops_state = "refused_state"
+            except FieldRefused as refusal:
+                model = request.route.renames.to_upstream(request.model)
+                self._refused.note_refused(request.route.upstream, model, refusal.field)
+                refused |= {refusal.field}
+            else:
+                return
+            again = await request.reread()
+            request = replace(again, drops_state=drops_state, refused=refused)
 
     async def _attempt(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
@@ -256,14 +271,25 @@ class Dispatcher:
             summary_language=language,
         )
         endpoints = self._with_answer_changes(prepared, endpoints)
-        if prepared.may_have_state and request.drops_state != "refused_state":
-            endpoints = replace(endpoints, app=StateTrial(endpoints.app))
+        endpoints = replace(endpoints, app=self._tried(prepared, endpoints.app))
         if engaged:
             if streams:
                 send_head_early(request.scope, request.route.summary.early_head)
             await self._engagement.engage(prepared, style, endpoints)
         else:
             await pass_on(endpoints.app, prepared.scope, prepared.buffered, endpoints.send)
+
+    def _tried(self, prepared: PreparedRequest, app: ASGIApp) -> ASGIApp:
+        """Return the application so that its refusal of state, or of what Abridge added, is noticed
+        before the client is told."""
+        request = prepared.request
+        has_state = prepared.may_have_state and request.drops_state != "refused_state"
+        names = request.route.upstream, request.route.renames.to_upstream(request.model)
+        added = self._refused.untried(*names, prepared.added)
+        if not (has_state or added):
+            return app
+        note_taken = partial(self._refused.note_taken, *names, added)
+        return RequestTrial(app, added, note_taken, has_state=has_state)
 
     async def _have_compacted(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
