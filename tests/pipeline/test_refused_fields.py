@@ -94,10 +94,10 @@ class TestWhatIsKnown:
         assert not fields.refused(UPSTREAM, "m")
 
     def test_what_was_taken_once_is_not_tried_for_each_request(self) -> None:
-        fields, both = RefusedFields(), frozenset({"thinking", "verbosity"})
-        assert fields.untried(UPSTREAM, "m", both) == both
+        fields = RefusedFields()
         fields.note_taken(UPSTREAM, "m", ["thinking"])
-        assert fields.untried(UPSTREAM, "m", both) == {"verbosity"}
+        assert fields.taken(UPSTREAM, "m") == {"thinking"}
+        assert not fields.refused(UPSTREAM, "m")
 
     def test_it_is_told_with_names_and_time_left(self) -> None:
         fields, other = RefusedFields(), RefusedFields()

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from time import monotonic
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
@@ -128,34 +128,23 @@ class ApiDiscovery(Findings):
         return Trial(app, must_withhold, check)
 
 
-class EndpointTrial:
-    """Call an application on an API that it may not have.
+def endpoint_trial(
+    app: ASGIApp, model: str = "", note_found: Callable[[], None] | None = None
+) -> Trial:
+    """Return an application on an API that it may not have: then it raises EndpointMissing, and
+    nothing was sent to the client. `model` is the one that was asked for, by upstream's name, if
+    that is known. `note_found` is called once the application answers on this API."""
 
-    Raises EndpointMissing if it has not; then nothing was sent to the client. `model` is the one
-    that was asked for, by upstream's name, if that is known. `note_found` is called once the
-    application answers on this API.
-    """
-
-    def __init__(
-        self, app: ASGIApp, model: str = "", note_found: Callable[[], None] | None = None
-    ) -> None:
-        self._app = app
-        self._model = model
-        self._note_found = note_found
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        trial = Trial(self._app, self._must_withhold, self._check)
-        await trial(scope, receive, send)
-
-    def _must_withhold(self, status: int) -> bool:
-        if self._note_found is not None and has_endpoint(status):
-            self._note_found()
+    def must_withhold(status: int) -> bool:
+        if note_found is not None and has_endpoint(status):
+            note_found()
         return status in MISSING_STATUSES
 
-    def _check(self, _: int, body: bytes) -> None:
-        """Raise EndpointMissing unless the error says that something else was not found."""
-        if not names_resource(body, self._model):
+    def check(_: int, body: bytes) -> None:
+        if not names_resource(body, model):  # else something else was not found
             raise EndpointMissing
+
+    return Trial(app, must_withhold, check)
 
 
 def has_endpoint(status: int) -> bool:

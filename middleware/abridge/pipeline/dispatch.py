@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.openai import is_minted
 from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, reasons_in_summaries
@@ -39,13 +40,13 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, Room
 from abridge.pipeline.compaction import Compactor
-from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
+from abridge.pipeline.discovery import ApiDiscovery, endpoint_trial
 from abridge.pipeline.early_head import send_head_early
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
-from abridge.pipeline.health import UpstreamHealth
+from abridge.pipeline.health import Attempt, UpstreamHealth
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
-from abridge.pipeline.refused_fields import RefusedFields, RequestTrial
+from abridge.pipeline.refused_fields import RefusedFields, request_trial
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.shared_findings import SharedFindings
@@ -182,7 +183,7 @@ class Dispatcher:
             await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)
             return
         try:
-            await pass_on(EndpointTrial(app), scope, buffered, send)
+            await pass_on(endpoint_trial(app), scope, buffered, send)
         except EndpointMissing as missing:
             own = missing.answer
         else:
@@ -212,7 +213,7 @@ class Dispatcher:
             if app is None:
                 continue
             note_found = partial(self._discovery.note_found, route, api, model, upstream)
-            trial = EndpointTrial(app, name, note_found)
+            trial = endpoint_trial(app, name, note_found)
             try:
                 await self._answer(request, upstream, replace(endpoints, app=trial))
             except EndpointMissing as missing:
@@ -271,7 +272,7 @@ class Dispatcher:
             summary_language=language,
         )
         endpoints = self._with_answer_changes(prepared, endpoints)
-        endpoints = replace(endpoints, app=self._tried(prepared, endpoints.app))
+        endpoints = replace(endpoints, app=self._try(prepared, endpoints.app))
         if engaged:
             if streams:
                 send_head_early(request.scope, request.route.summary.early_head)
@@ -279,24 +280,23 @@ class Dispatcher:
         else:
             await pass_on(endpoints.app, prepared.scope, prepared.buffered, endpoints.send)
 
-    def _tried(self, prepared: PreparedRequest, app: ASGIApp) -> ASGIApp:
+    def _try(self, prepared: PreparedRequest, app: ASGIApp) -> ASGIApp:
         """Return the application so that its refusal of state, or of what Abridge added, is noticed
         before the client is told."""
-        request = prepared.request
-        has_state = prepared.may_have_state and request.drops_state != "refused_state"
-        names = request.route.upstream, request.route.renames.to_upstream(request.model)
-        added = self._refused.untried(*names, prepared.added)
-        if not (has_state or added):
+        route, added = prepared.request.route, prepared.added
+        has_state = prepared.may_have_state and prepared.request.drops_state != "refused_state"
+        names = route.upstream, route.renames.to_upstream(prepared.request.model)
+        if not (has_state or (added and added - self._refused.taken(*names))):
             return app
         note_taken = partial(self._refused.note_taken, *names, added)
-        return RequestTrial(app, added, note_taken, has_state=has_state)
+        return request_trial(app, added, note_taken, has_state=has_state)
 
     async def _have_compacted(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
         """Have upstream's own endpoint compact a conversation, if it has one."""
         prepared = await self._preparation.prepare(request, upstream, engaged=False)
-        app = EndpointTrial(self._with_answer_changes(prepared, endpoints).app, prepared.model)
+        app = endpoint_trial(self._with_answer_changes(prepared, endpoints).app, prepared.model)
         try:
             await pass_on(app, prepared.scope, prepared.buffered, endpoints.send)
         except EndpointMissing:
@@ -358,6 +358,7 @@ class Dispatcher:
             or hides_raw(request.route)
             or upstream is not request.api.upstream
             or self._must_note_owner(request)
+            or self._must_note_maker(request)
             or self._must_store(request)
             or is_minted(read_conversation_id(request.body))
             or must_count(request.scope)
@@ -373,6 +374,16 @@ class Dispatcher:
             PROFILES[request.route.upstream.profile].forgets_responses
             and request.api.upstream.stores_responses
             and request.body.get("store") in (None, True)
+            and self._memory.for_route(request.route).store is not None
+        )
+
+    def _must_note_maker(self, request: ApiRequest) -> bool:
+        """Return whether a fallback may answer with state that only it can read."""
+        attempt: Attempt | None = request.scope.get(ATTEMPT)
+        return (
+            attempt is not None
+            and attempt.stands_in
+            and (request.api is MESSAGES or request.wants_opaque_state(request.body) is True)
             and self._memory.for_route(request.route).store is not None
         )
 

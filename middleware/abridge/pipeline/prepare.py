@@ -31,15 +31,7 @@ from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody
 from abridge.pipeline.refused_fields import RefusedFields
 from abridge.pipeline.request import ApiRequest
-from abridge.pipeline.steps import (
-    RESOLVING,
-    SAME_API,
-    TRANSLATED,
-    RequestDraft,
-    Step,
-    StepContext,
-    added_fields,
-)
+from abridge.pipeline.steps import RESOLVING, SAME_API, TRANSLATED, RequestDraft, Step, StepContext
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
 from abridge.providers.profile import Profile
@@ -213,7 +205,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         echoed=echoed,
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
         may_have_state=(draft.changed or request.may_have_state) and may_have_state(body),
-        added=added_fields(draft, context),
+        added=draft.added,
         storage=draft.references.storage,
         summary_language=draft.summary_language,
     )

@@ -27,13 +27,14 @@ ADDABLE_TO_TRANSLATION = ADDABLE[:1]
 
 REFUSED, TAKEN = "refused", "taken"
 
-BAD_REQUEST, UNPROCESSABLE = 400, 422
+REFUSALS = (400, 422)
+"""The statuses of a request that is refused for what is in it."""
 
 _REFUSING = (
     "unknown|unrecogni[sz]ed|unsupported|unexpected|extra|not (?:permitted|supported|allowed)"
 )
 
-_REFUSALS = {
+_FIELD_REFUSALS = {
     name: re.compile(
         rf"(?:{_REFUSING})[^{{}}]{{0,100}}\b{name}\b|\b{name}\b[^{{}}]{{0,100}}(?:{_REFUSING})",
         re.IGNORECASE,
@@ -64,47 +65,34 @@ class RefusedFields(Findings):
         """Return the fields that a model refuses."""
         return self._those(upstream, model, REFUSED)
 
-    def untried(
-        self, upstream: UpstreamSettings, model: str, fields: frozenset[str]
-    ) -> frozenset[str]:
-        """Return those of some fields of which it is not known that the model takes them."""
-        return fields and fields - self._those(upstream, model, TAKEN)
+    def taken(self, upstream: UpstreamSettings, model: str) -> frozenset[str]:
+        """Return the fields that a model is known to take."""
+        return self._those(upstream, model, TAKEN)
 
     def _those(self, upstream: UpstreamSettings, model: str, value: str) -> frozenset[str]:
         found = {field: self.find(upstream, model, field) for field in ADDABLE}
         return frozenset(field for field, each in found.items() if each and each.value == value)
 
 
-class RequestTrial(Trial):
-    """Call an application that may refuse the reasoning state in a request, or one of the fields
-    that Abridge `added`; `note_taken` is called if it takes them.
+def request_trial(
+    app: ASGIApp, added: Collection[str], note_taken: Callable[[], None], *, has_state: bool
+) -> Trial:
+    """Return an application that may refuse the reasoning state in a request, or one of the fields
+    that Abridge `added`: then it raises StateRefused or FieldRefused, and nothing was sent to the
+    client. `note_taken` is called if it takes them."""
 
-    Raises StateRefused or FieldRefused; then nothing was sent to the client.
-    """
+    def must_withhold(status: int) -> bool:
+        if status < min(REFUSALS):
+            note_taken()
+        return status in REFUSALS
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        added: Collection[str],
-        note_taken: Callable[[], None],
-        *,
-        has_state: bool,
-    ) -> None:
-        super().__init__(app, self._must_withhold, self._check)
-        self._added = added
-        self._note_taken = note_taken
-        self._has_state = has_state
-
-    def _must_withhold(self, status: int) -> bool:
-        if status < BAD_REQUEST:
-            self._note_taken()
-        return status == BAD_REQUEST or (status == UNPROCESSABLE and bool(self._added))
-
-    def _check(self, _: int, body: bytes) -> None:
-        if self._has_state and refuses_state(body):
+    def check(_: int, body: bytes) -> None:
+        if has_state and refuses_state(body):
             raise StateRefused
-        if field := refused_field(body, self._added):
+        if field := refused_field(body, added):
             raise FieldRefused(field)
+
+    return Trial(app, must_withhold, check)
 
 
 def refused_field(body: bytes, fields: Collection[str]) -> str | None:
@@ -112,6 +100,6 @@ def refused_field(body: bytes, fields: Collection[str]) -> str | None:
     param = string(as_object((parse_object(body) or {}).get("error")).get("param"))
     text = body.decode(errors="replace")
     for field in fields:
-        if param.partition(".")[0] == field or _REFUSALS[field].search(text):
+        if param.partition(".")[0] == field or _FIELD_REFUSALS[field].search(text):
             return field
     return None

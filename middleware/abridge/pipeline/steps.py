@@ -79,6 +79,7 @@ class RequestDraft:
     scope: Scope
     changed: bool = False  # if false, the body is sent as it came
     sent: frozenset[str] = frozenset()  # the fields that the client sent
+    added: frozenset[str] = frozenset()  # those that Abridge added, and the request can do without
     references: ResolvedReferences = NO_REFERENCES
     echo: RequestEcho | None = None  # what a translated answer repeats of the request
     stripped: HistoryChanges | None = None  # changes made to the history before its translation
@@ -416,22 +417,20 @@ async def restore_history(draft: RequestDraft, context: StepContext) -> RequestD
 
 
 async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
-    """Drop what the model would refuse, from any request that Abridge answers for."""
+    """Drop what the model would refuse, or has refused, from any request that Abridge answers
+    for."""
     if not (context.engaged or draft.changed):
         return draft
-    refused = added_fields(draft, context) & context.refused
+    names = ADDABLE_TO_TRANSLATION if context.translates else ADDABLE
+    added = frozenset(name for name in names if name in draft.body and name not in draft.sent)
+    refused = added & context.refused
     for name in refused:
         del draft.body[name]
+    draft = replace(draft, added=added - refused)
     dropped = context.profile.drop_rejected(draft.body, context.model)
     if not (dropped or refused):
         return draft
     return replace(draft, changed=True, dropped_fields=draft.dropped_fields + len(dropped))
-
-
-def added_fields(draft: RequestDraft, context: StepContext) -> frozenset[str]:
-    """Return the fields that Abridge added, and without which the request asks for the same."""
-    names = ADDABLE_TO_TRANSLATION if context.translates else ADDABLE
-    return frozenset(name for name in names if name in draft.body and name not in draft.sent)
 
 
 async def forget_minted_ids(draft: RequestDraft, context: StepContext) -> RequestDraft:
