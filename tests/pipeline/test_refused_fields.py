@@ -9,7 +9,7 @@ import pytest
 
 from abridge.config.upstreams import UpstreamSettings
 from abridge.pipeline.findings import FOUND_TTL
-from abridge.pipeline.refused_fields import ADDABLE, REFUSED, RefusedFields, refused_field
+from abridge.pipeline.refused_fields import ADDABLE, REFUSED, TAKEN, RefusedFields, refused_field
 from tests.pipeline.test_renaming import PATHS, answer_of
 from tests.support.asgi import call
 from tests.support.deployments import build_app
@@ -89,15 +89,15 @@ class TestWhatIsKnown:
         now = [0.0]
         fields = RefusedFields(lambda: now[0])
         fields.note_refused(UPSTREAM, "m", "thinking")
-        assert fields.refused(UPSTREAM, "m") == {"thinking"}
+        assert fields.those(REFUSED, UPSTREAM, "m") == {"thinking"}
         now[0] = FOUND_TTL
-        assert not fields.refused(UPSTREAM, "m")
+        assert not fields.those(REFUSED, UPSTREAM, "m")
 
     def test_what_was_taken_once_is_not_tried_for_each_request(self) -> None:
         fields = RefusedFields()
         fields.note_taken(UPSTREAM, "m", ["thinking"])
-        assert fields.taken(UPSTREAM, "m") == {"thinking"}
-        assert not fields.refused(UPSTREAM, "m")
+        assert fields.those(TAKEN, UPSTREAM, "m") == {"thinking"}
+        assert not fields.those(REFUSED, UPSTREAM, "m")
 
     def test_it_is_told_with_names_and_time_left(self) -> None:
         fields, other = RefusedFields(), RefusedFields()
@@ -105,4 +105,4 @@ class TestWhatIsKnown:
         ((words, seconds),) = fields.known(UPSTREAM)
         assert words == ("m", "thinking", REFUSED)
         other.take_over(UPSTREAM, words, seconds)
-        assert other.refused(UPSTREAM, "m") == {"thinking"}
+        assert other.those(REFUSED, UPSTREAM, "m") == {"thinking"}

@@ -21,7 +21,7 @@ from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.errors import respell_error
 from abridge.apis.json import parse_object, string
-from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks
+from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import EndpointMissing
@@ -40,8 +40,6 @@ SEEMS_MISSING = (
     'upstream %s: has no %s; if it has %s, set upstreams[].api = "chat" to serve clients through '
     "that"
 )
-
-_CLIENT_APIS: dict[str, Api] = {api.name: api for api in APIS}
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +102,7 @@ class ApiDiscovery(Findings):
 
     def keep(self, upstream: UpstreamSettings, *words: str, seconds: float = FOUND_TTL) -> None:
         api, _, found = words
-        self._translated.add(_CLIENT_APIS[api].name)
+        self._translated.add(api)
         super().keep(upstream, *words[:2], UPSTREAM_APIS[found].name, seconds=seconds)
 
     def watch(self, app: ASGIApp, route: Route, api: Api) -> ASGIApp:

@@ -46,7 +46,7 @@ from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
 from abridge.pipeline.health import Attempt, UpstreamHealth
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
-from abridge.pipeline.refused_fields import RefusedFields, request_trial
+from abridge.pipeline.refused_fields import TAKEN, RefusedFields, request_trial
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.shared_findings import SharedFindings
@@ -286,7 +286,7 @@ class Dispatcher:
         route, added = prepared.request.route, prepared.added
         has_state = prepared.may_have_state and prepared.request.drops_state != "refused_state"
         names = route.upstream, route.renames.to_upstream(prepared.request.model)
-        if not (has_state or (added and added - self._refused.taken(*names))):
+        if not (has_state or (added and added - self._refused.those(TAKEN, *names))):
             return app
         note_taken = partial(self._refused.note_taken, *names, added)
         return request_trial(app, added, note_taken, has_state=has_state)
@@ -357,9 +357,7 @@ class Dispatcher:
             style is not None
             or hides_raw(request.route)
             or upstream is not request.api.upstream
-            or self._must_note_owner(request)
-            or self._must_note_maker(request)
-            or self._must_store(request)
+            or self._must_note(request)
             or is_minted(read_conversation_id(request.body))
             or must_count(request.scope)
             or _must_omit_reasoning(request)
@@ -368,33 +366,19 @@ class Dispatcher:
             or (self._memory.keyring.configured and bool(request.wants_opaque_state(request.body)))
         )
 
-    def _must_store(self, request: ApiRequest) -> bool:
-        """Return whether the answer is to be stored here, since upstream forgets it."""
-        return (
-            PROFILES[request.route.upstream.profile].forgets_responses
-            and request.api.upstream.stores_responses
-            and request.body.get("store") in (None, True)
-            and self._memory.for_route(request.route).store is not None
-        )
-
-    def _must_note_maker(self, request: ApiRequest) -> bool:
-        """Return whether a fallback may answer with state that only it can read."""
+    def _must_note(self, request: ApiRequest) -> bool:
+        """Return whether the answer is to be stored here, since upstream forgets it; or whose it is
+        noted, since upstream may store it for an account that all clients share; or who gave it,
+        since only that fallback can read the state in it."""
+        if self._memory.for_route(request.route).store is None:
+            return False
         attempt: Attempt | None = request.scope.get(ATTEMPT)
-        return (
-            attempt is not None
-            and attempt.stands_in
-            and (request.api is MESSAGES or request.wants_opaque_state(request.body) is True)
-            and self._memory.for_route(request.route).store is not None
-        )
-
-    def _must_note_owner(self, request: ApiRequest) -> bool:
-        """Return whether upstream may store the answer for an account that all clients share."""
-        return (
-            request.route.upstream.shares_key
-            and request.api.upstream.stores_responses
-            and request.body.get("store") in (None, True)
-            and self._memory.for_route(request.route).store is not None
-        )
+        wants_state = request.api is MESSAGES or request.wants_opaque_state(request.body) is True
+        if attempt is not None and attempt.stands_in and wants_state:
+            return True
+        upstream, store = request.route.upstream, request.body.get("store")
+        may_store = request.api.upstream.stores_responses and store in (None, True)
+        return may_store and (upstream.shares_key or PROFILES[upstream.profile].forgets_responses)
 
 
 async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

@@ -29,7 +29,7 @@ from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody
-from abridge.pipeline.refused_fields import RefusedFields
+from abridge.pipeline.refused_fields import REFUSED, RefusedFields
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.steps import RESOLVING, SAME_API, TRANSLATED, RequestDraft, Step, StepContext
 from abridge.providers.catalog import PROFILES
@@ -175,7 +175,7 @@ class RequestPreparation:
             self._limits,
             summary_language,
             summary_due,
-            request.refused | self._refused.refused(route.upstream, model),
+            request.refused | self._refused.those(REFUSED, route.upstream, model),
         )
 
 

@@ -61,15 +61,8 @@ class RefusedFields(Findings):
         for field in fields:
             self.keep(upstream, model, field, TAKEN)
 
-    def refused(self, upstream: UpstreamSettings, model: str) -> frozenset[str]:
-        """Return the fields that a model refuses."""
-        return self._those(upstream, model, REFUSED)
-
-    def taken(self, upstream: UpstreamSettings, model: str) -> frozenset[str]:
-        """Return the fields that a model is known to take."""
-        return self._those(upstream, model, TAKEN)
-
-    def _those(self, upstream: UpstreamSettings, model: str, value: str) -> frozenset[str]:
+    def those(self, value: str, upstream: UpstreamSettings, model: str) -> frozenset[str]:
+        """Return the fields that a model is known to have `REFUSED` or `TAKEN`."""
         found = {field: self.find(upstream, model, field) for field in ADDABLE}
         return frozenset(field for field, each in found.items() if each and each.value == value)
 
