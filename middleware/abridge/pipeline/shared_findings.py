@@ -11,7 +11,7 @@ lost: what it found stays known to itself, and others find it out like it did.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -123,6 +123,13 @@ class SharedFindings:
             return
         for *words, until in value["found"]:
             self._findings[kind].take_over(upstream, words, until - time())
+
+
+async def found_down(store: Store, upstreams: Sequence[UpstreamSettings]) -> list[UpstreamSettings]:
+    """Return those of some upstreams that a replica has found down, and not up again."""
+    values = await store.get([_key(HEALTH, each) for each in upstreams])
+    known = [(parse_object(value) or {}) if value else {} for value in values]
+    return [each for each, said in zip(upstreams, known, strict=True) if said.get("up") is False]
 
 
 def _key(kind: bytes, upstream: UpstreamSettings) -> bytes:
