@@ -175,7 +175,7 @@ class RequestPreparation:
             self._limits,
             summary_language,
             summary_due,
-            request.refused | self._refused.those(REFUSED, route.upstream, model),
+            lambda: request.refused | self._refused.those(REFUSED, route.upstream, model),
         )
 
 

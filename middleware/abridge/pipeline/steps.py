@@ -106,7 +106,7 @@ class StepContext:
     limits: LimitSettings  # what the request may grow to
     summary_language: str  # `auto`, `reasoning` or a tag
     summary_due: bool  # there is to be a summary in the answer
-    refused: frozenset[str]  # the fields that upstream refuses, if Abridge added them
+    refused: Callable[[], frozenset[str]]  # the fields that upstream refuses
 
     @property
     def settings(self) -> UpstreamSettings:
@@ -423,7 +423,7 @@ async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> Req
         return draft
     names = ADDABLE_TO_TRANSLATION if context.translates else ADDABLE
     added = frozenset(name for name in names if name in draft.body and name not in draft.sent)
-    refused = added & context.refused
+    refused = added and added & context.refused()
     for name in refused:
         del draft.body[name]
     draft = replace(draft, added=added - refused)
