@@ -211,6 +211,7 @@ HEALTH = (
         "short",
         [
             Query(sum_of("workers", by="instance"), "workers, {{instance}}"),
+            Query(rate("worker_start_failures_total"), "failed starts"),
             Query(f"count by (version) ({series('build_info')})", "version {{version}}"),
         ],
         alerts=["AbridgeDown"],

@@ -26,7 +26,7 @@ CALL_ARGUMENTS = 4096
 """Arguments of tool calls, in canonical form."""
 
 MODELS = 1024
-"""Models for which an upstream's API was found out."""
+"""Models for which an upstream's API, or whether it takes a field, was found out."""
 
 LEARNED_MODELS = 256
 """Models of which something was learned, for each upstream."""

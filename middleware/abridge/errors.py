@@ -8,7 +8,8 @@
     ├── AttemptFailed      upstream gave no answer; the request is sent again
     │   ├── EndpointMissing      it does not have the requested API
     │   ├── UpstreamUnavailable  it could not be reached, or is too busy
-    │   └── StateRefused         it does not take the reasoning state in the request
+    │   ├── StateRefused         it does not take the reasoning state in the request
+    │   └── FieldRefused         it does not take a field that Abridge added
     ├── EventTooLarge      upstream sent an event larger than `limits.event`
     ├── NestedTooDeep      JSON is nested too deep to be written; also a RecursionError
     ├── UpstreamBroken     upstream fell silent or disconnected within its response
@@ -86,6 +87,14 @@ class UpstreamUnavailable(AttemptFailed):
 
 class StateRefused(AttemptFailed):
     """Upstream refused the request because of opaque reasoning state in it."""
+
+
+class FieldRefused(AttemptFailed):
+    """Upstream refused the request because of a `field` that Abridge had added."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(field)
+        self.field = field
 
 
 class EventTooLarge(AbridgeError):

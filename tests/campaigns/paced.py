@@ -52,6 +52,12 @@ def client_for(patience: float) -> httpx.AsyncClient:
     return httpx.AsyncClient(trust_env=False, timeout=patience, limits=limits)
 
 
+HEAD = (
+    "POST {path} HTTP/1.0\r\nhost: {host}\r\nauthorization: Bearer {key}\r\n"
+    "content-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+)
+
+
 @dataclass
 class Answer:
     """What a client read of a stream."""
@@ -65,11 +71,33 @@ class Answer:
 
     async def read(self, response: httpx.Response) -> None:
         self.status = response.status_code
-        self.replica = response.headers.get("x-replica", "").rpartition(", ")[2]
         async for line in response.aiter_lines():
-            self.ended = self.ended or line == "data: [DONE]"
-            if line.startswith("data: {"):
-                self._add(json.loads(line[6:]))
+            self._read_line(line.encode())
+
+    async def ask(self, url: str, path: str, key: str, body: bytes) -> None:
+        """Ask by HTTP/1.0, whose bodies end with the connection: thousands of streams at once leave
+        no time for a whole client. Raises OSError, also for what is no answer."""
+        host, _, port = url.rpartition("/")[2].partition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        try:
+            head = HEAD.format(path=path, host=f"{host}:{port}", key=key, length=len(body))
+            writer.write(head.encode() + body)
+            self.status = int((await reader.readline()).split()[1])
+            while (line := await reader.readline()).strip():
+                name, _, value = line.decode().partition(":")
+                if name.lower() == "x-replica":
+                    self.replica = value.strip().rpartition(", ")[2]
+            async for line in reader:
+                self._read_line(line.rstrip())
+        except (IndexError, ValueError) as error:
+            raise ConnectionError from error
+        finally:
+            writer.close()
+
+    def _read_line(self, line: bytes) -> None:
+        self.ended = self.ended or line == b"data: [DONE]"
+        if line.startswith(b"data: {"):
+            self._add(json.loads(line[6:]))
 
     def _add(self, found: dict[str, Any]) -> None:
         for choice in found.get("choices", ()):

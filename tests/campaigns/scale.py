@@ -29,8 +29,8 @@ PLOT = Path(__file__).parents[2] / "docs" / "scaling.svg"
 STREAMS_EACH = 1000
 """Streams at once in each replica."""
 
-SIZES = (4, 10, 25, 50)
-"""Numbers of replicas that are simulated. Twice the last is derived from it."""
+SIZES = (4, 10, 25, 50, 100)
+"""Numbers of replicas that are simulated."""
 
 SECONDS = 5.0
 """Simulated seconds that are counted: leases are renewed every five."""
@@ -75,17 +75,6 @@ class Asked:
     claim_replicas: int = 0  # other replicas on the pages of those claims
     batches: int = 0  # of the ledger
     answers: int = 0
-
-    def doubled(self) -> Asked:
-        """Return what twice the replicas ask, with twice the streams of the same keys: each replica
-        serves as many keys as before, and meets twice the replicas on their pages."""
-        return Asked(
-            2 * self.rounds,
-            2 * self.claims,
-            4 * self.claim_replicas,
-            2 * self.batches,
-            2 * self.answers,
-        )
 
     def a_second(self, seconds: float, of: Constants) -> Rates:
         store = self.answers * of.store_trips
@@ -172,7 +161,7 @@ class Simulation:
         place = key if self._plan.hashed else self._random.randrange(1 << 30)
         replica = self._replicas[place % len(self._replicas)]
         limits = {f"key:{key}": self._of_key, f"team:{key % self._plan.teams}": self._of_team}
-        taken = Admission(list(self._admit(replica, limits)), self._now)
+        taken = Admission(list(self._admit(replica, limits)))
         self._number += 1
         heapq.heappush(self._ends, (self._now + lasts, self._number, replica, taken))
 
@@ -188,6 +177,7 @@ class Simulation:
             if (account := replica.accounts.get(name)) is None:
                 account = replica.accounts[name] = Account(name)
                 account.take_over(each)
+            account.used_at = self._now
             for _ in range(accounts.MAX_ROUNDS):
                 if not account.used_up:
                     break
@@ -257,11 +247,10 @@ def read() -> Asking:
 
 
 def costs(asking: Asking, of: Constants) -> dict[str, dict[int, Rates]]:
-    found, last = {}, SIZES[-1]
-    for name, line in asking.items():
-        whole = {**line, 2 * last: line[last].doubled()}
-        found[name] = {size: asked.a_second(SECONDS, of) for size, asked in whole.items()}
-    return found
+    return {
+        name: {size: asked.a_second(SECONDS, of) for size, asked in line.items()}
+        for name, line in asking.items()
+    }
 
 
 def table(lines: Mapping[str, Mapping[int, Rates]]) -> str:
@@ -299,8 +288,7 @@ def plot(lines: Mapping[str, Mapping[int, Rates]]) -> str:
         ),
     ]
     scale = max(1.0, most)
-    sizes = (*SIZES, 2 * SIZES[-1])
-    x0, x1 = log10(sizes[0]), log10(sizes[-1])
+    x0, x1 = log10(SIZES[0]), log10(SIZES[-1])
 
     def x(size: float) -> float:
         return round(60 + 420 * (log10(size) - x0) / (x1 - x0), 1)
@@ -313,14 +301,14 @@ def plot(lines: Mapping[str, Mapping[int, Rates]]) -> str:
             color = "#cf222e" if share == 1 else "#d0d7de"
             parts.append(f'<path d="M60 {y(share)}H480" stroke="{color}"/>')
             parts.append(f'<text x="52" y="{y(share) + 4}" text-anchor="end">{share:.0%}</text>')
-    parts += [f'<text x="{x(size)}" y="330" text-anchor="middle">{size}</text>' for size in sizes]
+    parts += [f'<text x="{x(size)}" y="330" text-anchor="middle">{size}</text>' for size in SIZES]
     for dash, (name, line) in zip(dashes, lines.items(), strict=True):
         points = " ".join(f"{x(size)},{y(each.share)}" for size, each in line.items())
         parts.append(
             f'<polyline points="{points}" fill="none" stroke="#0969da" stroke-width="2"'
             f' stroke-dasharray="{dash}"/>'
         )
-        parts.append(f'<text x="488" y="{y(line[sizes[-1]].share) + 4}">{name}</text>')
+        parts.append(f'<text x="488" y="{y(line[SIZES[-1]].share) + 4}">{name}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -59,25 +59,19 @@ def test_a_key_on_one_replica_shares_its_page_with_no_other() -> None:
     assert hashed.claims < spread.claims
 
 
-def test_twice_the_replicas_meet_twice_as_many_on_each_page() -> None:
-    asked = Asked(rounds=20, claims=100, claim_replicas=300, batches=10, answers=50)
-    assert asked.doubled() == Asked(40, 200, 1200, 20, 100)
-
-
 def test_the_plot_shows_each_line() -> None:
     rates = Rates(1.0, 1.0, 1.0, 1.0, {"limits": 0.5})
-    lines = {
-        name: dict.fromkeys((*SIZES, 2 * SIZES[-1]), rates) for name in ("one", "two", "three")
-    }
+    lines = {name: dict.fromkeys(SIZES, rates) for name in ("one", "two", "three")}
     drawn = plot(lines)
     assert drawn.count("<polyline ") == len(lines)
     assert all(f">{name}</text>" in drawn for name in lines)
 
 
-def test_the_file_holds_what_is_simulated() -> None:
-    spread = next(iter(LINES))
-    plan = replace(LINES[spread], replicas=SIZES[0], streams=SIZES[0] * STREAMS_EACH)
-    assert read()[spread][SIZES[0]] == Simulation(plan).run(scale.SECONDS)
+@pytest.mark.parametrize("line", LINES)
+def test_the_file_holds_what_is_simulated(line: str) -> None:
+    plan = replace(LINES[line], replicas=SIZES[0], streams=SIZES[0] * STREAMS_EACH)
+    assert read()[line][SIZES[0]] == Simulation(plan).run(scale.SECONDS)
+    assert list(read()[line]) == list(SIZES)
 
 
 def test_the_page_shows_the_last_simulation() -> None:

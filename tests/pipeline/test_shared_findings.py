@@ -19,7 +19,8 @@ from abridge.apis.responses.api import RESPONSES
 from abridge.config.settings import Settings
 from abridge.memory.stores.memory import MemoryStore
 from abridge.observability.metrics import metrics_for
-from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
+from abridge.pipeline.discovery import ApiDiscovery
+from abridge.pipeline.findings import FOUND_TTL
 from abridge.pipeline.health import UpstreamHealth
 from abridge.pipeline.shared_findings import SharedFindings
 from tests.support.redis_server import Server
@@ -33,17 +34,24 @@ MISSING = Answer.json({"detail": "Not Found"}, 404)
 BUSY = Answer.json({"error": {"message": "busy"}}, 503)
 
 
+REFUSAL = Answer.json({"error": {"message": "", "param": "reasoning_effort"}}, 400)
+
+
 class ChatOnly(Upstream):
-    """An upstream without `/responses`, which may be busy."""
+    """An upstream without `/responses` and `reasoning_effort`, which may be busy."""
 
     def __init__(self) -> None:
         super().__init__(Answer.json(completion({"content": "Hello."})))
         self.is_busy = False
+        self.refused = 0
 
     def answer(self, request: ReceivedRequest) -> Answer:
         answer = super().answer(request)
         if self.is_busy:
             return BUSY
+        if "reasoning_effort" in json.loads(request.body):
+            self.refused += 1
+            return REFUSAL
         return answer if request.path.endswith("chat/completions") else MISSING
 
     def asked(self, path: str) -> int:
@@ -119,6 +127,21 @@ async def test_an_api_that_one_replica_missed_another_does_not_ask_for(
         assert first.asked(RESPONSES_PATH) == 2
 
 
+async def test_a_field_that_one_replica_saw_refused_another_does_not_add(
+    redis_server: Server,
+) -> None:
+    first = ChatOnly()
+    async with fleet(redis_server.url, first, effort="low") as replicas:
+        await asyncio.sleep(3)
+        refused = first.refused
+        assert refused in (1, 2)  # the replicas may have seen it at once
+        assert [await replicas.ask(number, model="x") for number in (0, 0)] == [200, 200]
+        assert first.refused == refused + 1
+        await asyncio.sleep(3)
+        assert await replicas.ask(1, model="x") == 200
+        assert first.refused == refused + 1
+
+
 async def test_an_upstream_that_one_replica_found_down_another_skips_until_it_is_up(
     redis_server: Server,
 ) -> None:
@@ -164,7 +187,7 @@ def replica(store: MemoryStore, *names: str) -> tuple[Settings, UpstreamHealth, 
     settings = Settings(upstreams=upstreams)
     health = UpstreamHealth(metrics_for(CollectorRegistry()))
     discovery = ApiDiscovery()
-    findings = SharedFindings(store, health, discovery)
+    findings = SharedFindings(store, health, {b"apis": discovery})
     for each in (health, findings):
         each.watch(settings.upstreams)
     return settings, health, discovery, findings
@@ -196,10 +219,10 @@ def test_what_another_replica_found_expires_when_it_would_there() -> None:
     discovery = ApiDiscovery(clock)
     names = ("responses", "m", "chat")
     discovery.take_over(route.upstream, names, 10.0)
-    assert list(discovery.known(route.upstream)) == [(*names, 10.0)]
+    assert list(discovery.known(route.upstream)) == [(names, 10.0)]
     clock.now = 10.0
     assert discovery.candidates(route, RESPONSES, "m")[0].name == "responses"
     discovery.take_over(route.upstream, names, -1.0)
     assert list(discovery.known(route.upstream)) == []
     discovery.take_over(route.upstream, names, 1e9)
-    assert list(discovery.known(route.upstream)) == [(*names, FOUND_TTL)]
+    assert list(discovery.known(route.upstream)) == [(names, FOUND_TTL)]

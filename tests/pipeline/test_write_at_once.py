@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from abridge.http.asgi import find_write_at_once
 from abridge.pipeline.client import HIGH_WATER
-from abridge.pipeline.trial import StateTrial
+from abridge.pipeline.refused_fields import request_trial
 from tests.end_to_end.translation.turn import PATHS, answer
 from tests.support.asgi import Call, begin, say, start
 from tests.support.deployments import build_app
@@ -168,7 +168,8 @@ async def test_a_trial_passes_pieces_on_at_once_unless_it_withholds_them(
         await say(send, b"")
 
     sink = Sink()
-    await StateTrial(app)({}, asyncio.Event().wait, sink.send)  # type: ignore[arg-type]
+    trial = request_trial(app, (), lambda: None, has_state=True)
+    await trial({}, asyncio.Event().wait, sink.send)  # type: ignore[arg-type]
     assert sink.sent == expected
 
 

@@ -59,17 +59,32 @@ def may_have_state(body: bytes) -> bool:
 def has_opaque_state(turn: Turn) -> bool:
     """Return whether a turn has opaque state of a provider's."""
     return turn.has_opaque_state or any(
-        _has_state(holder)
-        for item in turn.items
-        for holder in (item, *(entry for name in LISTS for entry in objects(item.get(name))))
+        _has_state(holder) for item in turn.items for holder in _holders(item)
     )
 
 
 def _has_state(holder: Json) -> bool:
-    values = (string(holder.get(field)) for field in STATE_FIELDS)
-    return STATE_TYPES.fullmatch(string(holder.get("type"))) is not None and any(
-        value and not value.startswith(ENVELOPE_PREFIX) for value in values
-    )
+    return any(not value.startswith(ENVELOPE_PREFIX) for value in _states_of(holder))
+
+
+def _states_of(holder: Json) -> list[str]:
+    if STATE_TYPES.fullmatch(string(holder.get("type"))) is None:
+        return []
+    return list(filter(None, (string(holder.get(field)) for field in STATE_FIELDS)))
+
+
+def last_states(items: Any) -> list[str]:
+    """Return all state, and envelopes, of the last item of a conversation that has any."""
+    for item in reversed(objects(items)):
+        if states := [state for holder in _holders(item) for state in _states_of(holder)]:
+            return states
+    return []
+
+
+def _holders(item: Json) -> Iterator[Json]:
+    yield item
+    for name in LISTS:
+        yield from objects(item.get(name))
 
 
 def find_states(reasoning: Any) -> Iterator[str]:

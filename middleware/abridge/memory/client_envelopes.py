@@ -45,6 +45,9 @@ _BLOB_HEADER = struct.Struct(f">BQ{_SALT_BYTES}s{_TAG_BYTES}s{_TAG_BYTES}s")
 """Version, time of sealing in seconds since the epoch, salt, owner tag, place tag. A sealed value
 follows."""
 
+_HEADER_CHARS = -(-_BLOB_HEADER.size // 3) * 4
+"""Characters that begin a blob's base64url, and have its header."""
+
 _TO_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
 """From base64url to base64, with something invalid for what is no base64url."""
 
@@ -136,6 +139,17 @@ class Sealer:
             return None
         self.opened += 1
         return Envelope(fields["reasoning"], fields["item"], place)
+
+    def has_sealed(self, blob: str) -> bool:
+        """Return whether a blob says that it was sealed for this tenant, upstream and model. It may
+        be damaged."""
+        key_id, _, encoded = blob.removeprefix(ENVELOPE_PREFIX).partition(".")
+        key, header = self._keys.get(key_id), _decode_base64url(encoded[:_HEADER_CHARS])
+        if key is None or header is None or len(header) < _BLOB_HEADER.size:
+            return False
+        _, _, salt, owner, _ = _BLOB_HEADER.unpack(header[: _BLOB_HEADER.size])
+        tenant = self._tenant_tags.get(key.id)
+        return tenant is not None and hmac.compare_digest(owner, self._owner_tag(key, salt, tenant))
 
     def release(self) -> None:
         """Free the opened content. Call it when the request has been rewritten."""

@@ -235,6 +235,7 @@ class Metrics:
     ledger_failures = _counter("Attempts to write to the ledger that failed.")
     ledger_lost = _counter("Entries that were not written to the ledger and are lost.")
     workers = _gauge("Processes that serve requests.")
+    worker_start_failures = _counter("Attempts to replace a worker that failed.")
     reloads = _counter("Changes of the settings, by outcome.", "outcome")
     settings_hash = _gauge("Hash of the settings in force, without secrets.", mode="livemax")
     settings_refused = _gauge(

@@ -9,13 +9,15 @@ from typing import Any, TypeAlias
 
 from abridge.apis.api import Reader, Writer
 from abridge.apis.display import Display
-from abridge.config.settings import Settings
+from abridge.config.settings import ATTEMPT, Settings
 from abridge.core.conversation import Json
 from abridge.core.events import ResponseEnded
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
 from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import MetricsSink
+from abridge.pipeline.affinity import note_maker
+from abridge.pipeline.health import Attempt
 from abridge.pipeline.prepare import PreparedRequest
 from abridge.providers.catalog import PROFILES
 from abridge.providers.learned import Learned
@@ -59,7 +61,10 @@ class AnswerMemory:
         self, prepared: PreparedRequest, display: Display, writer: Writer
     ) -> RememberTurn:
         """Return what remembers the answer to one request."""
-        return _AnswerToRemember(self, prepared.turn_memory, prepared.storage, display, writer)
+        attempt: Attempt | None = prepared.scope.get(ATTEMPT)
+        stands_in = attempt is not None and attempt.stands_in
+        memory, storage = prepared.turn_memory, prepared.storage
+        return _AnswerToRemember(self, memory, storage, display, writer, stands_in)
 
     def note_size(self) -> None:
         """Set the gauge of what is remembered and stored."""
@@ -76,6 +81,7 @@ class _AnswerToRemember:
     storage: StorageAction | None
     display: Display
     writer: Writer
+    stands_in: bool  # a fallback gave it
 
     async def __call__(self, reader: Reader, ended: ResponseEnded, work: Work) -> None:
         if ended.ok:
@@ -98,6 +104,8 @@ class _AnswerToRemember:
         try:
             recorded_turns = await work.run(reader.recorded_turns)
             await self.memory.remember(recorded_turns, ended, self.display)
+            if self.stands_in:
+                await note_maker(self.memory, recorded_turns)
         except Exception as error:  # noqa: BLE001 -- upstream may have sent anything
             _log.warning("an answer could not be remembered: %s", type(error).__name__)
         self.answers.note_size()

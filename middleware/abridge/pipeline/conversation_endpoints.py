@@ -24,7 +24,7 @@ from abridge.http.asgi import request_paths, send_json
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, MemoryBudget, ReserveMemory, buffer_body
-from abridge.pipeline.discovery import EndpointTrial
+from abridge.pipeline.discovery import endpoint_trial
 from abridge.pipeline.request import (
     admit_values,
     body_too_large,
@@ -82,7 +82,7 @@ class ConversationEndpoints:
     def __init__(
         self, app: ASGIApp, settings: Settings, memory: MemoryRegistry, budget: MemoryBudget
     ) -> None:
-        self._trial = EndpointTrial(app)
+        self._trial = endpoint_trial(app)
         self._route = settings.routes[0]
         self._memories = [memory.for_route(route) for route in settings.routes]
         self._limits = settings.limits

@@ -12,28 +12,23 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple
 
-from cachetools import TLRUCache
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.chat.api import CHAT
 from abridge.apis.chat.errors import respell_error
 from abridge.apis.json import parse_object, string
-from abridge.apis.registry import APIS, UPSTREAM_APIS, fallbacks
-from abridge.caches import MODELS
+from abridge.apis.registry import UPSTREAM_APIS, fallbacks
 from abridge.config.settings import Route
 from abridge.config.upstreams import UpstreamSettings
 from abridge.errors import EndpointMissing
+from abridge.pipeline.findings import FOUND_TTL, Findings
 from abridge.pipeline.trial import Trial
 
 MISSING_STATUSES = (404, 405)
-
-FOUND_TTL = 600.0
-"""Seconds for which a found API is called directly; then the client's own is tried again."""
 
 _OTHER_RESOURCE = re.compile("model|deployment|response|conversation|prompt", re.IGNORECASE)
 """Words in an error's code that name another resource than the endpoint."""
@@ -46,31 +41,15 @@ SEEMS_MISSING = (
     "that"
 )
 
-_CLIENT_APIS: dict[str, Api] = {api.name: api for api in APIS}
-
 _log = logging.getLogger(__name__)
 
 
-class FoundApi(NamedTuple):
-    """An API that an upstream was found to have, until it is looked for again."""
-
-    api: UpstreamApi
-    until: float
-
-
-class ApiDiscovery:
-    """The APIs that upstreams were found to have, by upstream, client's API and model.
-
-    `listener` is called with an upstream of which something was found.
-    """
-
-    listener: Callable[[UpstreamSettings], None] | None = None
+class ApiDiscovery(Findings):
+    """The APIs that upstreams were found to have, by client's API and model. They are called
+    directly for `FOUND_TTL`; then the client's own is tried again."""
 
     def __init__(self, time: Callable[[], float] = monotonic) -> None:
-        self._time = time
-        self._found: TLRUCache[tuple[str, str, str], FoundApi] = TLRUCache(
-            MODELS, ttu=lambda _, found, _now: found.until, timer=time
-        )
+        super().__init__(time)
         self._said: set[tuple[str, str, str]] = set()  # upstream, client's API, the one found
         self._translated: set[str] = set()  # the clients' APIs for which another one was found
         self._heard: set[tuple[str, str]] = set()
@@ -86,10 +65,11 @@ class ApiDiscovery:
         if not self.is_due(route):
             return (UPSTREAM_APIS.get(route.upstream.api, api.upstream),)
         candidates = (api.upstream, *fallbacks(api))
-        known = self._found.get((route.upstream.identity, api.name, model))
+        known = self.find(route.upstream, api.name, model)
         if known is None:
             return candidates
-        return known.api, *(other for other in candidates if other is not known.api)
+        found = UPSTREAM_APIS[known.value]
+        return found, *(other for other in candidates if other is not found)
 
     def may_translate(self, api: Api) -> bool:
         """Return whether any upstream was found to have another API than these clients'."""
@@ -99,13 +79,13 @@ class ApiDiscovery:
         """Remember that upstream answers on this API, and not on those tried before. It is said
         once in the log."""
         name = route.upstream.name
-        known = self._found.get((route.upstream.identity, api.name, model))
+        known = self.find(route.upstream, api.name, model)
         renew_from = self._time() + FOUND_TTL / 2
-        is_fresh = known is not None and known.api is found and known.until > renew_from
+        is_fresh = known is not None and known.value == found.name and known.until > renew_from
         if found is api.upstream or is_fresh:
             return
-        self._keep(route.upstream, api, model, found, FOUND_TTL)
-        self._tell(route.upstream)
+        self.keep(route.upstream, api.name, model, found.name)
+        self.tell(route.upstream)
         if (name, api.name, found.name) not in self._said:
             self._said.add((name, api.name, found.name))
             _log.info(
@@ -114,38 +94,16 @@ class ApiDiscovery:
 
     def note_missing(self, route: Route, api: Api, model: str, missing: UpstreamApi) -> None:
         """Forget that upstream was found to have this API."""
-        key = route.upstream.identity, api.name, model
-        known = self._found.get(key)
-        if known is not None and known.api is missing:
-            del self._found[key]
+        known = self.find(route.upstream, api.name, model)
+        if known is not None and known.value == missing.name:
+            self.drop(route.upstream, api.name, model)
             self._said.discard((route.upstream.name, api.name, missing.name))
-            self._tell(route.upstream)
+            self.tell(route.upstream)
 
-    def known(self, upstream: UpstreamSettings) -> Iterator[tuple[str, str, str, float]]:
-        """Yield what is known of an upstream: the client's API, the model, the API that was found,
-        and for how many seconds that counts."""
-        for (identity, api, model), (found, until) in list(self._found.items()):
-            if identity == upstream.identity:
-                yield api, model, found.name, until - self._time()
-
-    def take_over(
-        self, upstream: UpstreamSettings, names: tuple[str, str, str], seconds: float
-    ) -> None:
-        """Take over what another replica found. Raises KeyError for an unknown API."""
-        api, found = _CLIENT_APIS[names[0]], UPSTREAM_APIS[names[2]]
-        if seconds > 0:
-            self._keep(upstream, api, names[1], found, min(seconds, FOUND_TTL))
-
-    def _keep(
-        self, upstream: UpstreamSettings, api: Api, model: str, found: UpstreamApi, seconds: float
-    ) -> None:
-        self._translated.add(api.name)
-        key = upstream.identity, api.name, model
-        self._found[key] = FoundApi(found, self._time() + seconds)
-
-    def _tell(self, upstream: UpstreamSettings) -> None:
-        if self.listener is not None:
-            self.listener(upstream)
+    def keep(self, upstream: UpstreamSettings, *words: str, seconds: float = FOUND_TTL) -> None:
+        api, _, found = words
+        self._translated.add(api)
+        super().keep(upstream, *words[:2], UPSTREAM_APIS[found].name, seconds=seconds)
 
     def watch(self, app: ASGIApp, route: Route, api: Api) -> ASGIApp:
         """Return the application so that, where no API is looked for, its first answer tells
@@ -168,34 +126,23 @@ class ApiDiscovery:
         return Trial(app, must_withhold, check)
 
 
-class EndpointTrial:
-    """Call an application on an API that it may not have.
+def endpoint_trial(
+    app: ASGIApp, model: str = "", note_found: Callable[[], None] | None = None
+) -> Trial:
+    """Return an application on an API that it may not have: then it raises EndpointMissing, and
+    nothing was sent to the client. `model` is the one that was asked for, by upstream's name, if
+    that is known. `note_found` is called once the application answers on this API."""
 
-    Raises EndpointMissing if it has not; then nothing was sent to the client. `model` is the one
-    that was asked for, by upstream's name, if that is known. `note_found` is called once the
-    application answers on this API.
-    """
-
-    def __init__(
-        self, app: ASGIApp, model: str = "", note_found: Callable[[], None] | None = None
-    ) -> None:
-        self._app = app
-        self._model = model
-        self._note_found = note_found
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        trial = Trial(self._app, self._must_withhold, self._check)
-        await trial(scope, receive, send)
-
-    def _must_withhold(self, status: int) -> bool:
-        if self._note_found is not None and has_endpoint(status):
-            self._note_found()
+    def must_withhold(status: int) -> bool:
+        if note_found is not None and has_endpoint(status):
+            note_found()
         return status in MISSING_STATUSES
 
-    def _check(self, _: int, body: bytes) -> None:
-        """Raise EndpointMissing unless the error says that something else was not found."""
-        if not names_resource(body, self._model):
+    def check(_: int, body: bytes) -> None:
+        if not names_resource(body, model):  # else something else was not found
             raise EndpointMissing
+
+    return Trial(app, must_withhold, check)
 
 
 def has_endpoint(status: int) -> bool:

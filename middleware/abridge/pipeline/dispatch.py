@@ -19,13 +19,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from abridge.apis.api import Api, UpstreamApi
 from abridge.apis.effort import LoweredEffort
 from abridge.apis.json import dumps
+from abridge.apis.messages.api import MESSAGES
 from abridge.apis.openai import is_minted
 from abridge.config.client_key import must_count
 from abridge.config.exposure import hides_raw, reasons_in_summaries
 from abridge.config.settings import ATTEMPT, ROUTE, Route, Settings
 from abridge.core.language import REASONING
 from abridge.core.styles import SummaryStyle
-from abridge.errors import EndpointMissing, RequestError, StateRefused, UpstreamUnavailable
+from abridge.errors import (
+    EndpointMissing,
+    FieldRefused,
+    RequestError,
+    StateRefused,
+    UpstreamUnavailable,
+)
 from abridge.http.asgi import adding_headers
 from abridge.lasting import Lasting
 from abridge.memory.registry import MemoryRegistry
@@ -33,17 +40,17 @@ from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody, Room
 from abridge.pipeline.compaction import Compactor
-from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
+from abridge.pipeline.discovery import ApiDiscovery, endpoint_trial
 from abridge.pipeline.early_head import send_head_early
 from abridge.pipeline.engage import Endpoints, Engagement
 from abridge.pipeline.failover import Failover, cannot_move_on, with_retry_after
-from abridge.pipeline.health import UpstreamHealth
+from abridge.pipeline.health import Attempt, UpstreamHealth
 from abridge.pipeline.prepare import PreparedRequest, RequestPreparation
+from abridge.pipeline.refused_fields import TAKEN, RefusedFields, request_trial
 from abridge.pipeline.renaming import RenamingApp
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.shared_findings import SharedFindings
 from abridge.pipeline.token_counting import TokenCounting
-from abridge.pipeline.trial import StateTrial
 from abridge.providers.catalog import PROFILES
 from abridge.stored_responses.references import read_conversation_id
 
@@ -92,13 +99,15 @@ class Dispatcher:
         self._health = lasting.get("health", partial(UpstreamHealth, metrics_sink.metrics))
         self._failover = Failover(settings, self._health, memory, metrics_sink)
         self._discovery = lasting.get("discovery", ApiDiscovery)
+        self._refused = lasting.get("refused fields", RefusedFields)
         self._upstreams = [route.upstream for route in settings.routes if route.upstream.base_url]
         self._findings: SharedFindings | None = None
         if memory.shared_store is not None and self._upstreams:
-            make = partial(SharedFindings, memory.shared_store, self._health, self._discovery)
+            kinds = {b"apis": self._discovery, b"fields": self._refused}
+            make = partial(SharedFindings, memory.shared_store, self._health, kinds)
             self._findings = lasting.get("findings", make)
         self._preparation = RequestPreparation(
-            settings, memory, engagement.answer_memory.learned, metrics_sink
+            settings, memory, engagement.answer_memory.learned, self._refused, metrics_sink
         )
         self._token_counting = TokenCounting(app, self._preparation, self._discovery)
         self._compactor = Compactor(
@@ -174,7 +183,7 @@ class Dispatcher:
             await pass_on(self._discovery.watch(app, route, api), scope, buffered, send)
             return
         try:
-            await pass_on(EndpointTrial(app), scope, buffered, send)
+            await pass_on(endpoint_trial(app), scope, buffered, send)
         except EndpointMissing as missing:
             own = missing.answer
         else:
@@ -204,7 +213,7 @@ class Dispatcher:
             if app is None:
                 continue
             note_found = partial(self._discovery.note_found, route, api, model, upstream)
-            trial = EndpointTrial(app, name, note_found)
+            trial = endpoint_trial(app, name, note_found)
             try:
                 await self._answer(request, upstream, replace(endpoints, app=trial))
             except EndpointMissing as missing:
@@ -218,16 +227,23 @@ class Dispatcher:
     async def _answer(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
-        """Answer a request on one of upstream's APIs; without opaque reasoning state if upstream
-        refuses that."""
-        try:
-            await self._attempt(request, upstream, endpoints)
-        except StateRefused:
-            self._failover.note_refused_state(request.scope)
-        else:
-            return
-        request = replace(await request.reread(), drops_state="refused_state")
-        await self._attempt(request, upstream, endpoints)
+        """Answer a request on one of upstream's APIs; without opaque reasoning state, or a field
+        that Abridge adds, if upstream refuses that."""
+        while True:
+            drops_state, refused = request.drops_state, request.refused
+            try:
+                await self._attempt(request, upstream, endpoints)
+            except StateRefused:
+                self._failover.note_refused_state(request.scope)
+                drops_state = "refused_state"
+            except FieldRefused as refusal:
+                model = request.route.renames.to_upstream(request.model)
+                self._refused.note_refused(request.route.upstream, model, refusal.field)
+                refused |= {refusal.field}
+            else:
+                return
+            again = await request.reread()
+            request = replace(again, drops_state=drops_state, refused=refused)
 
     async def _attempt(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
@@ -256,8 +272,7 @@ class Dispatcher:
             summary_language=language,
         )
         endpoints = self._with_answer_changes(prepared, endpoints)
-        if prepared.may_have_state and request.drops_state != "refused_state":
-            endpoints = replace(endpoints, app=StateTrial(endpoints.app))
+        endpoints = replace(endpoints, app=self._try(prepared, endpoints.app))
         if engaged:
             if streams:
                 send_head_early(request.scope, request.route.summary.early_head)
@@ -265,12 +280,23 @@ class Dispatcher:
         else:
             await pass_on(endpoints.app, prepared.scope, prepared.buffered, endpoints.send)
 
+    def _try(self, prepared: PreparedRequest, app: ASGIApp) -> ASGIApp:
+        """Return the application so that its refusal of state, or of what Abridge added, is noticed
+        before the client is told."""
+        route, added = prepared.request.route, prepared.added
+        has_state = prepared.may_have_state and prepared.request.drops_state != "refused_state"
+        names = route.upstream, route.renames.to_upstream(prepared.request.model)
+        if not (has_state or (added and added - self._refused.those(TAKEN, *names))):
+            return app
+        note_taken = partial(self._refused.note_taken, *names, added)
+        return request_trial(app, added, note_taken, has_state=has_state)
+
     async def _have_compacted(
         self, request: ApiRequest, upstream: UpstreamApi, endpoints: Endpoints
     ) -> None:
         """Have upstream's own endpoint compact a conversation, if it has one."""
         prepared = await self._preparation.prepare(request, upstream, engaged=False)
-        app = EndpointTrial(self._with_answer_changes(prepared, endpoints).app, prepared.model)
+        app = endpoint_trial(self._with_answer_changes(prepared, endpoints).app, prepared.model)
         try:
             await pass_on(app, prepared.scope, prepared.buffered, endpoints.send)
         except EndpointMissing:
@@ -331,8 +357,7 @@ class Dispatcher:
             style is not None
             or hides_raw(request.route)
             or upstream is not request.api.upstream
-            or self._must_note_owner(request)
-            or self._must_store(request)
+            or self._must_note(request)
             or is_minted(read_conversation_id(request.body))
             or must_count(request.scope)
             or _must_omit_reasoning(request)
@@ -341,23 +366,19 @@ class Dispatcher:
             or (self._memory.keyring.configured and bool(request.wants_opaque_state(request.body)))
         )
 
-    def _must_store(self, request: ApiRequest) -> bool:
-        """Return whether the answer is to be stored here, since upstream forgets it."""
-        return (
-            PROFILES[request.route.upstream.profile].forgets_responses
-            and request.api.upstream.stores_responses
-            and request.body.get("store") in (None, True)
-            and self._memory.for_route(request.route).store is not None
-        )
-
-    def _must_note_owner(self, request: ApiRequest) -> bool:
-        """Return whether upstream may store the answer for an account that all clients share."""
-        return (
-            request.route.upstream.shares_key
-            and request.api.upstream.stores_responses
-            and request.body.get("store") in (None, True)
-            and self._memory.for_route(request.route).store is not None
-        )
+    def _must_note(self, request: ApiRequest) -> bool:
+        """Return whether the answer is to be stored here, since upstream forgets it; or whose it is
+        noted, since upstream may store it for an account that all clients share; or who gave it,
+        since only that fallback can read the state in it."""
+        if self._memory.for_route(request.route).store is None:
+            return False
+        attempt: Attempt | None = request.scope.get(ATTEMPT)
+        wants_state = request.api is MESSAGES or request.wants_opaque_state(request.body) is True
+        if attempt is not None and attempt.stands_in and wants_state:
+            return True
+        upstream, store = request.route.upstream, request.body.get("store")
+        may_store = request.api.upstream.stores_responses and store in (None, True)
+        return may_store and (upstream.shares_key or PROFILES[upstream.profile].forgets_responses)
 
 
 async def pass_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

@@ -21,10 +21,10 @@ from abridge.errors import RequestError
 from abridge.http.asgi import get_header
 from abridge.memory.registry import MemoryRegistry
 from abridge.observability.metrics_sink import MetricsSink
+from abridge.pipeline.affinity import find_maker, find_owner
 from abridge.pipeline.health import Attempt, UpstreamHealth
 from abridge.pipeline.request import ApiRequest
 from abridge.stored_responses.references import PREVIOUS_RESPONSE_ID
-from abridge.stored_responses.repository import tenant_repositories
 
 BUSY_OR_BROKEN = frozenset({429, 502, 503, 504, 529})
 """Statuses after which a client may try again."""
@@ -64,13 +64,26 @@ class Failover:
         elif await request.work.run(_stays, request):
             routes = [await self._find_home(request)]
         else:
-            candidates = (request.route, *self.draw(name))
+            candidates = await self._draw_for(request)
             routes = [one for one in candidates if self._health.breaker(one.upstream).admits]
             if request.route not in routes:
                 if routes:
                     self.note(request.scope, request.route, routes[0], DOWN)
                 routes.append(request.route)
-        return [Attempt(self._health, route, moves_on=route is not routes[-1]) for route in routes]
+        own, last = request.route, routes[-1]
+        return [
+            Attempt(self._health, each, moves_on=each is not last, stands_in=each is not own)
+            for each in routes
+        ]
+
+    async def _draw_for(self, request: ApiRequest) -> list[Route]:
+        """Return the upstreams to try, in order: first the one that made state in the request, of
+        those with the profile of the request's own."""
+        own = request.route
+        routes = [own, *self.draw(own.upstream.name)]
+        alike = [each for each in routes if each.upstream.profile == own.upstream.profile]
+        maker = await find_maker(request, alike, self._memory) if len(alike) > 1 else None
+        return routes if maker is None else [maker, *(each for each in routes if each is not maker)]
 
     def draw(self, name: str) -> list[Route]:
         """Return the fallbacks of an upstream in the order to try: neighbours with weights by
@@ -102,16 +115,8 @@ class Failover:
         that is known and one of its fallbacks; else the request's own."""
         own = request.route
         candidates = (own, *(route for route, _ in self._fallbacks[own.upstream.name]))
-        routes = {each.upstream.name: each for each in candidates}
-        previous = string(request.body.get(PREVIOUS_RESPONSE_ID))
-        memories = map(self._memory.for_route, candidates if previous else ())
-        for repository in tenant_repositories(memories, request.scope):
-            (record,) = await repository.find(previous)
-            (owner,) = await repository.find_owners([previous]) if record is None else ("",)
-            name = owner if record is None else record.upstream
-            if name in routes:
-                return routes[name]
-        return own
+        names = list(filter(None, [string(request.body.get(PREVIOUS_RESPONSE_ID))]))
+        return await find_owner(names, request, candidates, self._memory) or own
 
     def _rank(self, fallback: tuple[Route, float | None]) -> float:
         """Draw when a fallback would come first if it came so often; 0 without a weight."""

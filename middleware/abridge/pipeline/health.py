@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from time import monotonic
-from types import TracebackType
 from typing import Self
 
 from abridge.breaker import CircuitBreaker
@@ -56,24 +55,17 @@ class UpstreamHealth:
         if breaker is None:
             return
         was_open = breaker.is_open
-        if is_up:
-            breaker.note_success()
-        else:
-            breaker.note_failure()
-        if was_open or breaker.is_open:
-            why = f"{upstream.breaker_failures} failures in a row"
-            self._tell_change(upstream, why, was_open=was_open)
-            if self.listener is not None:
-                self.listener(upstream)
+        (breaker.note_success if is_up else breaker.note_failure)()
+        why = f"{upstream.breaker_failures} failures in a row"
+        self._tell_change(upstream, why, was_open=was_open)
+        if self.listener is not None and (was_open or breaker.is_open):
+            self.listener(upstream)
 
     def take_over(self, upstream: UpstreamSettings, *, is_up: bool) -> None:
         """Take over what another replica found."""
         breaker = self.breaker(upstream)
         was_open = breaker.is_open
-        if is_up:
-            breaker.note_success()
-        else:
-            breaker.open()
+        (breaker.note_success if is_up else breaker.open)()
         self._tell_change(upstream, "what another replica found", was_open=was_open)
 
     def _show(self, upstream: UpstreamSettings) -> None:
@@ -101,11 +93,15 @@ def _key(upstream: UpstreamSettings) -> tuple[str, int, float]:
 
 class Attempt:
     """A request's attempt at the upstream of a route. The proxy reports how it goes; where the
-    attempt `moves_on`, another upstream is asked if this one cannot answer."""
+    attempt `moves_on`, another upstream is asked if this one cannot answer; where it `stands_in`,
+    the request's own is another one."""
 
-    def __init__(self, health: UpstreamHealth, route: Route, *, moves_on: bool) -> None:
+    def __init__(
+        self, health: UpstreamHealth, route: Route, *, moves_on: bool, stands_in: bool = False
+    ) -> None:
         self.route = route
         self.moves_on = moves_on
+        self.stands_in = stands_in
         self._health = health
         self._breaker = health.breaker(route.upstream)
 
@@ -113,12 +109,7 @@ class Attempt:
         self._breaker.admit(self)
         return self
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._breaker.release(self)
 
     def note(self, *, is_up: bool) -> None:

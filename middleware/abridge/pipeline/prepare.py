@@ -29,6 +29,7 @@ from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import MetricsSink
 from abridge.observability.record import Record
 from abridge.pipeline.body import BufferedBody
+from abridge.pipeline.refused_fields import REFUSED, RefusedFields
 from abridge.pipeline.request import ApiRequest
 from abridge.pipeline.steps import RESOLVING, SAME_API, TRANSLATED, RequestDraft, Step, StepContext
 from abridge.providers.catalog import PROFILES
@@ -59,6 +60,7 @@ class PreparedRequest:
     echoed: Json  # the fields of the body that an answer of the client's API repeats
     wants_opaque_state: bool | None  # None if the client's API cannot express that
     may_have_state: bool  # there may be opaque reasoning state in the body
+    added: frozenset[str]  # the fields that Abridge added, and the request can do without
     storage: StorageAction | None  # stores the answer, if it is to be stored
     summary_language: str | None  # a tag; None: the reasoning's own
 
@@ -81,18 +83,21 @@ class PreparedRequest:
 
 
 class RequestPreparation:
-    """Prepares requests; `learned` has what answers taught of each upstream, by its name."""
+    """Prepares requests; `learned` has what answers taught of each upstream, by its name, `refused`
+    the fields that upstreams refuse."""
 
     def __init__(
         self,
         settings: Settings,
         memory: MemoryRegistry,
         learned: Mapping[str, Learned],
+        refused: RefusedFields,
         metrics_sink: MetricsSink,
     ) -> None:
         self._limits = settings.limits
         self._memory = memory
         self._learned = learned
+        self._refused = refused
         self._metrics_sink = metrics_sink
 
     async def prepare(
@@ -108,7 +113,8 @@ class RequestPreparation:
         context = self._context(
             request, upstream, summary_language, engaged=engaged, summary_due=summary_due
         )
-        draft = RequestDraft(request.take_body(), request.scope)
+        body = request.take_body()
+        draft = RequestDraft(body, request.scope, sent=frozenset(body))
         try:
             draft = await self._take(TRANSLATED if context.translates else SAME_API, draft, context)
             return await context.work.run(_finish, draft, context)
@@ -169,6 +175,7 @@ class RequestPreparation:
             self._limits,
             summary_language,
             summary_due,
+            lambda: request.refused | self._refused.those(REFUSED, route.upstream, model),
         )
 
 
@@ -198,6 +205,7 @@ def _finish(draft: RequestDraft, context: StepContext) -> PreparedRequest:
         echoed=echoed,
         wants_opaque_state=request.wants_opaque_state(draft.body if echo is None else echo.body),
         may_have_state=(draft.changed or request.may_have_state) and may_have_state(body),
+        added=draft.added,
         storage=draft.references.storage,
         summary_language=draft.summary_language,
     )

@@ -90,6 +90,8 @@ class ApiRequest:
     drops_state: Literal["", "foreign_state", "refused_state", "compacted"] = ""
     """Why opaque reasoning state is left out for upstream: another provider made it, upstream
     refused it, or the conversation is summed up. Empty if it is not."""
+    refused: frozenset[str] = frozenset()
+    """The fields that Abridge would add, and upstream refused."""
 
     @classmethod
     async def read(
@@ -150,6 +152,7 @@ class ApiRequest:
             again,
             scope={**self.scope, ROUTE: fallback},
             drops_state="foreign_state" if is_foreign else "",
+            refused=frozenset(),
         )
 
     @property

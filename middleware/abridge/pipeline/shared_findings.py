@@ -1,17 +1,19 @@
-"""What replicas tell each other about upstreams: that one is down or up again, and its APIs.
+"""What replicas tell each other about upstreams: that one is down or up again, which APIs it has,
+and which fields it refuses.
 
-Theory of operation. It is kept in the store that replicas share, sealed like everything there: two
-values for each upstream, under digests of its address, which expire. A task writes what changed,
-and every two seconds reads what others wrote; no request waits for it. A value holds names of
-APIs and models, and no word of a request. Of two replicas that write at once, one may be lost: what
-it found stays known to itself, and others find it out like it did.
+Theory of operation. It is kept in the store that replicas share, sealed like everything there:
+three values for each upstream, under digests of its address, which expire. A task writes what
+changed, and every two seconds reads what others wrote; no request waits for it. A value holds names
+of APIs, models and fields, and no word of a request. Of two replicas that write at once, one may be
+lost: what it found stays known to itself, and others find it out like it did.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from secrets import token_hex
@@ -21,7 +23,7 @@ from typing import Any
 from abridge.apis.json import dumps, parse_object
 from abridge.config.upstreams import UpstreamSettings
 from abridge.memory.stores.store import Store
-from abridge.pipeline.discovery import FOUND_TTL, ApiDiscovery
+from abridge.pipeline.findings import FOUND_TTL, Findings
 from abridge.pipeline.health import UpstreamHealth
 
 READ_SECONDS = 2.0
@@ -30,26 +32,23 @@ READ_SECONDS = 2.0
 PAUSE_SECONDS = 0.1
 """Seconds between two writings, at least."""
 
-SHARED_MODELS = 128
-"""Models of an upstream whose APIs are shared."""
+SHARED_FINDINGS = 128
+"""Findings of a kind about an upstream that are shared."""
 
-HEALTH, APIS = KINDS = b"health", b"apis"
-"""What the two values of an upstream tell."""
+HEALTH = b"health"
+"""The kind of value that tells whether an upstream is up."""
 
 
 class SharedFindings:
-    """Shares what `health` and `discovery` know of upstreams, by way of `store`."""
+    """Shares what `health` and some `findings`, by kind, know of upstreams, by way of `store`."""
 
     def __init__(
-        self,
-        store: Store,
-        health: UpstreamHealth,
-        discovery: ApiDiscovery,
+        self, store: Store, health: UpstreamHealth, findings: Mapping[bytes, Findings]
     ) -> None:
         self._store = store
         self._health = health
-        self._discovery = discovery
-        self._upstreams: dict[bytes, UpstreamSettings] = {}  # by the keys of their values
+        self._findings = findings
+        self._told: dict[bytes, tuple[bytes, UpstreamSettings]] = {}  # what each key's value tells
         self._known: dict[bytes, bytes | None] = {}  # the values last read or written
         self._unwritten: dict[bytes, tuple[bytes, float]] = {}  # each with its time to live
         self._changed = asyncio.Event()
@@ -57,14 +56,16 @@ class SharedFindings:
 
     def watch(self, upstreams: Iterable[UpstreamSettings]) -> None:
         """Share what is known of these upstreams from now on, and of no others."""
-        self._upstreams = {_key(kind, each): each for each in upstreams for kind in KINDS}
-        self._known = {key: self._known.get(key) for key in self._upstreams}
+        kinds = (HEALTH, *self._findings)
+        self._told = {_key(kind, each): (kind, each) for each in upstreams for kind in kinds}
+        self._known = {key: self._known.get(key) for key in self._told}
 
     def start(self) -> None:
         """Have the task run. Once it does, that changes nothing."""
         if self._task is None or self._task.done() or self._task.get_loop().is_closed():
             self._health.listener = self._note_health
-            self._discovery.listener = self._note_apis
+            for kind, findings in self._findings.items():
+                findings.listener = partial(self._note_findings, kind)
             self._changed = asyncio.Event()
             self._task = asyncio.create_task(self._run())
 
@@ -79,13 +80,13 @@ class SharedFindings:
         ttl = max(READ_SECONDS, upstream.breaker_seconds)
         self._note(_key(HEALTH, upstream), value, ttl)
 
-    def _note_apis(self, upstream: UpstreamSettings) -> None:
-        known = islice(self._discovery.known(upstream), SHARED_MODELS)
-        found = [[*names, time() + seconds] for *names, seconds in known]
-        self._note(_key(APIS, upstream), {"found": found}, FOUND_TTL)
+    def _note_findings(self, kind: bytes, upstream: UpstreamSettings) -> None:
+        known = islice(self._findings[kind].known(upstream), SHARED_FINDINGS)
+        found = [[*words, time() + seconds] for words, seconds in known]
+        self._note(_key(kind, upstream), {"found": found}, FOUND_TTL)
 
     def _note(self, key: bytes, value: dict[str, Any], ttl: float) -> None:
-        if key not in self._upstreams:
+        if key not in self._told:
             return
         written = self._known[key] = dumps(value)
         self._unwritten[key] = written, ttl
@@ -107,20 +108,28 @@ class SharedFindings:
             await self._store.put({key: value}, ttl)
 
     async def _read(self) -> None:
-        keys = list(self._upstreams)
+        keys = list(self._told)
         for key, value in zip(keys, await self._store.get(keys), strict=True):
-            upstream = self._upstreams.get(key)
-            if upstream is None or value in (None, self._known[key]) or key in self._unwritten:
+            told = self._told.get(key)
+            if told is None or value in (None, self._known[key]) or key in self._unwritten:
                 continue
             self._known[key] = value
             with suppress(KeyError, TypeError, ValueError):  # another version's
-                self._take(upstream, parse_object(value) or {})
+                self._take(*told, parse_object(value) or {})
 
-    def _take(self, upstream: UpstreamSettings, value: dict[str, Any]) -> None:
-        if "up" in value:
+    def _take(self, kind: bytes, upstream: UpstreamSettings, value: dict[str, Any]) -> None:
+        if kind == HEALTH:
             self._health.take_over(upstream, is_up=value["up"] is True)
-        for api, model, found, until in value.get("found", ()):
-            self._discovery.take_over(upstream, (api, model, found), until - time())
+            return
+        for *words, until in value["found"]:
+            self._findings[kind].take_over(upstream, words, until - time())
+
+
+async def found_down(store: Store, upstreams: Sequence[UpstreamSettings]) -> list[UpstreamSettings]:
+    """Return those of some upstreams that a replica has found down, and not up again."""
+    values = await store.get([_key(HEALTH, each) for each in upstreams])
+    known = [(parse_object(value) or {}) if value else {} for value in values]
+    return [each for each, said in zip(upstreams, known, strict=True) if said.get("up") is False]
 
 
 def _key(kind: bytes, upstream: UpstreamSettings) -> bytes:

@@ -45,6 +45,7 @@ from abridge.errors import RequestError
 from abridge.memory.policy import HistoryChanges
 from abridge.memory.turn_memory import TurnMemory
 from abridge.observability.metrics_sink import SUMMARY_CALL
+from abridge.pipeline.refused_fields import ADDABLE, ADDABLE_TO_TRANSLATION
 from abridge.pipeline.renaming import rename_models
 from abridge.pipeline.request import (
     ApiRequest,
@@ -77,6 +78,8 @@ class RequestDraft:
     body: Json  # in the client's API until it is translated
     scope: Scope
     changed: bool = False  # if false, the body is sent as it came
+    sent: frozenset[str] = frozenset()  # the fields that the client sent
+    added: frozenset[str] = frozenset()  # those that Abridge added, and the request can do without
     references: ResolvedReferences = NO_REFERENCES
     echo: RequestEcho | None = None  # what a translated answer repeats of the request
     stripped: HistoryChanges | None = None  # changes made to the history before its translation
@@ -103,6 +106,7 @@ class StepContext:
     limits: LimitSettings  # what the request may grow to
     summary_language: str  # `auto`, `reasoning` or a tag
     summary_due: bool  # there is to be a summary in the answer
+    refused: Callable[[], frozenset[str]]  # the fields that upstream refuses
 
     @property
     def settings(self) -> UpstreamSettings:
@@ -413,11 +417,18 @@ async def restore_history(draft: RequestDraft, context: StepContext) -> RequestD
 
 
 async def drop_rejected_fields(draft: RequestDraft, context: StepContext) -> RequestDraft:
-    """Drop what the model would refuse, from any request that Abridge answers for."""
+    """Drop what the model would refuse, or has refused, from any request that Abridge answers
+    for."""
     if not (context.engaged or draft.changed):
         return draft
+    names = ADDABLE_TO_TRANSLATION if context.translates else ADDABLE
+    added = frozenset(name for name in names if name in draft.body and name not in draft.sent)
+    refused = added and added & context.refused()
+    for name in refused:
+        del draft.body[name]
+    draft = replace(draft, added=added - refused)
     dropped = context.profile.drop_rejected(draft.body, context.model)
-    if not dropped:
+    if not (dropped or refused):
         return draft
     return replace(draft, changed=True, dropped_fields=draft.dropped_fields + len(dropped))
 

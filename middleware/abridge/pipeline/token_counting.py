@@ -29,7 +29,7 @@ from abridge.http.asgi import (
 )
 from abridge.observability.record import Record
 from abridge.pipeline.answers.error_writer import ErrorWriter
-from abridge.pipeline.discovery import ApiDiscovery, EndpointTrial
+from abridge.pipeline.discovery import ApiDiscovery, endpoint_trial
 from abridge.pipeline.prepare import RequestPreparation
 from abridge.pipeline.request import ApiRequest
 from abridge.providers.catalog import PROFILES
@@ -94,7 +94,7 @@ class TokenCounting:
             body = await request.work.run(_written_body, counter, prepared.body)
             scope, buffered = _counter_scope(scope, counter, body), buffered.with_body(body)
         answer = _Answer(counter)
-        trial = EndpointTrial(self._app, prepared.model)
+        trial = endpoint_trial(self._app, prepared.model)
         try:
             async with ReceiveUntil(answer.ended, buffered) as receive_or_end:
                 await trial(scope, receive_or_end, answer.take)

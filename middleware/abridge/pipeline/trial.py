@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from abridge.apis.opaque_state import refuses_state
-from abridge.errors import AttemptFailed, EndpointMissing, StateRefused
+from abridge.errors import AttemptFailed, EndpointMissing
 from abridge.http.asgi import Inflater, ReceiveUntil, can_inflate, find_write_at_once, get_header
 from abridge.waiting import Flag
 
 MAX_ERROR_BYTES = 64 * 1024
 """Bytes of an error body that are read; a longer one is checked as if it were empty."""
-
-BAD_REQUEST = 400
 
 Check = Callable[[int, bytes], None]
 """Checks an answer by its status and body. Raises AttemptFailed where the request is to be sent
@@ -106,21 +103,6 @@ class GivenAnswer:
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         for message in self._messages:
             await send(message)
-
-
-class StateTrial(Trial):
-    """Call an application that may not take the reasoning state in a request.
-
-    Raises StateRefused if it does not; then nothing was sent to the client.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(app, lambda status: status == BAD_REQUEST, _check_state)
-
-
-def _check_state(_: int, body: bytes) -> None:
-    if refuses_state(body):
-        raise StateRefused
 
 
 def _error_body(messages: list[Message]) -> bytes:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from random import random
-
-import httpx
 
 from tests.campaigns.fleet.model import TEXT
 from tests.campaigns.fleet.processes import key_of
@@ -28,10 +27,11 @@ class Tally:
 
 
 class Clients:
-    """Runs conversations of two turns, so many at once, until told to stop."""
+    """Runs conversations of two turns, so many at once, until told to stop. An answer that takes
+    longer than `patience`, in seconds, is given up."""
 
-    def __init__(self, session: httpx.AsyncClient, url: str, pieces: int) -> None:
-        self._session, self._url, self._pieces = session, url, pieces
+    def __init__(self, url: str, pieces: int, patience: float) -> None:
+        self._url, self._pieces, self._patience = url, pieces, patience
         self._number = 0
         self._stopped = False
         self.killed: set[str] = set()
@@ -82,13 +82,12 @@ class Clients:
         return "altered" if answer.ended else "cut"
 
     async def _attempt(self, name: str, messages: list[dict[str, str]]) -> Answer:
-        asked = {"model": "m", "stream": True, "messages": messages}
-        answer, headers = Answer(), {"authorization": f"Bearer {key_of(name)}"}
-        url = f"{self._url}/v1/chat/completions"
+        body = json.dumps({"model": "m", "stream": True, "messages": messages}).encode()
+        answer = Answer()
         try:
-            async with self._session.stream("POST", url, json=asked, headers=headers) as response:
-                await answer.read(response)
-        except httpx.HTTPError:
+            async with asyncio.timeout(self._patience):
+                await answer.ask(self._url, "/v1/chat/completions", key_of(name), body)
+        except (OSError, TimeoutError):
             answer.ended = False
         return answer
 

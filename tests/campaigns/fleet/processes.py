@@ -37,7 +37,7 @@ TEAM = {"team": "load", "tokens_per_day": 10**10}
 CONFIG = """
 [server]
 keys_file = "{folder}/keys.jsonl"
-drain = 60
+drain = {drain}
 [reasoning]
 expose = "summary"
 [summary]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,16 +14,20 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from abridge.config.client_key import Limits
+from abridge.memory.stores.redis_client import RedisConnection
 from abridge.memory.stores.store import BackendError
 from abridge.observability.metrics import metrics_for
 from abridge.sidecar.client_keys.accounts import (
     ALONE_SECONDS,
     IDLE_SECONDS,
+    REFUSAL_SECONDS,
     Accounts,
     Admission,
     LimitReached,
 )
 from abridge.sidecar.client_keys.limits import BLOCKS, LEASE, Claim, Page, Reply, settle
+from abridge.sidecar.client_keys.redis_book import RedisBook
+from tests.support.redis_server import Server, relay
 
 DAY = 86400
 
@@ -61,11 +66,13 @@ class MemoryBook:
 class Process:
     """One process, and the limits that its requests count against."""
 
-    def __init__(self, book: MemoryBook, *, processes: int = 1, **limits: Any) -> None:
+    def __init__(
+        self, book: MemoryBook, line: Line | None = None, *, processes: int = 1, **limits: Any
+    ) -> None:
         self.book, self.registry = book, CollectorRegistry()
         self.limits = {"key:alice": Limits(**limits)}
         self.accounts = Accounts(
-            book,
+            line or book,
             metrics_for(self.registry),
             processes=processes,
             now=lambda: book.seconds,
@@ -98,6 +105,28 @@ class Process:
 
     def sample(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"abridge_{name}", labels)
+
+
+class Line:
+    """The way of one process to a book, `away` or `losing` replies for this process alone."""
+
+    name = "line"
+    counts_processes = True
+
+    def __init__(self, book: MemoryBook) -> None:
+        self._book = book
+        self.state = "well"
+
+    async def settle(self, claims: Sequence[Claim]) -> Sequence[Reply]:
+        if self.state == "away":
+            raise BackendError("gone")
+        replies = await self._book.settle(claims)
+        if self.state == "losing":
+            raise BackendError
+        return replies
+
+    async def aclose(self) -> None:
+        pass
 
 
 def two(book: MemoryBook, **limits: Any) -> tuple[Process, Process]:
@@ -213,6 +242,68 @@ class TestStreams:
             await one.write()
         assert not await other.admits()
         assert one.book.rounds < 20
+
+
+class TestStreamsWhileTheBookIsAway:
+    """What a process held, or its share: so a limit is exceeded by no more than the shares of all
+    processes but one."""
+
+    async def test_what_others_held_a_moment_ago_counts(self) -> None:
+        book = MemoryBook()
+        one, other = (Process(book, processes=2, streams=2) for _ in range(2))
+        assert [await one.admits() for _ in range(2)] == [True, True]
+        assert not await other.admits()
+        book.away = True
+        book.seconds += 2
+        assert not await other.admits()
+
+    async def test_until_it_would_be_free_again(self) -> None:
+        book = MemoryBook()
+        one, other = (Process(book, processes=2, streams=2) for _ in range(2))
+        assert [await one.admits() for _ in range(2)] == [True, True]
+        assert not await other.admits()
+        book.away = True
+        book.seconds += LEASE / 1000
+        assert [await other.admits() for _ in range(2)] == [True, False]
+
+    async def test_a_late_reply_gives_nothing_beside_what_was_taken_meanwhile(self) -> None:
+        book = MemoryBook()
+        process = Process(book, processes=2, streams=1)
+        book.loses = True
+        assert await process.admits()  # of its share: the reply that gives it one is lost
+        book.loses = False
+        book.seconds += 1
+        assert not await process.admits()
+
+
+async def test_a_redis_that_answers_too_late_lets_no_more_streams_through(
+    redis_server: Server,
+) -> None:
+    limits, gate = {"key:alice": Limits(streams=2)}, asyncio.Event()
+    gate.set()
+    async with relay(redis_server, gate) as late:
+        one, other = (
+            Accounts(
+                RedisBook(RedisConnection(url), "late"),
+                metrics_for(CollectorRegistry()),
+                processes=2,
+                now=time.time,
+                monotonic=time.monotonic,
+            )
+            for url in (redis_server.url, late.url.replace("http", "redis"))
+        )
+        running = [await one.admit(limits) for _ in range(2)]
+        with pytest.raises(LimitReached):
+            await other.admit(limits)
+        gate.clear()
+        await asyncio.sleep(REFUSAL_SECONDS)
+        with pytest.raises(LimitReached):
+            await other.admit(limits)
+        for each in running:
+            each.end(0, 0)
+        gate.set()
+        await one.aclose()
+        await other.aclose()
 
 
 class TestTheBookIsAway:
@@ -442,5 +533,43 @@ def test_no_interleaving_lets_more_through(steps: list[tuple[int, str]], limit: 
                 book.seconds += 1
             assert admitted <= limit + (book.seconds - began) * limit / 60 + 1e-6
             assert sum(map(len, running)) <= limit
+
+    asyncio.run(run())
+
+
+moves = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.sampled_from(["admit", "admit", "admit", "end", "write", "well", "away", "losing"]),
+    ),
+    max_size=60,
+)
+
+
+@given(moves=moves, limit=st.integers(1, 8))
+@settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
+def test_a_book_that_fails_some_lets_a_bounded_number_of_streams_through(
+    moves: list[tuple[int, str]], limit: int
+) -> None:
+    async def run() -> None:
+        book = MemoryBook()
+        lines = [Line(book) for _ in range(3)]
+        processes = [Process(book, line, processes=3, streams=limit) for line in lines]
+        running: list[list[Admission]] = [[], [], []]
+        for _ in range(2):
+            for each in processes:
+                book.seconds += 1
+                await each.accounts._run_round([])  # says that it is there
+        for number, move in moves:
+            if move == "admit":
+                await processes[number].admits(running[number])
+            elif move == "end" and running[number]:
+                running[number].pop().end(0, 0)
+            elif move == "write":
+                await processes[number].write()
+            else:
+                lines[number].state = move
+            assert sum(map(len, running)) <= limit + 2 * max(1, limit // 3)
+            book.seconds += 0.05
 
     asyncio.run(run())

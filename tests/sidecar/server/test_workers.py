@@ -354,7 +354,9 @@ class TestEnd:
                 scraped = await scrape(session, running.metrics)
                 assert scraped.total("workers") == len(running.workers) == 2
 
-    async def test_what_cannot_start_again_is_the_end_of_all(self, tmp_path: Path) -> None:
+    async def test_what_cannot_start_again_is_tried_while_others_serve(
+        self, tmp_path: Path
+    ) -> None:
         key = tmp_path / "key"
         key.write_text("secret")
         upstreams = [{"base_url": "http://127.0.0.1:9/v1", "api_key_env": "KEY"}]
@@ -365,7 +367,21 @@ class TestEnd:
             KEY_FILE=str(key),
         ) as running:
             key.unlink()
-            os.kill(running.workers[0], signal.SIGKILL)
+            killed, left = running.workers
+            os.kill(killed, signal.SIGKILL)
+            await running.until("did not start; trying again in 2 s")
+            assert running.output.count("did not start; trying again in 1 s") == 1
+            assert running.workers == [left]
+            async with client() as session:
+                assert await status(session, f"{running.url}/abridge/healthz") == 200
+                scraped = await scrape(session, running.metrics)
+                assert scraped.total("worker_start_failures_total") == 2
+            key.write_text("secret")
+            await running.until("replaces it")
+            assert len(running.workers) == 2
+            key.unlink()
+            for each in running.workers:
+                os.kill(each, signal.SIGKILL)
             assert await running.end() == 3
             assert "api_key_env (of 'default'): cannot read the file" in running.output
             assert "did not start" in running.output

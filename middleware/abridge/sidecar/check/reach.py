@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, cast
 
 import click
@@ -42,6 +42,9 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{click.style(f'{self.grade:6}', COLOURS[self.grade])}{self.subject}: {self.text}"
+
+    def as_json(self) -> str:
+        return dumps(asdict(self)).decode()
 
 
 @dataclass(slots=True, frozen=True)

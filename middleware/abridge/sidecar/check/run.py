@@ -23,6 +23,7 @@ from abridge.memory.stores.store import observe_nothing
 from abridge.observability.ledger import open_backend
 from abridge.observability.tracing import exporting_spans
 from abridge.providers.catalog import PROFILES
+from abridge.sidecar.check.fallbacks import describe_fallbacks, find_down
 from abridge.sidecar.check.probe import Probe, compare_apis, describe_discovery
 from abridge.sidecar.check.reach import (
     CheckTarget,
@@ -77,6 +78,8 @@ class Check:
         for route in self.settings.routes:
             async for finding in self._check_upstream(route, transport):
                 yield finding
+        async for finding in find_down(self.settings):
+            yield finding
         yield await reach_summarizer(self.settings, transport)
         if self.probing:
             route = self.settings.routes[0]
@@ -106,6 +109,8 @@ class Check:
         if reached.answers and await is_abridge(target):
             yield Finding(subject, IS_ABRIDGE, "note")
         for finding in _describe_names(route, reached, subject):
+            yield finding
+        for finding in describe_fallbacks(route, self.settings):
             yield finding
         if self.probing and (reached.is_reachable or reached.list_fails):
             async for finding in self._probe_upstream(route, target, model, subject):

@@ -27,6 +27,9 @@ from abridge.sidecar.cli.options import (
 from abridge.sidecar.cli.usage import usage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abridge.sidecar.check.reach import Finding
     from abridge.sidecar.check.run import Check
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -74,10 +77,12 @@ def serve(upstream: str | None, config: Path | None, **flags: str | None) -> Non
     metavar="VARIABLE",
     help="The variable that holds a client's API key, for upstreams without one in the settings.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print what was found alone, as JSON lines.")
 def check(
     upstream: str | None,
     config: Path | None,
     *,
+    as_json: bool,
     probing: bool,
     model: str | None,
     key_env: str | None,
@@ -91,25 +96,25 @@ def check(
     from abridge.sidecar.check.reach import Finding
     from abridge.sidecar.check.run import Check
 
+    show = Finding.as_json if as_json else Finding.__str__
     try:
         settings = _find_origin(config, upstream, flags).read().load_served()
     except SettingsError as error:
         for line in str(error).splitlines():
-            click.echo(Finding("settings", line, "fault"))
+            click.echo(show(Finding("settings", line, "fault")))
         raise SystemExit(1) from None
-    for line in effective_toml(settings):
-        click.echo(line)
-    click.echo()
+    if not as_json:
+        click.echo("\n".join([*effective_toml(settings), ""]))
     checks = Check(settings, probing=probing, model=model, key_env=key_env)
-    if not asyncio.run(_print_findings(checks)):
+    if not asyncio.run(_print_findings(checks, show)):
         raise SystemExit(1)
 
 
-async def _print_findings(checks: Check) -> bool:
+async def _print_findings(checks: Check, show: Callable[[Finding], str]) -> bool:
     """Print findings as they come; return False if one of them is a fault."""
     ok = True
     async for finding in checks.findings():
-        click.echo(finding)
+        click.echo(show(finding))
         ok = ok and finding.grade != "fault"
     return ok
 

@@ -71,7 +71,7 @@ class Reserve:
     balance: int = 0  # reserved and not used; below 0: used and not reserved
     owed: int = 0  # used while the book was away
     typical: int = 0  # what a request used lately
-    used: float = 0.0  # of the limit in all, as the book last said
+    used: float = 0.0  # of the limit in all, as the book last said; of streams, elsewhere
     used_at: int = 0  # when that was, in its time
 
     def take(self) -> int:
@@ -170,9 +170,10 @@ class Account:
         """Reserve from this process's share of what was left when the book was last seen."""
         count = sender.processes
         if self.own_page is None:
-            known = self.reserves.values()
-            used = {each.kind.name: [each.used / count, each.used_at] for each in known}
-            self.own_page = {"used": used}
+            used = {name: [each.used / count, each.used_at] for name, each in self.reserves.items()}
+            open_elsewhere, _ = used.get("streams", (0, 0))
+            until = sender.sent_at + LEASE - (now - self.written_at) * 1000
+            self.own_page = {"used": used, "processes": {"others": [until, open_elsewhere]}}
         claim = self.claim(sender._replace(processes=1), now, share=count)
         self._take(claim, settle(self.own_page, claim, sender.sent_at), now, is_own=True)
 
@@ -189,11 +190,15 @@ class Account:
                 continue
             if reserve.used_at < window_start(wish.window, reply.at):
                 reserve.balance = min(0, reserve.balance)  # the rest was of the last day or month
-            reserve.balance += granted.amount
+            held = 0
+            if wish.window == "open":  # a late reply gives nothing beside what was taken meanwhile
+                held = wish.used + granted.amount
+                reserve.balance = held - self.running
+            else:
+                reserve.balance += granted.amount
+                reserve.owed += granted.amount if is_own else 0
             if not is_own:
-                reserve.used, reserve.used_at = granted.used, reply.at
-            elif wish.window != "open":
-                reserve.owed += granted.amount
+                reserve.used, reserve.used_at = granted.used - held, reply.at
             if wish.wanted and not granted.amount:
                 wait = seconds_until_room(reserve.kind, wish.limit, granted.used, reply.at)
                 waits.append((min(wait, ALONE_SECONDS) if is_own else wait, reserve.kind))
@@ -205,10 +210,10 @@ class Account:
 class Admission:
     """What a request that was admitted has taken; it is ended once."""
 
-    def __init__(self, accounts: Sequence[Account], now: float) -> None:
+    def __init__(self, accounts: Sequence[Account]) -> None:
         self._accounts = accounts
         for account in accounts:
-            account.used_at, account.running = now, account.running + 1
+            account.running += 1
         reserves = [each for account in accounts for each in account.reserves.values()]
         self._taken = [(each, each.take()) for each in reserves]
 
@@ -256,6 +261,8 @@ class Accounts:
         """Admit a request that counts against limits, by the names of their accounts. Raises
         LimitReached."""
         accounts = list(self._limited(limits))
+        for account in accounts:  # one that is refused knows that its limit is used up
+            account.used_at = self._monotonic()
         if not _runs(self._keeper) and (accounts or self._book.counts_processes):
             self._keeper = asyncio.create_task(self._keep())
         rounds = 0
@@ -265,7 +272,7 @@ class Accounts:
             self._check(exhausted)
             await self._write(exhausted, waits=True)
             rounds += 1
-        return Admission(accounts, self._monotonic())
+        return Admission(accounts)
 
     def charge(self, limits: Mapping[str, Limits], tokens: int, money: int) -> None:
         """Count what was used by a request that was admitted as another one."""

@@ -177,16 +177,12 @@ class ClientKeys:
     def _counters(self, record: Record) -> Iterator[tuple[str, tuple[Counter, Counter, Counter]]]:
         """Yield the labels of a request's key and team, each with its counters."""
         of = self._metrics
-        if record.key is not None:
-            yield (
-                _label(record.key, self._key_labels),
-                (of.key_requests, of.key_tokens, of.key_cost),
-            )
-        if record.team is not None:
-            yield (
-                _label(record.team, self._team_labels),
-                (of.team_requests, of.team_tokens, of.team_cost),
-            )
+        for name, known, counters in (
+            (record.key, self._key_labels, (of.key_requests, of.key_tokens, of.key_cost)),
+            (record.team, self._team_labels, (of.team_requests, of.team_tokens, of.team_cost)),
+        ):
+            if name is not None:
+                yield _label(name, known), counters
 
     def _find(self, text: str) -> ClientKey | None:
         if not text.startswith(KEY_PREFIX) or len(text) > MAX_KEY_CHARS:

@@ -4,10 +4,10 @@ Theory of operation. The first process, the supervisor, opens the sockets and se
 admin port. The others, its workers, are uvicorn's: spawned, each with an app and an event loop of
 its own, they accept on the one socket they share, and drain as a single process does. The
 supervisor forwards each signal to the workers once; therefore workers ignore those from the
-terminal, and exit by themselves if the supervisor is gone. A worker that dies is replaced; if one
-exits before it serves, all are stopped. Workers keep their metrics in a shared folder, from which
-any process exports the metrics of all. The folder outlives each worker, and the supervisor stays
-until the last metrics have been scraped.
+terminal, and exit by themselves if the supervisor is gone. A worker that dies is replaced. If that
+fails, it is tried again, less and less often, while others serve; at the start, all are stopped.
+Workers keep their metrics in a shared folder, from which any process exports the metrics of all.
+The folder outlives each worker, and the supervisor stays until the last metrics have been scraped.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from math import inf
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from time import monotonic
 from typing import cast
 
 import uvicorn
+from prometheus_client import CollectorRegistry, values
 from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess, Process
@@ -37,7 +41,7 @@ from abridge.config.reloading import keep_until_restart
 from abridge.config.settings import Settings
 from abridge.errors import SettingsError
 from abridge.observability.logs import set_up_logging
-from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, exposed_registry
+from abridge.observability.metrics import MULTIPROCESS_DIR_VARIABLE, Metrics, exposed_registry
 from abridge.sidecar.admin import AdminEndpoints, Health
 from abridge.sidecar.app import Abridge, create_app
 from abridge.sidecar.server.browser_guard import BrowserGuard
@@ -61,7 +65,25 @@ FROZEN_TIMEOUT = 5.0
 """Seconds after which a worker is killed that has neither answered a ping nor used a processor, nor
 waits for one."""
 
+MAX_PAUSE = 60.0
+"""Seconds between two attempts to replace a worker, at most."""
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass
+class Vacancy:
+    """The place of a worker that died, by its process id, and is not replaced yet."""
+
+    died: int | None
+    failures: int = 0
+    due: float = -inf  # when it is tried again
+
+    def put_off(self) -> float:
+        """Wait longer after each failure. Return the seconds."""
+        pause = min(MAX_PAUSE, 2.0**self.failures)
+        self.failures, self.due = self.failures + 1, monotonic() + pause
+        return pause
 
 
 @contextmanager
@@ -218,6 +240,10 @@ class WorkerSupervisor(Multiprocess):
         self._origin = origin
         self._on_ready = on_ready
         self._lock = Lock()
+        # It was chosen before there was a folder:
+        values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
+        self._start_failures = Metrics(CollectorRegistry()).worker_start_failures
+        self._vacancies: dict[int, Vacancy] = {}  # by the worker's number
         self.exit_code = 0
 
     def run(self) -> None:
@@ -243,7 +269,9 @@ class WorkerSupervisor(Multiprocess):
 
     def init_processes(self) -> None:
         for worker in [self._start_worker(1 + index) for index in range(self.processes_num)]:
-            self._wait_until_ready(worker)
+            is_ready = worker.wait_until_ready(START_TIMEOUT, self.should_exit)
+            if not is_ready and (worker.exitcode or 0) >= 0:  # one that a signal ended is replaced
+                self._give_up(worker)
         with self._lock:
             if not self.should_exit.is_set():
                 self._on_ready()
@@ -254,9 +282,10 @@ class WorkerSupervisor(Multiprocess):
                 continue
             worker.kill()
             self._remove_worker(worker)
-            replacement = self._start_worker(cast(WorkerProcess, worker).number)
-            if self._wait_until_ready(replacement):
-                _log.error("worker %s died; %s replaces it", worker.pid, replacement.pid)
+            self._vacancies[cast(WorkerProcess, worker).number] = Vacancy(worker.pid)
+        for number, vacancy in list(self._vacancies.items()):
+            if not self.should_exit.is_set() and vacancy.due <= monotonic():
+                self._replace(number, vacancy)
 
     def terminate_all(self) -> None:
         """Do nothing: `stop_workers` has terminated them already."""
@@ -280,25 +309,33 @@ class WorkerSupervisor(Multiprocess):
                 self.processes.append(worker)
         return worker
 
-    def _wait_until_ready(self, worker: WorkerProcess) -> bool:
-        """Return True once the worker serves.
-
-        If it fails to start, stop all workers: a replacement would fail as well. A worker that a
-        signal ended, for example the kernel's when memory ran out, is replaced like any that died.
-        """
+    def _replace(self, number: int, vacancy: Vacancy) -> None:
+        """Fill a vacancy. That may fail for what does not concern those that serve, such as a file
+        that is gone; they are given up only if none is left."""
+        worker = self._start_worker(number)
         if worker.wait_until_ready(START_TIMEOUT, self.should_exit):
-            return True
-        if not self.should_exit.is_set():
-            self._on_not_ready(worker)
-        return False
+            del self._vacancies[number]
+            _log.error("worker %s died; %s replaces it", vacancy.died, worker.pid)
+        elif not self.should_exit.is_set():
+            self._start_failures.inc()
+            code = worker.exitcode or 0
+            worker.kill()
+            self._remove_worker(worker)
+            if not self.processes and code >= 0:
+                self._give_up(worker)
+                return
+            how = f"died during startup: signal {-code}" if code < 0 else "did not start"
+            _log.error(
+                "worker %s died; %s, which was to replace it, %s; trying again in %g s",
+                *(vacancy.died, worker.pid, how, vacancy.put_off()),
+            )
 
-    def _on_not_ready(self, worker: WorkerProcess) -> None:
-        if worker.exitcode is not None and worker.exitcode < 0:  # the number of a signal
-            _log.error("worker %s died during startup: signal %s", worker.pid, -worker.exitcode)
-            return
-        _log.critical("worker %s did not start", worker.pid)
-        self.exit_code = STARTUP_FAILURE
-        self.stop_workers()
+    def _give_up(self, worker: WorkerProcess) -> None:
+        """Stop all workers, since this one did not start."""
+        if not self.should_exit.is_set():
+            _log.critical("worker %s did not start", worker.pid)
+            self.exit_code = STARTUP_FAILURE
+            self.stop_workers()
 
     def _remove_worker(self, worker: Process) -> None:
         worker.join()
@@ -318,7 +355,6 @@ async def supervise(
 
     `origin` is where the workers read the settings again; `announce` is called once all serve.
     """
-    delete_gauges(os.getpid())  # those of the app that was made only to validate the settings
     health = Health(ready=False)
     endpoints = AdminEndpoints("", health, exposed_registry())
 
@@ -327,6 +363,7 @@ async def supervise(
         announce()
 
     supervisor = WorkerSupervisor(settings, origin, listener, on_ready)
+    delete_gauges(os.getpid())  # those of the app that was made only to validate the settings
     guarded = BrowserGuard(endpoints, settings.server)
     admin = HttpServer(guarded, shutdown_timeout=1, limits=settings.limits)
     with catch_signals(supervisor.reload_workers) as signals:
