@@ -52,6 +52,8 @@ class Choice:
     runs: int  # the most that may be added
     is_last: bool  # nothing follows: the conclusion of all belongs here
     chosen: dict[int, Candidate] = field(default_factory=dict)
+    blocks: set[int] = field(default_factory=set)  # of the sentences chosen
+    run_count: int = 0  # of those
     is_short: bool = False  # fewer than 40 words are chosen
     is_lenient: bool = False  # what is tentative may be told, too
 
@@ -128,14 +130,14 @@ class Choice:
     def value(self, run: Run) -> float:
         """Return what adding a run is worth."""
         first, last = run[0], run[-1]
-        worth = sum(one.score - SENTENCE_COST for one in run)
-        worth -= sum(one.withdrawn for one in run[:-1] if not one.sound) / 2
+        worth = sum([one.score - SENTENCE_COST for one in run])
+        worth -= sum([one.withdrawn for one in run[:-1] if not one.sound]) / 2
         worth += TURNED_SCORE * (first.turned + last.turned) + CONCLUDED_SCORE * last.concludes
         worth += ANNOUNCED_SCORE * (last.announces and last.position > 0)
         before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
         if before or after:
             worth += NEIGHBOUR_SCORE
-        elif any(one.block == first.block for one in self.chosen.values()):
+        elif first.block in self.blocks:
             worth += COVERED_SCORE
         if not before:
             asked = self.candidates.get(first.position - 1)
@@ -161,6 +163,8 @@ class Choice:
 
     def take(self, run: Run) -> None:
         self.chosen |= {one.position: one for one in run}
+        self.blocks.update(one.block for one in run)
+        self.run_count = sum(position - 1 not in self.chosen for position in self.chosen)
         self.room -= sum(one.size for one in run)
         self.places -= len(run)
         self.is_short = sum(one.size for one in self.chosen.values()) < self.min_size
@@ -168,13 +172,12 @@ class Choice:
     def fits(self, run: Run) -> bool:
         if not self.chosen and len(run) == 1:
             return True
-        beside = {run[0].position - 1, run[-1].position + 1} & self.chosen.keys()
-        if not beside:
-            opens = run[0].opens and len(run) > 1  # a paragraph of its own
-            count = sum(position - 1 not in self.chosen for position in self.chosen)
-            if count >= self.runs + self.is_short + opens:
-                return False
-        return len(run) <= max(1, self.places) and sum(one.size for one in run) <= self.room
+        if sum([one.size for one in run]) > self.room or len(run) > max(1, self.places):
+            return False
+        if run[0].position - 1 in self.chosen or run[-1].position + 1 in self.chosen:
+            return True
+        opens = run[0].opens and len(run) > 1  # a paragraph of its own
+        return self.run_count < self.runs + self.is_short + opens
 
     def repeats(self, one: Candidate, run: Run) -> bool:
         """Return true if a sentence of the run, or a chosen one, says as much."""
