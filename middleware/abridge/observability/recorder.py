@@ -55,9 +55,14 @@ class ExchangeRecorder:
 
     def note(self, events: Iterable[Event]) -> None:
         """Take events that are being sent to the client."""
-        now = self.record.clock() - self.record.began
+        record = self.record
+        now = record.clock() - record.began
         for event in events:
-            if (take := self._TAKERS.get(type(event))) is not None:
+            if type(event) is ReasoningDelta:
+                if event.text:
+                    record.characters += len(event.text)
+                    record.thinking = (record.thinking or (now,))[0], now
+            elif (take := self._TAKERS.get(type(event))) is not None:
                 take(self, event, now)
 
     def call_started(self, part: int) -> None:
@@ -99,12 +104,6 @@ class ExchangeRecorder:
         record.final_text_mismatches = reader.mismatches
         if record.style != "off":
             record.summaries = Counter(map(summary_outcome, self._summaries))
-
-    def _take_reasoning(self, event: ReasoningDelta, now: float) -> None:
-        if event.text:
-            self.record.characters += len(event.text)
-            span = self.record.thinking
-            self.record.thinking = (now if span is None else span[0], now)
 
     def _take_content(self, event: ContentDelta, now: float) -> None:
         self._take_piece(event, event.text, now)
@@ -151,7 +150,6 @@ class ExchangeRecorder:
             self.record.note_error(event.error.code)
 
     _TAKERS: ClassVar[Mapping[type[Event], Callable[[ExchangeRecorder, Any, float], None]]] = {
-        ReasoningDelta: _take_reasoning,
         ContentDelta: _take_content,
         RefusalDelta: _take_refusal,
         ToolCallDelta: _take_call,
