@@ -94,7 +94,7 @@ class FrameReader:
             text, out = pattern.take(frames[place])
             if text:
                 self._unused = 0
-                if place + 1 < len(frames) and pattern.joins:
+                if place + 1 < len(frames) and type(pattern.event) in JOINED:
                     return pattern.tell_run(DeltaRun([text], [out]), frames, place + 1)
                 return [pattern.tell(text, out)], place + 1
         return self._parse(frames[place]), place + 1
@@ -186,11 +186,6 @@ class _Pattern:
     event: Event
     keeps: tuple[Keep, ...]
     accepts: Accepts | None
-
-    @property
-    def joins(self) -> bool:
-        """Whether deltas that come together become one event."""
-        return type(self.event) in JOINED
 
     def tell(self, text: str, frame: bytes | None) -> Event:
         """Return the event of a text, which is kept, and of what goes out."""

@@ -206,8 +206,7 @@ class ChatWriter:
         fields = self._get_choice(event.lane or 0).reasoning
         if fields.keeps_raw:
             return frame
-        field = fields.raw_field
-        if (moved := _move_alike(event, frame, field)) is not None:
+        if (moved := _move_alike(event, frame, fields.raw_field)) is not None:
             return moved
         if event.run is not None:
             return b"".join(map(self.write, split_run(event, event.run)))
@@ -215,7 +214,7 @@ class ChatWriter:
         for choice in objects(chunk.get("choices")):
             choice["delta"] = replace_reasoning(choice.get("delta") or {}, delta)
         written = encode_chunk(chunk, obfuscate=self._display.obfuscate)
-        note_move(event, frame, event.text, field, written)
+        note_move(event, frame, event.text, fields.raw_field, written)
         return written
 
     def _patch_usage(self, event: UsageReported, frame: bytes) -> bytes:
@@ -334,12 +333,8 @@ class ChatWriter:
         frame = self._frames.get((choice.lane, place))
         if frame is None or self._frames_header is not self._header:
             frame = self._make_frame(choice, place)
-        return self._fill(frame, *texts)
-
-    def _fill(self, frame: DeltaFrame, *texts: str) -> bytes:
-        return b"".join(
-            map(frame.write_obfuscated if self._display.obfuscate else frame.write, texts)
-        )
+        write = frame.write_obfuscated if self._display.obfuscate else frame.write
+        return b"".join(map(write, texts))
 
     def _make_frame(self, choice: ChoiceWriter, place: TextPlace) -> DeltaFrame:
         if self._frames_header is not self._header or len(self._frames) == MAX_FRAMES:
