@@ -103,8 +103,7 @@ class TextMove:
     varying: tuple[bytes, ...]  # fields that differ, too: they number or pad the frames
     field: str = ""  # the other field, once a writer has moved a text
     write: Callable[[bytes, str, int], bytes | None] | None = None
-    """Returns what goes out for such a frame, its text and where that begins; None if it has to be
-    parsed."""
+    """Returns what goes out for a frame, its text and `text_start`; None if it must be parsed."""
 
 
 @dataclass(slots=True)
