@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from abridge.apis.api import Reader
 from abridge.apis.chat.api import CHAT
+from abridge.apis.chat.writer import ChatWriter
 from abridge.apis.delta_patterns import (
     MAX_FRAME,
     MAX_PATTERNS,
@@ -23,6 +24,7 @@ from abridge.apis.delta_patterns import (
     FrameReader,
 )
 from abridge.apis.display import Display
+from abridge.apis.frames import parse_frame
 from abridge.apis.messages.api import MESSAGES
 from abridge.apis.responses.api import RESPONSES
 from abridge.apis.sse import FrameDecoder
@@ -240,6 +242,27 @@ def test_a_rewritten_frame_may_leave_out_or_set_what_varies(old: bytes, new: byt
 def test_a_rewritten_frame_that_has_what_varies_has_no_pattern(more: bytes) -> None:
     carried = DELTA.replace(b"null", b"1" + more)
     assert learned(DELTA, "text", "one", carried).told(DELTA) is None
+
+
+@pytest.mark.parametrize(
+    ("padding", "text", "fits"),
+    [
+        (b'"xyz"', b"b", True),
+        (b'""', b"b", True),
+        (b"27", b"b", False),
+        (rb'"\u0061"', b"b", False),
+        ('"ü"'.encode(), b"b", False),
+        (b'"xyz"', b"p", False),
+    ],
+)
+def test_padding_of_upstreams_own_is_copied_into_what_goes_out_anew(
+    padding: bytes, text: bytes, *, fits: bool
+) -> None:
+    sent = b'data: {"text":"%b","p":%b}\n\n'
+    written = b'data: {"more":1,"text":"%b","p":%b,"z":2}\n\n'
+    patterns = learned(sent % (b"a", b'"ab"'), "text", "a", written % (b"a", b'"ab"'))
+    expected = [ContentDelta(0, written % (text, padding), text.decode())]
+    assert patterns.told(sent % (text, padding)) == (expected if fits else None)
 
 
 def test_few_patterns_are_kept() -> None:
@@ -546,6 +569,51 @@ def test_patterns_change_nothing_of_a_stream(
             for by_patterns in (False, True)
         )
         assert fast == slow
+
+
+def write_all(frames: list[bytes], display: Display, *, by_patterns: bool) -> list[bytes]:
+    """Return what goes out for each of these frames."""
+    reader, writer = CHAT.reader(AUTO, display, LIMIT), ChatWriter(AUTO, display)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("obfuscation", "delta_patterns"):
+            patch.setattr(f"abridge.apis.{module}.fill_up", lambda size: b"A" * (-size % 16))
+        if not by_patterns:
+            patch.setattr(FrameReader, "_learn", lambda *_: None)
+        frame_reader = FrameReader(reader)
+        return [b"".join(map(writer.write, read_frames(frame_reader, [sent]))) for sent in frames]
+
+
+PADDING = (None, '"ab"', '""', '"a.b-0_c"', '"\\u0070"', '"ü"', "7", "[7]")
+
+
+@pytest.mark.parametrize("display", [Display(), Display(obfuscate=True)])
+@given(data=st.data())
+def test_reasoning_moves_to_another_field_as_if_each_frame_were_parsed(
+    display: Display, data: st.DataObject
+) -> None:
+    frames = data.draw(streams("chat"))
+    name = data.draw(st.sampled_from(["p", "obfuscation"]))
+    for place, sent in enumerate(frames):
+        padding = data.draw(st.sampled_from(PADDING))
+        if padding is not None:
+            frames[place] = sent.replace(b"}\n\n", f',"{name}":{padding}}}\n\n'.encode())
+    slow, fast = (write_all(frames, display, by_patterns=way) for way in (False, True))
+    assert fast == slow
+
+
+def test_few_frames_whose_reasoning_moves_are_parsed() -> None:
+    texts = ["I", " add", "p", "ab", " up"]
+    sent = [frame(chat_frame("think", text) | {"p": "x" * len(text)}) for text in texts]
+    parsed: list[bytes | None] = []
+    with pytest.MonkeyPatch.context() as patch:
+        parse = lambda each: parsed.append(each) or parse_frame(each)  # noqa: E731
+        patch.setattr("abridge.apis.chat.writer.parse_frame", parse)
+        begin = frame(chat_frame("begin", ""))
+        _, *written = write_all([begin, *sent], Display(), by_patterns=True)
+    said = [json.loads(each.removeprefix(b"data: ")) for each in written]
+    assert [each["p"] for each in said] == ["x" * len(text) for text in texts]
+    assert [each["choices"][0]["delta"] for each in said] == [{"reasoning": one} for one in texts]
+    assert parsed == sent[:3]  # the third text is the name of the padding
 
 
 def read_as_it_comes(

@@ -25,7 +25,7 @@ import orjson
 from abridge.apis import sse
 from abridge.apis.json import dumps
 from abridge.apis.obfuscation import FIELD, PADDING_FIELDS, fill_up
-from abridge.core.events import JOINED, DeltaRun, Event, next_delta
+from abridge.core.events import JOINED, DeltaRun, Event, TextMove, next_delta
 from abridge.stages.thinking import Accepts, accept_any
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 VARYING_FIELDS = (b"sequence_number", *(field.encode() for field in PADDING_FIELDS))
 """Fields that number or pad frames. No reader looks at them."""
+
+COPIED_FIELD = b"p"
+"""One of them that is only ever upstream's own."""
 
 MAX_PATTERNS = 4
 """Patterns that are kept at once: choices and reasoning or calls that alternate have one each."""
@@ -51,6 +54,9 @@ ZERO = ord("0")
 _VALUE = re.compile(rb'\s*+:\s*+(?:"((?:[^"\\]++|\\.)*+)"|(\d{1,18}+)(?=\s*+[,}]))')
 
 _PADDED_END = re.compile(rb'"(?=[\]}]*+ )[\]} ]++[\r\n]++\Z')
+
+_PLAIN = re.compile(rb"[\w.-]*")
+"""Padding that nobody spells in another way."""
 
 Keep: TypeAlias = Callable[[str], object]
 """Keeps a text as said or shown. It must not refer to the reader: if a client left mid-stream, that
@@ -88,7 +94,7 @@ class FrameReader:
             text, out = pattern.take(frames[place])
             if text:
                 self._unused = 0
-                if place + 1 < len(frames) and pattern.joins:
+                if place + 1 < len(frames) and type(pattern.event) in JOINED:
                     return pattern.tell_run(DeltaRun([text], [out]), frames, place + 1)
                 return [pattern.tell(text, out)], place + 1
         return self._parse(frames[place]), place + 1
@@ -147,17 +153,23 @@ class _Written(NamedTuple):
     after: bytes
     rest: bytes = b""  # what follows on the obfuscation, if Abridge adds that
     padded_size: int | None = None  # bytes of a text with its obfuscation
+    until_copied: bytes | None = None  # what follows on the text before upstream's own padding
 
     def make(self, frame: bytes, text: str, start: int) -> bytes | None:
         """Return the bytes that go out for a text that starts there in upstream's frame; None if
         they cannot be told: whoever writes a text anew may spell it otherwise than upstream."""
-        written = dumps(text)
+        written, after = dumps(text), self.after
         if not frame.startswith(written, start):
             return None
+        if self.until_copied is not None:
+            span = _find_value(frame, COPIED_FIELD)
+            if span is None or not _PLAIN.fullmatch(frame, span.start, span.end):
+                return None  # the text is its name, or it may be spelled otherwise
+            after = b"%b%b%b" % (self.until_copied, frame[span.start : span.end], after)
         if self.padded_size is None:
-            return b"%b%b%b" % (self.before, written, self.after)
+            return b"%b%b%b" % (self.before, written, after)
         padding = fill_up(len(written) - 2 - self.padded_size)
-        return b"%b%b%b%b%b" % (self.before, written, self.after, padding, self.rest)
+        return b"%b%b%b%b%b" % (self.before, written, after, padding, self.rest)
 
 
 @dataclass(slots=True, frozen=True)
@@ -174,11 +186,6 @@ class _Pattern:
     event: Event
     keeps: tuple[Keep, ...]
     accepts: Accepts | None
-
-    @property
-    def joins(self) -> bool:
-        """Whether deltas that come together become one event."""
-        return type(self.event) in JOINED
 
     def tell(self, text: str, frame: bytes | None) -> Event:
         """Return the event of a text, which is kept, and of what goes out."""
@@ -251,6 +258,19 @@ class _Span(NamedTuple):
     is_string: bool
 
 
+def note_move(event: Event, frame: bytes, text: str, field: str, written: bytes) -> None:
+    """Note how others of a frame's pattern go out, if it was written anew with its text once, in
+    this field, and that is certain."""
+    move, data = event.move, sse.frame_data(frame) or b""
+    if move is None or written.count(dumps(text)) != 1:
+        return
+    spans = {name: _find_value(data, name) for name in move.varying}
+    values = {name: data[span.start : span.end] for name, span in spans.items() if span}
+    if len(values) == len(spans):
+        outgoing = _find_written(written, field.encode(), text, values)
+        move.field, move.write = field, outgoing and outgoing.make
+
+
 def _find_pattern(
     frame: bytes, event: Event, found: Continuation, *, rewrites: bool
 ) -> _Pattern | None:
@@ -286,24 +306,30 @@ def _find_pattern(
         _Hole(span.is_string, span is text_span, span is spans[-1], rest)
         for span, rest in zip(spans, rests, strict=True)
     )
-    ways = outgoing, outgoing == _Prefixed(b""), event, found.keeps, found.accepts
-    return _Pattern(before + literals[0], holes, closing, *ways)
+    head, passes = before + literals[0], outgoing == _Prefixed(b"")
+    event.move = TextMove(len(head) - 1, (*others,)) if passes and holes[0].is_text else None
+    return _Pattern(head, holes, closing, outgoing, passes, event, found.keeps, found.accepts)
 
 
 def _find_written(
     carried: bytes, key: bytes, text: str, values: Mapping[bytes, bytes]
 ) -> _Written | None:
-    """Find how bytes that are written anew follow from a text, if none of these other values, which
-    vary in upstream's frame, is in them: the reader left it out, or set its own."""
+    """Find how bytes that are written anew follow from a text. Of these other values, which vary in
+    upstream's frame, only padding may be in them: others the reader left out, or set its own."""
     span = _find_text(carried, key, text)
-    if span is None or any(_has_value(carried, *value) for value in values.items()):
+    others = [name for name, value in values.items() if _has_value(carried, name, value)]
+    if span is None or others not in ([], [COPIED_FIELD]):
         return None
-    before, after = carried[: span.start - 1], carried[span.end + 1 :]
-    padding = _find_value(after, FIELD.encode())
-    if padding is None:
-        return _Written(before, after)
-    size = span.end - span.start + padding.end - padding.start
-    return _Written(before, after[: padding.start], after[padding.end :], size)
+    before, after, rest, size = carried[: span.start - 1], carried[span.end + 1 :], b"", None
+    if (padding := _find_value(after, FIELD.encode())) is not None:
+        size = span.end - span.start + padding.end - padding.start
+        after, rest = after[: padding.start], after[padding.end :]
+    if not others:
+        return _Written(before, after, rest, size)
+    copied = _find_value(after, COPIED_FIELD)
+    if copied is None or carried.count(b'"%b"' % COPIED_FIELD) != 1:
+        return None
+    return _Written(before, after[copied.end :], rest, size, after[: copied.start])
 
 
 def _has_value(data: bytes, name: bytes, value: bytes) -> bool:

@@ -47,18 +47,13 @@ def obfuscate_event(event: Json) -> Json:
 
 def obfuscate_chunk(chunk: Json) -> Json:
     """Return a chunk of Chat Completions with obfuscation that suits its deltas."""
-    size = delta_size(chunk)
-    return {**chunk, FIELD: fill_up(size).decode()} if size else chunk
-
-
-def delta_size(chunk: Json) -> int:
-    """Return how long what the deltas of a chunk say is, by which it is obfuscated."""
-    return sum(
+    size = sum(
         _encoded_size(value)
         for choice in objects(chunk.get("choices"))
         if isinstance(delta := choice.get("delta"), dict)
         for value in delta.values()
     )
+    return {**chunk, FIELD: fill_up(size).decode()} if size else chunk
 
 
 def _encoded_size(value: object) -> int:

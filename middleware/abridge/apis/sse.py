@@ -50,8 +50,13 @@ class FrameDecoder:
                 return []
             data = bytes(self._buffer)
             self._buffer.clear()
-        elif self._started and len(data) <= self._limit and _is_frame(data):
-            return [data]
+        elif (
+            self._started
+            and 2 <= len(data) <= self._limit
+            and data.find(b"\n\n") == len(data) - 2
+            and data.find(b"\r") < 0
+        ):
+            return [data]  # one frame, as nearly every read is
         frames, rest = _split(data)
         if frames:
             self._strip_bom(frames)
@@ -91,14 +96,6 @@ class FrameDecoder:
         if not self._started:
             self._started = True
             frames[0] = frames[0].removeprefix(BOM)
-
-
-def _is_frame(data: bytes) -> bool:
-    """Return whether this is one frame of one or two lines, as nearly every read is."""
-    last, first = len(data) - 2, data.find(b"\n")
-    if first != last and (first < 1 or first + 1 == last or data.find(b"\n", first + 1) != last):
-        return False
-    return data[-1:] == b"\n" and data.find(b"\r") < 0
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

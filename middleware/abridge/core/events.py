@@ -61,7 +61,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from abridge.core.answer import Attribution, Part
     from abridge.core.conversation import ItemKey, Json, RecordedTurn
@@ -98,6 +98,17 @@ class ItemSummary:
 NO_SUMMARY = ItemSummary()
 
 
+@dataclass(slots=True, eq=False)
+class TextMove:
+    """How the text of frames of one pattern moves to another field."""
+
+    text_start: int  # where the text begins in each
+    varying: tuple[bytes, ...]  # fields that differ, too: they number or pad the frames
+    field: str = ""  # the other field, once a writer has moved a text
+    write: Callable[[bytes, str, int], bytes | None] | None = None
+    """Returns what goes out for a frame, its text and `text_start`; None if it must be parsed."""
+
+
 @dataclass(slots=True)
 class Event:
     lane: int | None  # None if the event concerns the whole response
@@ -111,6 +122,8 @@ class Event:
     """On Chat Completions, the choices that go into its frame, until a reader has made that."""
     run: DeltaRun | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Of a delta that tells several of upstream's at once, what each of them says."""
+    move: TextMove | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Of a delta in upstream's own frame, how others of that pattern move."""
 
 
 @dataclass(slots=True)
@@ -378,7 +391,7 @@ def next_delta(event: Event, text: str, frame: bytes | None) -> Event:
         made = NativeSummary(event.lane, frame, event.item, event.index, event.stage, text)
     else:
         made = Event(event.lane, frame)
-    made.part = event.part
+    made.part, made.move = event.part, event.move
     return made
 
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
-from itertools import accumulate, product
+from functools import cache
+from itertools import accumulate
 from time import monotonic
 
 from cachetools import TTLCache
@@ -153,7 +154,9 @@ class _ShownLane:
         self.parts[-1].append(text)
 
 
+@cache
 def _followed_events(*, copied: bool, native: bool, translated: bool) -> frozenset[type[Event]]:
+    """Return the types of events that a tracker follows. Each set is kept: it takes 216 bytes."""
     followed: set[type[Event]] = {ResponseEnded}
     if copied:
         followed.add(ReasoningDelta)
@@ -162,15 +165,6 @@ def _followed_events(*, copied: bool, native: bool, translated: bool) -> frozens
     if translated:
         followed.add(NativeSummary)
     return frozenset(followed)
-
-
-_FOLLOWED = {
-    (copied, native, translated): _followed_events(
-        copied=copied, native=native, translated=translated
-    )
-    for copied, native, translated in product((False, True), repeat=3)
-}
-"""The types of the events that a tracker follows; each set takes 216 bytes."""
 
 
 class SummaryTracker:
@@ -196,7 +190,7 @@ class SummaryTracker:
     ) -> None:
         self._summaries = summaries
         self._owner = owner
-        self._followed = _FOLLOWED[copied, native, translated]
+        self._followed = _followed_events(copied=copied, native=native, translated=translated)
         self._items: defaultdict[ItemKey, _ShownItem] = defaultdict(_ShownItem)
         self._lanes: defaultdict[int, _ShownLane] = defaultdict(_ShownLane)
 

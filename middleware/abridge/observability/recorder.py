@@ -25,6 +25,7 @@ from abridge.core.events import (
     SummaryTextDelta,
     ToolCallDelta,
     UsageReported,
+    said_text,
 )
 from abridge.core.sequencer import Sequencer
 from abridge.core.usage import EXTRACTIVE, SummarizerUsage
@@ -55,9 +56,14 @@ class ExchangeRecorder:
 
     def note(self, events: Iterable[Event]) -> None:
         """Take events that are being sent to the client."""
-        now = self.record.clock() - self.record.began
+        record = self.record
+        now = record.clock() - record.began
         for event in events:
-            if (take := self._TAKERS.get(type(event))) is not None:
+            if type(event) is ReasoningDelta:
+                if event.text:
+                    record.characters += len(event.text)
+                    record.thinking = (record.thinking or (now,))[0], now
+            elif (take := self._TAKERS.get(type(event))) is not None:
                 take(self, event, now)
 
     def call_started(self, part: int) -> None:
@@ -100,26 +106,12 @@ class ExchangeRecorder:
         if record.style != "off":
             record.summaries = Counter(map(summary_outcome, self._summaries))
 
-    def _take_reasoning(self, event: ReasoningDelta, now: float) -> None:
-        if event.text:
-            self.record.characters += len(event.text)
-            span = self.record.thinking
-            self.record.thinking = (now if span is None else span[0], now)
-
-    def _take_content(self, event: ContentDelta, now: float) -> None:
-        self._take_piece(event, event.text, now)
-
-    def _take_refusal(self, event: RefusalDelta, now: float) -> None:
-        self._take_piece(event, event.refusal if event.frame is None else "", now)
-
-    def _take_call(self, event: ToolCallDelta, now: float) -> None:
-        self._take_piece(event, event.arguments if event.frame is None else "", now)
-
-    def _take_piece(self, event: Event, text: str, now: float) -> None:
+    def _take_piece(self, event: ContentDelta, now: float) -> None:
         """Count a piece of the answer. Of what passes in a frame only text counts: what else is in
         there, not every reader says."""
         self.record.chunks += 1 if event.run is None else len(event.run.texts)
-        self.record.answer_characters += len(text)
+        if event.frame is None or type(event) is ContentDelta:
+            self.record.answer_characters += len(said_text(event))
         span = self.record.answer
         self.record.answer = (now if span is None else span[0], now)
 
@@ -151,10 +143,7 @@ class ExchangeRecorder:
             self.record.note_error(event.error.code)
 
     _TAKERS: ClassVar[Mapping[type[Event], Callable[[ExchangeRecorder, Any, float], None]]] = {
-        ReasoningDelta: _take_reasoning,
-        ContentDelta: _take_content,
-        RefusalDelta: _take_refusal,
-        ToolCallDelta: _take_call,
+        **dict.fromkeys((ContentDelta, RefusalDelta, ToolCallDelta), _take_piece),
         SummaryPartAdded: _take_part_added,
         SummaryTextDelta: _take_part_text,
         SummaryPartDone: _take_part_done,

@@ -157,12 +157,10 @@ class Exchange:
 
     def write_at_once(self, body: bytes) -> bool:
         """Take a piece of the body without awaiting, unless that is due; see `http/asgi.py`."""
-        client = self._client
-        if client.departed or client.is_behind or self._summary_runner.is_full:
+        client, answer = self._client, self._answer
+        if answer is None or client.departed or client.is_behind or self._summary_runner.is_full:
             return False
-        if self._answer is None:
-            return False
-        self._feed(self._answer, body)
+        self._feed(answer, body)
         return True
 
     # The answer

@@ -50,13 +50,13 @@ from abridge.apis.chat.reasoning import (
 )
 from abridge.apis.chat.texts import split_inline
 from abridge.apis.chat.tools import attribute_message
+from abridge.apis.delta_patterns import note_move
 from abridge.apis.display import Display, ListField
 from abridge.apis.errors import ANSWER_TOO_LONG, CONNECTION_LOST
 from abridge.apis.frames import HOLE, DeltaFrame, parse_frame
 from abridge.apis.hosted_calls import HOSTED_CALLS
 from abridge.apis.json import dumps, loads_exact, objects, parse_object, string
 from abridge.apis.media import write_data_url
-from abridge.apis.obfuscation import FIELD, delta_size
 from abridge.apis.openai import MintId, complete_logprobs, failure_body, mint_id
 from abridge.apis.tools import unwrap_free_text
 from abridge.apis.usage import CHAT_USAGE
@@ -140,7 +140,6 @@ class ChatWriter:
         self._header: Json = {}  # the fields that every composed chunk repeats
         self._frames: dict[tuple[int, TextPlace], DeltaFrame] = {}
         self._frames_header: Json = {}
-        self._patched: PatchedFrame | None = None  # the last
         self._sums: dict[int, _ChoiceSum] | None = None  # of a whole answer
         self._recorded_turns: dict[int, RecordedTurn] = {}
         self._usage: Tokens | None = None
@@ -204,18 +203,19 @@ class ChatWriter:
         """Move raw reasoning to the field where the client looks for it."""
         if self._is_plain:
             return frame
-        fields, patched = self._get_choice(event.lane or 0).reasoning, self._patched
+        fields = self._get_choice(event.lane or 0).reasoning
         if fields.keeps_raw:
             return frame
+        if (moved := _move_alike(event, frame, fields.raw_field)) is not None:
+            return moved
         if event.run is not None:
             return b"".join(map(self.write, split_run(event, event.run)))
-        if patched is not None and patched.fits(frame, fields.raw_field, event.text):
-            return self._fill(patched.patched, event.text)
         delta, chunk = fields.build_raw(event.item, event.text), parse_frame(frame)
         for choice in objects(chunk.get("choices")):
             choice["delta"] = replace_reasoning(choice.get("delta") or {}, delta)
-        self._patched = PatchedFrame.of(frame, chunk, delta)
-        return encode_chunk(chunk, obfuscate=self._display.obfuscate)
+        written = encode_chunk(chunk, obfuscate=self._display.obfuscate)
+        note_move(event, frame, event.text, fields.raw_field, written)
+        return written
 
     def _patch_usage(self, event: UsageReported, frame: bytes) -> bytes:
         if event.share is None and event.error is None:
@@ -333,12 +333,8 @@ class ChatWriter:
         frame = self._frames.get((choice.lane, place))
         if frame is None or self._frames_header is not self._header:
             frame = self._make_frame(choice, place)
-        return self._fill(frame, *texts)
-
-    def _fill(self, frame: DeltaFrame, *texts: str) -> bytes:
-        return b"".join(
-            map(frame.write_obfuscated if self._display.obfuscate else frame.write, texts)
-        )
+        write = frame.write_obfuscated if self._display.obfuscate else frame.write
+        return b"".join(map(write, texts))
 
     def _make_frame(self, choice: ChoiceWriter, place: TextPlace) -> DeltaFrame:
         if self._frames_header is not self._header or len(self._frames) == MAX_FRAMES:
@@ -398,34 +394,19 @@ class ChatWriter:
         return {**completion, **self._write_usage(end)}
 
 
-@dataclass(slots=True, frozen=True)
-class PatchedFrame:
-    """A frame whose text goes out in another field: any that has the same bytes around another text
-    is patched alike."""
-
-    before: bytes
-    after: bytes
-    field: str
-    patched: DeltaFrame
-
-    @classmethod
-    def of(cls, frame: bytes, chunk: Json, delta: Json) -> PatchedFrame | None:
-        """Keep how a frame became a chunk with this delta; None if that does not follow from one
-        text alone, which the frame spells as Abridge does."""
-        (name, text), *others = delta.items()
-        encoded, choices = dumps(text), objects(chunk["choices"])
-        before, _, after = frame.partition(encoded)
-        is_told = bool(text and after) and encoded not in after
-        if others or len(choices) != 1 or FIELD in chunk or not is_told:
-            return None
-        overhead = delta_size(chunk) - len(encoded)
-        holed = {**choices[0], "delta": {**choices[0]["delta"], name: HOLE}}
-        patched = DeltaFrame({**chunk, "choices": [holed]}, overhead=overhead)
-        return cls(before, after, name, patched)
-
-    def fits(self, frame: bytes, name: str, text: str) -> bool:
-        is_alike = bool(text) and frame == self.before + dumps(text) + self.after
-        return is_alike and name == self.field
+def _move_alike(event: ReasoningDelta, frame: bytes, field: str) -> bytes | None:
+    """Return what goes out for reasoning that moves to a field as others of its pattern did; None
+    if it has to be parsed."""
+    move, run = event.move, event.run
+    if move is None or move.write is None or move.field != field:
+        return None
+    write, start = move.write, move.text_start
+    if run is None:
+        return write(frame, event.text, start)
+    moved = [
+        write(one or b"", said, start) for said, one in zip(run.texts, run.frames, strict=True)
+    ]
+    return None if None in moved else b"".join(filter(None, moved))
 
 
 # One choice

@@ -203,7 +203,8 @@ class ResponsesWriter(TranslatedAnswer):
             return b""
         write = delta.write_obfuscated if self._obfuscates else delta.write
         if event.run is None:
-            return write(text, self._take_number())
+            self._next_number += 1
+            return write(text, b"%d" % (self._next_number - 1))
         return b"".join([write(one, self._take_number()) for one in split_text(event, text)])
 
     def keep_alive(self, beside: Json | None = None) -> bytes:
@@ -236,7 +237,7 @@ class ResponsesWriter(TranslatedAnswer):
 
     def _take_number(self) -> bytes:
         self._next_number += 1
-        return str(self._next_number - 1).encode()
+        return b"%d" % (self._next_number - 1)
 
     def _encode(self, event_type: str, fields: Json) -> bytes:
         event = {"type": event_type, "sequence_number": self._next_number, **fields}

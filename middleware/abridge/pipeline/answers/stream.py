@@ -12,6 +12,7 @@ from abridge.apis.delta_patterns import FrameReader
 from abridge.apis.errors import UNREADABLE
 from abridge.apis.json import parse_object
 from abridge.apis.model_names import answered_model, says_something
+from abridge.core.conversation import Json
 from abridge.core.events import ErrorDetail, Event, ResponseEnded
 from abridge.core.status import SummaryStatus
 from abridge.errors import EventTooLarge, MemoryShort
@@ -114,7 +115,7 @@ class StreamAnswer(Answer):
             except RecursionError as error:
                 pieces.append(self._replace_unwritable(event, error))
         if self._status is not None and (title := self._status.take(events)):
-            pieces.append(self._write_status(title))
+            pieces.append(self._tell_life({"x_abridge": {"status": title}}))
         if data := b"".join(pieces):
             self._client.write(data)
             self._keep_alives = 0
@@ -122,9 +123,9 @@ class StreamAnswer(Answer):
         if self._ended:
             self._close_when_done()
 
-    def _write_status(self, title: str) -> bytes:
+    def _tell_life(self, beside: Json | None = None) -> bytes:
         try:
-            return self._plan.writer.keep_alive({"x_abridge": {"status": title}})
+            return self._plan.writer.keep_alive(beside)
         except RecursionError:  # it repeats what upstream sent
             return b""
 
@@ -132,12 +133,8 @@ class StreamAnswer(Answer):
         if not (self._wrote_nothing or self._runner.sequencer.holding):
             return b""
         self._keep_alives += 1
-        if self._keep_alives % KEEP_ALIVES_PER_EVENT:
-            return KEEP_ALIVE
-        try:
-            return self._plan.writer.keep_alive() or KEEP_ALIVE
-        except RecursionError:  # it repeats what upstream sent
-            return KEEP_ALIVE
+        is_event_due = self._keep_alives % KEEP_ALIVES_PER_EVENT == 0
+        return (self._tell_life() if is_event_due else b"") or KEEP_ALIVE
 
     def _await_model(self, frames: list[bytes]) -> list[bytes]:
         """Return the frames that can be read by now: where it depends on the model what its

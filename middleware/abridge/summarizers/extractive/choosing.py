@@ -52,6 +52,9 @@ class Choice:
     runs: int  # the most that may be added
     is_last: bool  # nothing follows: the conclusion of all belongs here
     chosen: dict[int, Candidate] = field(default_factory=dict)
+    blocks: set[int] = field(default_factory=set)  # of the sentences chosen
+    run_count: int = 0  # of those
+    said: set[int] = field(default_factory=set)  # positions of sentences that one chosen repeats
     is_short: bool = False  # fewer than 40 words are chosen
     is_lenient: bool = False  # what is tentative may be told, too
 
@@ -92,7 +95,7 @@ class Choice:
         for position in range(last.position - 1, last.position - max(1, self.places - 2), -1):
             one = self.candidates.get(position)
             needed = run[0].leans
-            if one is None or (run[0].announces and not run[0].sound) or self.repeats(one, run):
+            if one is None or (run[0].announces and not run[0].sound) or repeats(one, run):
                 return
             if one.score <= (LEANT_ON_FLOOR if needed else FLOOR) or (
                 not needed and self.is_told(one)
@@ -110,9 +113,9 @@ class Choice:
             run: Run = []
             for position in range(start, start + min(MAX_RUN, max(1, self.places))):
                 one = self.candidates.get(position)
-                if one is None or one.position in self.chosen:
+                if one is None or position in self.said:
                     break
-                if self.repeats(one, run) or self.is_told(one):
+                if repeats(one, run) or self.is_told(one):
                     break
                 if run and one.announces and not one.sound and not self.is_lenient:
                     break
@@ -128,14 +131,14 @@ class Choice:
     def value(self, run: Run) -> float:
         """Return what adding a run is worth."""
         first, last = run[0], run[-1]
-        worth = sum(one.score - SENTENCE_COST for one in run)
-        worth -= sum(one.withdrawn for one in run[:-1] if not one.sound) / 2
+        worth = sum([one.score - SENTENCE_COST for one in run])
+        worth -= sum([one.withdrawn for one in run[:-1] if not one.sound]) / 2
         worth += TURNED_SCORE * (first.turned + last.turned) + CONCLUDED_SCORE * last.concludes
         worth += ANNOUNCED_SCORE * (last.announces and last.position > 0)
         before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
         if before or after:
             worth += NEIGHBOUR_SCORE
-        elif any(one.block == first.block for one in self.chosen.values()):
+        elif first.block in self.blocks:
             worth += COVERED_SCORE
         if not before:
             asked = self.candidates.get(first.position - 1)
@@ -161,6 +164,9 @@ class Choice:
 
     def take(self, run: Run) -> None:
         self.chosen |= {one.position: one for one in run}
+        self.blocks.update(one.block for one in run)
+        self.run_count = sum(position - 1 not in self.chosen for position in self.chosen)
+        self.note_said(run)
         self.room -= sum(one.size for one in run)
         self.places -= len(run)
         self.is_short = sum(one.size for one in self.chosen.values()) < self.min_size
@@ -168,22 +174,18 @@ class Choice:
     def fits(self, run: Run) -> bool:
         if not self.chosen and len(run) == 1:
             return True
-        beside = {run[0].position - 1, run[-1].position + 1} & self.chosen.keys()
-        if not beside:
-            opens = run[0].opens and len(run) > 1  # a paragraph of its own
-            count = sum(position - 1 not in self.chosen for position in self.chosen)
-            if count >= self.runs + self.is_short + opens:
-                return False
-        return len(run) <= max(1, self.places) and sum(one.size for one in run) <= self.room
+        if sum([one.size for one in run]) > self.room or len(run) > max(1, self.places):
+            return False
+        if run[0].position - 1 in self.chosen or run[-1].position + 1 in self.chosen:
+            return True
+        opens = run[0].opens and len(run) > 1  # a paragraph of its own
+        return self.run_count < self.runs + self.is_short + opens
 
-    def repeats(self, one: Candidate, run: Run) -> bool:
-        """Return true if a sentence of the run, or a chosen one, says as much."""
-        words, count = one.words, len(one.words)
-        for other in (*run, *self.chosen.values()):
-            fewer = min(count, len(other.words))
-            if other.text == one.text or (fewer and len(words & other.words) >= SAME_SHARE * fewer):
-                return True
-        return False
+    def note_said(self, run: Run) -> None:
+        """Note which sentences say no more than those of a run that are chosen."""
+        for position, one in self.candidates.items():
+            if position not in self.said and repeats(one, run):
+                self.said.add(position)
 
     def is_told(self, one: Candidate) -> bool:
         """Return true if a sentence of an earlier part says as much."""
@@ -194,6 +196,16 @@ class Choice:
             if len(words & other) / count >= SAME_SHARE:
                 return True
         return False
+
+
+def repeats(one: Candidate, run: Run) -> bool:
+    """Return true if a sentence of a run says as much."""
+    words, count = one.words, len(one.words)
+    for other in run:
+        fewer = min(count, len(other.words))
+        if other.text == one.text or (fewer and len(words & other.words) >= SAME_SHARE * fewer):
+            return True
+    return False
 
 
 def choose_sentences(
@@ -216,5 +228,6 @@ def choose_sentences(
     if choice.is_short:
         choice.is_lenient = True
         choice.candidates |= {one.position: one for one in candidates if one.tentative}
+        choice.note_said(list(choice.chosen.values()))
         choice.fill()
     return list(choice.chosen.values())

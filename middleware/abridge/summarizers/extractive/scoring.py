@@ -113,6 +113,8 @@ class _Scorer:
                 or (sentence.block in raised and doubts.SHRUG.fullmatch(lower))
             )
         }
+        blocks = [sentence.block for sentence in sentences]
+        self._closes = [one != next_one for one, next_one in pairwise([*blocks, -1])]  # a paragraph
         self._supposing: int | None = None  # the block in which something is tried out
         self._is_first = not told  # nothing was said yet
 
@@ -168,10 +170,9 @@ class _Scorer:
 
     def _opens(self, position: int, before: int) -> bool:
         """Return true for the first of the sentences of a paragraph."""
-        blocks = [sentence.block for sentence in self._sentences[position : position + 2]]
-        return blocks[0] == blocks[-1] and (
-            before < 0 or self._sentences[before].block != blocks[0]
-        )
+        block = self._sentences[position].block
+        is_alone = self._closes[position] and position + 1 < len(self._sentences)
+        return not is_alone and (before < 0 or self._sentences[before].block != block)
 
     def _begins_with(self, pattern: re.Pattern[str], position: int) -> bool:
         return (
@@ -205,7 +206,7 @@ class _Scorer:
         score = doubts.score_following(following)
         if (
             score == doubts.SECOND_THOUGHT_SCORE
-            and self._closes(position)
+            and self._closes[position]
             and (
                 self._begins_with(doubts.CONSEQUENCE, position)
                 or cues.CONCLUSION.search(lower, wide=wide) is not None
@@ -213,11 +214,6 @@ class _Scorer:
         ):
             score = CHECKED_SCORE  # "Wait" after a paragraph's conclusion only begins its check
         return own, score
-
-    def _closes(self, position: int) -> bool:
-        """Return true for the last sentence of a paragraph."""
-        blocks = [sentence.block for sentence in self._sentences[position : position + 2]]
-        return len(blocks) < 2 or blocks[0] != blocks[1]
 
     def _score_cues(self, position: int, *, wide: bool) -> tuple[float, bool]:
         """Score the cues, in full at the start of the sentence, half elsewhere; also return whether
@@ -230,7 +226,7 @@ class _Scorer:
         draws = self._begins_with(doubts.CONSEQUENCE, position)
         score += 0.7 * draws + 0.5 * self._begins_with(doubts.CONTRAST, position)
         is_answer = self._sentences[position].is_answer
-        concludes = is_answer or (draws and self._closes(position))
+        concludes = is_answer or (draws and self._closes[position])
         score += ANSWER_SCORE * is_answer
         task_score = -0.5 if self._told else self._rules.task_score
         leading_chars = LEADING_CHARS // 3 if wide else LEADING_CHARS
