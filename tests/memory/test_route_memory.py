@@ -67,7 +67,7 @@ async def test_what_earlier_versions_remembered_of_calls_without_ids_is_found() 
     )
     rewriter.strip(lambda _: False)
     found = await memory.recall(owner, rewriter.find_missing())
-    assert [original and original.reasoning for original in found] == [ANSWER, LATER]
+    assert [original and original.decode() for original in found] == [ANSWER, LATER]
 
 
 @pytest.mark.parametrize("altered", [True, False])
@@ -76,7 +76,7 @@ def test_a_packed_original_unpacks(*, altered: bool) -> None:
         [{"reasoning": "Hm, \u00fc."}], "Hm, \u00fc.", altered=altered
     )
     assert Original.unpack(original.pack()) == original
-    assert original.reasoning == [{"reasoning": "Hm, \u00fc."}]
+    assert original.decode() == [{"reasoning": "Hm, \u00fc."}]
     assert original.raw_digest == digest_text(" Hm, \u00fc.\n")
 
 

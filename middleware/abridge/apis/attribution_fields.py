@@ -28,6 +28,8 @@ def attribute_call(call: Json, attribution: Attribution, call_id: str) -> Json:
 
 def strip_attribution(call: Json) -> int:
     """Remove the attribution from a call; return the number of fields removed."""
+    if PARTS_FIELD not in call and REF_FIELD not in call:
+        return 0  # the usual case
     fields = [
         key for key in (REF_FIELD, PARTS_FIELD) if key in call and _is_attribution(key, call[key])
     ]

@@ -122,8 +122,9 @@ class PieceHistory(History):
 
     @classmethod
     def raw_texts(cls, pieces: Iterable[Json]) -> list[str]:
-        texts = (cls.raw_text(piece) for piece in pieces if cls.is_reasoning(piece))
-        return [text for text in texts if text]
+        return [
+            text for piece in pieces if cls.is_reasoning(piece) and (text := cls.raw_text(piece))
+        ]
 
     @classmethod
     def without_reasoning(cls, pieces: Iterable[Json]) -> list[Json]:
@@ -262,7 +263,7 @@ def read_text(content: Any, other_key: str = "text") -> str:
     if isinstance(content, str):
         return content
     parts = objects(content)
-    texts = "".join(string(part.get("text")) or string(part.get(other_key)) for part in parts)
+    texts = "".join([string(part.get("text")) or string(part.get(other_key)) for part in parts])
     others = [encode_sorted(part) for part in parts if "text" not in part and other_key not in part]
     return "\n".join([texts, *others])
 

@@ -89,20 +89,20 @@ class Turn:
     former: Turn | None = None
     """The turn as earlier versions told it, without ids that Abridge made: what they remembered is
     found by that."""
-    _canonical_calls: list[list[str]] | None = field(default=None, compare=False, repr=False)
+    _canonical_calls: list[str] | None = field(default=None, compare=False, repr=False)
 
     @property
-    def canonical_calls(self) -> list[list[str]]:
-        """The turn's calls in canonical form, computed once."""
+    def canonical_calls(self) -> list[str]:
+        """The turn's calls in canonical form, three texts each, computed once."""
         if self._canonical_calls is None:
-            self._canonical_calls = [call.canonicalize() for call in self.calls]
+            self._canonical_calls = [part for call in self.calls for part in call.canonicalize()]
         return self._canonical_calls
 
     def encode_identity(self) -> bytes:
         """Return the bytes that identify the turn: its calls if it has any, else its text."""
         if not self.calls:
             return b"said " + self.text.encode("utf-8", "surrogatepass")
-        return b"called " + _encode_fields([part for call in self.canonical_calls for part in call])
+        return b"called " + _encode_fields(self.canonical_calls)
 
     def encode_canonical(self, number: Callable[[str], str] = str) -> bytes:
         """Return everything in the turn except reasoning, as bytes. `number` returns what stands
@@ -112,10 +112,11 @@ class Turn:
         if not self.calls:  # as below, in half the time
             lengths = f"{len(role)},{len(text)},{len(answers)}"
             return f"{lengths}:{role}{text}{answers}".encode("utf-8", "surrogatepass")
-        parts = [role, text, answers]
-        for call_id, name, arguments in self.canonical_calls:
-            parts += number(call_id), name, arguments
-        return _encode_fields(parts)
+        calls = self.canonical_calls
+        if number is not str:
+            calls = calls.copy()
+            calls[::3] = map(number, calls[::3])
+        return _encode_fields([role, text, answers, *calls])
 
 
 def _encode_fields(fields: Sequence[str]) -> bytes:

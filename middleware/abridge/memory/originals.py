@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
+from typing import NamedTuple
 
 from abridge.apis.json import dumps, loads
 from abridge.core.conversation import Json, Turn, is_random_id
@@ -17,8 +17,7 @@ NO_REASONING = b"[]"
 ASCII_BLANKS = b" \t\n\r\v\f"
 
 
-@dataclass(slots=True, frozen=True)
-class Original:
+class Original(NamedTuple):
     """Reasoning as upstream sent it."""
 
     encoded: bytes  # JSON of the reasoning, in upstream's own format
@@ -34,8 +33,8 @@ class Original:
         """True if it only says that there was no reasoning."""
         return self.encoded == NO_REASONING
 
-    @property
-    def reasoning(self) -> list[Json]:
+    def decode(self) -> list[Json]:
+        """Return the reasoning, as objects that are the caller's."""
         reasoning: list[Json] = loads(self.encoded)
         return reasoning
 

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from abridge.apis.history import History
 from abridge.apis.json import string
 from abridge.apis.opaque_state import find_states
-from abridge.core.conversation import PrefixDigest, Turn
+from abridge.core.conversation import Json, PrefixDigest, Turn
 from abridge.core.envelope import OpenEnvelope
 from abridge.memory.originals import Original, digest_text
 from abridge.providers.profile import Profile
@@ -253,7 +253,7 @@ class HistoryRewriter:
             is_lost = is_lost or (lacks_required and not may_be_empty)
             self.changes.missed += bool(is_lost) and not assistant.has_raw
             return
-        if original.is_trace or not self._is_clients_own(turn, original):
+        if original.is_trace:
             return
         altered = original.altered or bool(assistant.removed)
         if assistant.has_raw:  # shown, perhaps in another field; an edit by the client wins
@@ -262,19 +262,19 @@ class HistoryRewriter:
             restores = (altered or not turn.has_opaque_state) and policy.restores(
                 altered=altered or lacks_required
             )
-        if restores:
-            self.history.restore(turn, original.reasoning)
+        if restores and self._is_clients_own(turn, reasoning := original.decode()):
+            self.history.restore(turn, reasoning)
             self.changes.restored["store"] += 1
             assistant.has_raw = False
 
-    def _is_clients_own(self, turn: Turn, original: Original) -> bool:
-        """Return whether an original is the reasoning of which the client itself returned state
-        with a turn. Else it is another conversation's, with a turn like this one."""
+    def _is_clients_own(self, turn: Turn, reasoning: list[Json]) -> bool:
+        """Return whether this is the reasoning of which the client itself returned state with a
+        turn. Else it is another conversation's, with a turn like this one."""
         returned = self.history.reasoning_states(turn)
         if not returned:
             return True
-        ids = {string(fields.get("id")) for fields in original.reasoning}
-        return not returned.isdisjoint({*find_states(original.reasoning), *ids})
+        ids = {string(fields.get("id")) for fields in reasoning}
+        return not (returned.isdisjoint(ids) and returned.isdisjoint(find_states(reasoning)))
 
     def _finish_turn(self, assistant: _AssistantTurn) -> None:
         turn, profile = assistant.turn, self._policy.profile

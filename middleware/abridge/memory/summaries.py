@@ -93,11 +93,14 @@ class SummaryRegistry:
 
     def recogniser(self, owner: OwnerTags) -> Callable[[str], bool]:
         """Return what says of a text whether this process showed it to `owner`."""
-        make_marks = self._mark_makers(owner)
+        make_marks, marks = self._mark_makers(owner), self._marks
 
         def is_known(text: str) -> bool:
             encoded = _encode_text(text)
-            return bool(encoded) and any(make(encoded) in self._marks for make in make_marks)
+            for make in make_marks:
+                if make(encoded) in marks:
+                    return bool(encoded)
+            return False
 
         return is_known
 

@@ -70,7 +70,7 @@ class ChatHistory(History):
         message = turn.items[0]
         if _is_bare(message):
             return 0, False
-        removed = sum(message.pop(name, None) is not None for name in ABRIDGE_FIELDS)
+        removed = sum([message.pop(name, None) is not None for name in ABRIDGE_FIELDS])
         for fields in _with_copies(message):
             removed += _strip_summaries(fields, is_our_summary)
         content, inline = message.get("content"), False
@@ -114,7 +114,10 @@ class ChatHistory(History):
         return tuple(filter(None, [*texts, found.text if found is not None else "", inline]))
 
     def reasoning_states(self, turn: Turn) -> set[str]:
-        return set(find_states(_collect_original(turn.items[0])))
+        message = turn.items[0]
+        if not turn.has_opaque_state and _NAMES.isdisjoint(message):
+            return set()  # the usual case
+        return set(find_states(_collect_original(message)))
 
     def calls(self, turn: Turn) -> list[Json]:
         return objects(turn.items[0].get("tool_calls"))
@@ -165,7 +168,7 @@ def _with_copies(message: Json) -> list[Json]:
 
 def _pop_all(fields: Json, names: Iterable[str]) -> int:
     """Remove fields; return how many of them said something."""
-    return sum(bool(fields.pop(name, None)) for name in names)
+    return sum([bool(fields.pop(name, None)) for name in names])
 
 
 def _strip_summaries(message: Json, is_our_summary: IsOurSummary) -> int:

@@ -258,13 +258,14 @@ def _text_turn(message: Json, text: str) -> Turn:
 
 
 def _assistant_turn(blocks: list[Json]) -> Turn:
-    answer = [block for block in blocks if not _is_reasoning(block)]
-    calls = list(filter(_is_call, answer))
+    answer = [block for block in blocks if block.get("type") not in REASONING_TYPES]
+    calls = [block for block in answer if block.get("type") == TOOL_USE]
+    said = [block for block in answer if block.get("type") != TOOL_USE] if calls else answer
     return Turn(
         role="assistant",
-        text=read_text([block for block in answer if not _is_call(block)] if calls else answer),
+        text=read_text(said) if said else "",
         calls=tuple(map(_read_call, calls)),
-        has_opaque_state=any(map(_has_opaque_state, blocks)),
+        has_opaque_state=len(answer) < len(blocks) and any(map(_has_opaque_state, blocks)),
         items=blocks,
     )
 

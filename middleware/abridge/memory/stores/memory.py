@@ -63,13 +63,15 @@ class MemoryBackend:
         return int(self._values.currsize)
 
     async def find_originals(self, queries: Sequence[StoreQuery]) -> list[FoundOriginal | None]:
-        return [self._find_original(*query) for query in queries]
+        with self._values.timer as now:  # else each lookup asks for the time again and again
+            return [self._find_original(*query, now) for query in queries]
 
     async def add_original(self, turn_key: bytes, prefix: bytes, value: bytes) -> None:
         self._set_value(("original", turn_key), prefix, value)
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [self._get_value(key) for key in keys]
+        with self._values.timer as now:
+            return [self._get_value(key, now) for key in keys]
 
     async def put(self, values: Mapping[bytes, bytes], ttl: float | None = None) -> None:
         for key, value in values.items():
@@ -88,23 +90,28 @@ class MemoryBackend:
     async def aclose(self) -> None:
         """Do nothing: no connection is open."""
 
-    def _find_original(self, turn_key: bytes, prefix: bytes, unique: bool) -> FoundOriginal | None:  # noqa: FBT001
+    def _find_original(
+        self,
+        turn_key: bytes,
+        prefix: bytes,
+        unique: bool,  # noqa: FBT001
+        now: float,
+    ) -> FoundOriginal | None:
         values = self._read(("original", turn_key))
-        now = self._time() if values else 0.0
         for value in values:
             if value.prefix == prefix and now < value.expires:
                 return prefix, value.data
         live = [value for value in values if now < value.expires] if unique else ()
         return (live[0].prefix, live[0].data) if len(live) == 1 else None
 
-    def _get_value(self, key: bytes) -> bytes | None:
+    def _get_value(self, key: bytes, now: float) -> bytes | None:
         values = self._read(("value", key))
-        return values[0].data if values and self._time() < values[0].expires else None
+        return values[0].data if values and now < values[0].expires else None
 
     def _read(self, key: tuple[str, bytes]) -> tuple[_Value, ...]:
-        """Return the values under a key. Most lookups find none, which takes `in` a fifth of the
-        time of `get`."""
-        return self._values.get(key, ()) if key in self._values else ()
+        """Return the values under a key, while the time stands still: one that is in does not
+        expire before it is taken."""
+        return self._values[key] if key in self._values else ()  # noqa: SIM401 -- in half the time
 
     def _set_value(
         self, key: tuple[str, bytes], prefix: bytes, data: bytes, ttl: float | None = None
