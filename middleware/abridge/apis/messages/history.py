@@ -178,10 +178,10 @@ class MessagesHistory(ClientPieceHistory):
 
     def place_reasoning(self, turn: Turn, profile: Profile) -> Placement:
         """Leave out thinking without a signature where that is refused."""
-        if not profile.verifies_signatures(string(self._body.get("model"))):
-            return "unchanged"
         remaining = [block for block in turn.items if not _is_unsigned(block)]
         if len(remaining) == len(turn.items):
+            return "unchanged"
+        if not profile.verifies_signatures(string(self._body.get("model"))):
             return "unchanged"
         turn.items[:] = remaining
         return "dropped"
