@@ -37,6 +37,11 @@ FOUND_SCORE = 1.2  # the least score of a finding that ends an extract without a
 MAX_FOUND_RUN = 2  # the most sentences that are taken with it
 LATE_SHARE = 1.5  # one part in so many comes before a finding that may end an extract
 
+MAX_OPENING = 4  # the most sentences that state the task
+MIN_OPENING_PLACES = 3  # sentences of a part from which it has such an opening
+OPENING_SHARE = 0.5  # of the room, which they may take
+SHORT_SHARE = 0.3  # of the room, up to which there are two of them
+
 Run = list[Candidate]
 
 
@@ -54,6 +59,32 @@ class Choice:
     chosen: dict[int, Candidate] = field(default_factory=dict)
     is_short: bool = False  # fewer than 40 words are chosen
     is_lenient: bool = False  # what is tentative may be told, too
+
+    def find_opening(self) -> Run:
+        """Return the sentences that state the task, up to its question; none where an earlier part
+        told it, or where there is room for little else."""
+        early = [one for one in self.candidates.values() if one.position < MAX_OPENING]
+        stating = [one for one in early if one.states and not one.leans]
+        first = max(stating, key=lambda one: one.is_task, default=None)
+        if self.told or first is None or self.places < MIN_OPENING_PLACES:
+            return []
+        run, end = [first], 1
+        for position in range(first.position + 1, first.position + min(MAX_OPENING, self.places)):
+            one = self.candidates.get(position)
+            if one is None or one.block != first.block or not (one.sound or one.asks):
+                break
+            if self.repeats(one, run) and not one.asks:
+                break
+            run.append(one)
+            size = sum(each.size for each in run)
+            if one.asks or (
+                end == len(run) - 1 and (one.is_task or size < SHORT_SHARE * self.room)
+            ):
+                end = len(run)
+            if one.asks:
+                break
+        fits = sum(one.size for one in run[:end]) <= OPENING_SHARE * self.room
+        return run[: end if fits else 1]
 
     def find_conclusion(self) -> Run:
         """Return the best run that ends with a conclusion, else one with a late finding: a later
@@ -79,11 +110,15 @@ class Choice:
         sound = [
             one
             for one in self.candidates.values()
-            if one.score > 0 and not (one.words in self.told if self.is_last else self.is_told(one))
+            if one.score > 0
+            and not self.repeats(one, [])
+            and not (one.words in self.told if self.is_last else self.is_told(one))
         ]
-        return [one for one in sound if one.concludes] or [
-            one for one in sound if one.score > FOUND_SCORE and LATE_SHARE * one.position > end
-        ]
+        concluding = [one for one in sound if one.concludes]
+        if any(2 * one.position > end for one in concluding):
+            return concluding
+        late = [one for one in sound if LATE_SHARE * one.position > end]
+        return concluding + [one for one in late if one.score > FOUND_SCORE]
 
     def _runs_to(self, last: Candidate) -> Iterator[Run]:
         """Yield the runs that end with a sentence."""
@@ -93,6 +128,8 @@ class Choice:
             one = self.candidates.get(position)
             needed = run[0].leans
             if one is None or (run[0].announces and not run[0].sound) or self.repeats(one, run):
+                return
+            if one.words in self.told:
                 return
             if one.score <= (LEANT_ON_FLOOR if needed else FLOOR) or (
                 not needed and self.is_told(one)
@@ -185,6 +222,11 @@ class Choice:
                 return True
         return False
 
+    def hangs(self, one: Candidate) -> bool:
+        """Return true for a question or an intention of which nothing that follows was chosen."""
+        is_last = one.position + 1 not in self.chosen
+        return one.announces and not one.sound and is_last and len(self.chosen) > 1
+
     def is_told(self, one: Candidate) -> bool:
         """Return true if a sentence of an earlier part says as much."""
         if one.told < SAME_SHARE:
@@ -211,10 +253,15 @@ def choose_sentences(
     )
     runs = 3 if rules.max_sentences > LONG_STYLE else 2
     choice = Choice(sound, told, rules.max_chars, rules.min_chars, places, runs, is_last)
+    opening = choice.find_opening()
+    choice.take(opening)
+    start = opening[0].position if opening else 0
+    candidates = [one for one in candidates if one.position >= start or one.sound]
+    choice.candidates = {one.position: one for one in candidates if one.sound or one.announces}
     choice.take(choice.find_conclusion())
     choice.fill()
     if choice.is_short:
         choice.is_lenient = True
         choice.candidates |= {one.position: one for one in candidates if one.tentative}
         choice.fill()
-    return list(choice.chosen.values())
+    return [one for one in choice.chosen.values() if one in opening or not choice.hangs(one)]

@@ -149,12 +149,13 @@ DECISION = Cue(
 
 TASK = Cue(
     en=(
+        r"(?:they|he|she) (?:asks?|wants?|needs?) (?:me|for|to|how|why|what|whether|if|which)",
         r"the user['’]?s? (?:wants?|asks?|asked|is asking|needs?|requested|would like|says)",
         r"the (?:task|goal|question|problem|riddle|puzzle|issue) (?:is|asks|says|here)",
         r"(?:i|we) (?:need|have|want) to (?:figure out|find|solve|determine|explain|show|prove)",
     ),
     de=(r"der (?:nutzer|benutzer|user)|die (?:frage|aufgabe)|gesucht ist",),
-    zh=(r"用户|题目|任务|问题是",),
+    zh=(r"用户|题目|任务|问题是|问(?:一共|多久|多少|怎么|如何|能否|是否)",),
     ja=(r"ユーザー|質問|問題は|求め",),
     ko=(r"사용자|문제",),
     others=(
@@ -229,6 +230,7 @@ META = Cue(
         r"make it (?:clear|short|simple)|step by step|the (?:user|prompt) said|as per the",
         r"(?:should|must) (?:not )?(?:give|share|offer|include|tell)|answer (?:clearly|directly)",
         r"summari[sz]e (?:it|this|the)|i['’]m done|said clearly|be said|make sure|write final",
+        r"(?:point|spell|write) (?:that|this|it) (?:out|down)",
         r"to be (?:sure|safe|clear)|go(?:ing)? with (?:that|it)",
         r"(?:answer|response|reply|draft|output|say): ?[\"“]",
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from abridge.summarizers.extractive.words import is_wide
+from abridge.summarizers.extractive.words import is_wide, topic_words
 
 OPENING_CHARS = 80
 """Characters at the start of a sentence that tell whether it takes back the one before it."""
@@ -22,7 +22,7 @@ THINKING_ALOUD = re.compile(
     r"more (?:look|check)|another (?:angle|idea|thought|approach|way)|check\b|mal sehen|vielleicht"
     r"|warte|moment|was ist mit|lass (?:mich|uns)|schauen wir|attends|voyons|peut-être|espera|a ver"
     r"|quizás|aspetta|vediamo|forse|vamos ver|talvez|хм|подожди|может)\b|嗯|等等|等一下|让我|讓我"
-    r"|我再|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
+    r"|我(?:再|先(?:把|理|来|看))|可能|也许|有没有可能|うーん|えっと|待って|ちょっと|たぶん|もしかし|음|잠깐|아마"
 )
 """Starts of sentences that only think aloud."""
 
@@ -191,7 +191,9 @@ def announces(lower: str) -> bool:
     words = len(lower) // 2 if is_wide(lower) else len(lower.split())
     if _QUESTION.search(lower, max(0, len(lower) - 4)):
         return words >= MIN_ASKING_WORDS
-    return words >= MIN_THINKING_WORDS and bool(_INTENT.match(lower))
+    return (
+        words >= MIN_THINKING_WORDS and bool(_INTENT.match(lower)) and len(topic_words(lower)) > 1
+    )
 
 
 def score_own(lower: str, raw: str, *, begins: bool = True) -> float:

@@ -12,7 +12,7 @@ _SUSPECT = re.compile(r"[\\`{}|;&=<>+*/\[\](\"“”]")
 
 _DEBRIS = re.compile(
     r"\\[A-Za-z(\[\])]|`{3}|\$\$|[{}]|[;|]\s*$|[=!]==?|:=|[=-]>|&&|\|\||\)\.\w+\(|\+=|\w\(\);?\s*$"
-    r"|^\W*[=<>+*/]"
+    r"|^\W*[=<>+*/]|[=<>] ?[?？]$"
 )
 """Code, LaTeX, and other things that are no sentence."""
 
@@ -26,12 +26,12 @@ _LOOSE_END = re.compile(
 )
 """The end of a sentence that a formula or a list completes."""
 
-_NUMBER = re.compile(r"\d[\d.,]*")
+_NUMBER = re.compile(r"\d[\d.,/:]*")
 
 _OPERATOR = re.compile(r"[=*/×÷]")
 """Whatever `_ARITHMETIC` finds holds one: to look for it takes a fifth of the time."""
 
-_ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?[=*/×÷]\s?(?=[\w(√-])")
+_ARITHMETIC = re.compile(r"(?<=[\w)\]])\s?(?:[=*×÷]|/(?!\d))\s?(?=[\w(√-])")
 _PARTICIPLE = re.compile(r"(?:\w+,? )?(?:[A-Z][a-z]+ing|(?<=, )[a-z]+ing)\b")
 
 _VERB = re.compile(

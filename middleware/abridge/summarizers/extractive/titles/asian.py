@@ -8,13 +8,18 @@ from abridge.summarizers.extractive.words import words_of
 _CHINESE_VERBS = (
     "转化为|转换为|转换成|找出|找到|查找|搜索|检索|查询|求解|求出|计算|算出|推导|推断|证明|验证"
     "|检验|检查|核对|核实|确认|确定|判断|分析|理解|考虑|比较|对比|选择|设计|实现|编写|撰写|写出"
-    "|生成|创建|构建|绘制|画出|修改|修复|优化|处理|整理|列出|总结|归纳|解释|说明|讨论|评估|估算"
+    "|生成|创建|构建|绘制|画出|修改|修复|优化(?!器)|处理|整理|列出|总结|归纳|解释|说明|讨论|评估|估算"
     "|测试|转换|翻译|拆分|简化|提取|回顾|查看|阅读|解决|决定|规划|安排|展示|覆盖|调用|执行"
 )
 
 _CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,80})"
 
 _CHINESE_CODE = r"(?P<object>[A-Za-z_][\w.]*(?:\(\))?)"
+
+_CHINESE_NOUN = (
+    r"(?:(?![的了是在和与就也都把被对从到用要会能不有这那个我你他它们一如果因为所以可以需应该再先后还而但很最"
+    r"每两第次时说想看做来去上下中里等或并且让给向按比更没只])[\u4e00-\u9fff]){2,8}"
+)
 
 CHINESE = (
     *patterns(
@@ -61,6 +66,7 @@ CHINESE = (
           r"|根据)[^，。；：？！]{4,22})(?=[，。；]|$)"), "确认{object}", 4.0),
         cut="clause", late=True,
     ),
+    *patterns(None, (_CHINESE_NOUN, "分析{object}", 1.5), cut="frequent"),
 )  # fmt: skip
 
 _JAPANESE_NOUNS = {
@@ -115,6 +121,7 @@ JAPANESE = (
         ((rf"^(?:まず|次に|最後に)?、?(?P<object>(?!最初|今日|次|まず){_JAPANESE_NOUN})(?=は)"),
          "{object}の検討", 1.8),
     ),
+    *patterns(None, (r"[\u4e00-\u9fffァ-ヶー]{2,10}", "{object}の検討", 1.5), cut="frequent"),
 )  # fmt: skip
 
 _KOREAN_VERBS = {

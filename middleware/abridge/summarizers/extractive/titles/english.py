@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+
 from abridge.summarizers.extractive.titles.patterns import Part, Pattern, patterns
 from abridge.summarizers.extractive.titles.phrases import Grammar
 from abridge.summarizers.extractive.titles.words import GERUNDS, VERBS, gerund_of, third_person_of
@@ -50,7 +53,7 @@ ENGLISH_GRAMMAR = Grammar(
         " there's i'm i'll i've we're we'll let's something anything everything nothing someone"
         " such this that these those its their his her my our you're they're he's she's"
     ),
-    pointers=words_of("this these"),
+    pointers=words_of("this these their his her my our your"),
     articles=words_of("the a an each every"),
     adjectives=words_of(
         "clear odd even open closed high low long short big small great good bad fine hard full"
@@ -59,19 +62,23 @@ ENGLISH_GRAMMAR = Grammar(
         " yes no likely important not still also indeed as to less more most that possible true"
         " false equal based given either"
     ),
+    unsaid=words_of(
+        "admit adopt assume believe expect forget guess happen imagine intend mention notice "
+        "pretend realize recall rely remember rephrase restate suppose trust waste"
+    ),
     fillers=words_of("also just simply carefully really actually indeed then now again"),
     vague=words_of(
-        "a all an area areas condition answer answers approach aspect beginning best better case "
-        "cases cause certain chance choice clear conclusion context correct crux current detail "
-        "details different each elements end entire even every example examples fact few final "
-        "first following goal goals hint idea important input instance intended issue issues item "
-        "items key kind last level likely log main matter necessary need next note numbers one "
-        "option options order other others outcome overall part parts people person place point "
-        "points possibility possible premise previous problem problems proposed purpose question "
-        "questions reason request response rest riddle right root same second section sense "
-        "scenario sentence side simple simplest situation solution someone start statement step "
-        "steps strategy stuff sure task text the thing things third thought thoughts time today "
-        "topic total true two type used user way ways whole word words wrong"
+        "a all an area areas basics condition data answer answers approach aspect beginning best "
+        "better case cases cause certain chance choice clear conclusion context correct crux "
+        "current detail details different each elements end entire even every example examples "
+        "fact few final first following goal goals hint idea important input instance intended "
+        "issue issues item items key kind last level likely log main matter necessary need next "
+        "note numbers one option options order other others outcome overall part parts people "
+        "person place point points possibility possible premise previous problem problems proposed "
+        "purpose question questions reason report request response rest riddle right root same "
+        "second section sense scenario sentence side simple simplest situation solution someone "
+        "start statement step steps strategy stuff sure task text the thing things third thought "
+        "thoughts time today topic total true two type used user way ways whole word words wrong"
     ),
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(
@@ -101,7 +108,7 @@ _MODAL = (
     r"|(?:goal|aim|task|idea|plan|challenge|objective|next step|first step)(?: here| now)? (?:is"
     r"|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to|(?:user|question|problem"
     r"|task|riddle|puzzle) (?:wants|would like|asks|asked|needs|is asking)(?: me| us)? to"
-    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,80}, (?:i|we|let)\b)"
+    r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,120}, (?:i|we|let)\b)"
     r"|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
 )
 
@@ -194,8 +201,9 @@ _BRINGS_UP = (
 
 _MODIFIED = (
     r"\b(?P<object>the (?!part|aspect|case|type|kind)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
-    r"|between|for|in|behind) (?!question|general|fact)(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ "
-    r"){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was|were|has|have|can|could|will|would|should|must|may"
+    r"|between|for|in|behind) (?!question|general|fact|\d|one |two |three |a few )"
+    r"(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ ){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was"
+    r"|were|has|have|can|could|will|would|should|must|may"
     r"|and|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
 )
 """A thing and what it belongs to, wherever in a sentence."""
@@ -220,9 +228,46 @@ _ENGLISH_ACTIONS = (
 """What is done, for sentences that name nothing."""
 
 
+NAMELESS = {
+    "Checking the result": "Checking",
+    "Comparing the two cases": "Weighing",
+    "Working through the calculation": "Working through",
+    "Going through the cases": "Going through",
+    "Questioning the wording": "Rereading",
+    "Settling on the answer": "Working out",
+    "Looking for another approach": "Reconsidering",
+    "Weighing other explanations": "Weighing",
+    "Working through the details": "Working through",
+    "Weighing the options": "Weighing",
+    "Thinking it through": "Thinking through",
+    "Drawing a conclusion": "Returning to",
+}
+"""Titles that name nothing, and how each begins where an earlier title names the topic."""
+
+_TOPIC = re.compile(
+    r"[A-Z][a-z-]+ing (?:out |into |through |at |for |on |up |with |about )?+(?!that\b|whether\b"
+    r"|what\b|it\b|other |another |(?:the|an?) \w+$)"
+    r"(?P<topic>[\w'’-]+(?: [\w'’.-]+)+?)(?: as the .*)?"
+)
+
+
+def name_again(title: str, earlier: Sequence[str]) -> Iterator[str]:
+    """Yield titles that say what `title` says, or the like, of what the first earlier title that
+    names a topic was about."""
+    topic = next((found["topic"] for one in earlier if (found := _TOPIC.fullmatch(one))), "")
+    if topic:
+        begin = NAMELESS.get(title, "Working through")
+        yield from (f"{verb} {topic}" for verb in (begin, *NAMELESS.values()))
+
+
+MIN_VERB_CHARS = 4  # of a verb that is not among `VERBS`
+
+
 def _gerund(verb: str) -> str:
     base, space, particle = verb.lower().partition(" ")
     known = _ENGLISH_VERBS.get(base)
+    if not known and len(base) > MIN_VERB_CHARS and ENGLISH_GRAMMAR.may_be_verb(base):
+        known = gerund_of(base).capitalize()
     return f"{known}{space}{particle}" if known else ""
 
 
@@ -250,6 +295,7 @@ ENGLISH = (
         (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
          "Working out {object}", 3.8),
         (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
+        (r"\bsuspects? (?=(?:the|an?) )", "Considering {object}", 2.9),
         ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
           r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
          "Considering {object}", 3.0),
@@ -257,15 +303,22 @@ ENGLISH = (
          "Finding out {object}", 3.9),
     ),
     *patterns(ENGLISH_GRAMMAR, (_INTENT + _VERB, "{verb} {object}", 3.6),
-              (rf"^(?:step \w+[:.)] )?{_VERB}(?=[^.!?,:;]{{3,50}}$)", "{verb} {object}", 3.2),
+              (rf"^(?:(?:first |next )?step(?: \w+)?[:.)] )?{_VERB}(?=[^.!?,:;]{{3,50}}$)",
+               "{verb} {object}", 3.2),
               verbs=_gerund),
     *_task(
-        ((rf"{_ASKS} (?:asks|is asking|asked|wants to (?:know|understand|find out)|is)"
-          r"[,:]? (?:me |us )?(?:about )?(?=(?:how|why|what|whether|where|which|who)\b)"),
+        ((rf"(?:\basks?|\basking|\basked|wants? to (?:know|understand|find out)|{_ASKS} is)"
+          r"[,:]? (?:me |us )?(?:about )?(?=(?:how|why|what|whether|where|which|who|when)\b)"),
          "Working out {object}", 3.5),
+        (rf"{_INTENT}answer (?:a|the|this) (?:\w+ )?question (?:about|on) ",
+         "Looking into {object}", 3.7),
+        (r"\b(?:what|how) about (?!that|this|it\b)", "Considering {object}", 2.9),
+        (rf"{_ASKS} (?:reports|describes|is stuck (?:at|on|with)) (?!that\b)",
+         "Looking into {object}", 3.2),
+        (r"\b(?:user|person|client|customer)['’]s (?=\w+ \w+)", "Looking into the {object}", 2.6),
         ((r"\bhow (?P<object>[^.,;\n]{2,60}) (?:might|would|could|will|can)"
           r" (?:affect|impact|change) "), "Weighing the effects of {object}", 3.4),
-        (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) ",
+        (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) (?!\d)",
          "Looking for {object}", 3.5),
         (rf"{_ASKS} (?:is asking about|asks about|asked about|is about|about|concerns) ",
          "Looking into {object}", 3.5),
@@ -278,10 +331,21 @@ ENGLISH = (
           r"|do|does|can|could|will|would|did|should|must|has|have)\b)[^?]*\?"),
          "Working out {object}", 3.2),
     ),
+    *patterns(ENGLISH_GRAMMAR,
+        ((rf"{_ASKS} (?:says?|said|reports|writes|complains|notices|noticed)(?: that)? "
+          r"(?=(?:their|his|her|my|our|the|an?|some) )"), "Looking into {object}", 2.9),
+        cut="subject",
+    ),
     *_finding("value",
         (_SURELY + _RESULT, "Settling on {object} as the {noun}", 4.6),
         (_SURELY + _RESULT, "Confirming {object} as the {noun}", 4.3),
         (_SURELY + _SETTLES, "Settling on {object}", 4.4),
+        ((r"^(?:(?:so|therefore|thus),? |[^;:?]*[,:] )?(?P<object>[^,;:?]{4,60}?) (?:is|was)"
+          r" (?:really |indeed |clearly )?(?:the|an?) (?:\w+ )?(?P<noun>cause|reason|culprit|answer"
+          r"|solution|bottleneck|explanation|conclusion|winner)\b"),
+         "Settling on {object} as the {noun}", 4.2),
+        ((r"^(?:[^;:?]*[,:] )?(?P<object>[^,;:?]{4,60}?) is (?:the|an?) (?:\w+ )?(?:cause|reason"
+          r"|answer|solution|explanation|conclusion)\b"), "Settling on {object}", 4.1),
         (_RESULT, "Considering {object} as the {noun}", 3.9),
     ),
     *patterns(ENGLISH_GRAMMAR,
@@ -309,5 +373,9 @@ ENGLISH = (
     ),
     *patterns(ENGLISH_GRAMMAR, (_MODIFIED, "Considering {object}", 1.9), cut="noun"),
     *_finding("recurring", ("^", "Considering {object}", 2.4)),
+    *_finding("frequent",
+        ((r"(?<=\b[Tt]he )(?!way|first|last|second)[a-z]{4,}(?=[.,;:]| (?:is|are|was|were|has|have"
+          r"|of|in|on|at|and|or|to|for|with|from|can|will|would|must)\b)"),
+         "Considering the {object}", 1.5)),
     *_task(*_ENGLISH_ACTIONS),
 )  # fmt: skip

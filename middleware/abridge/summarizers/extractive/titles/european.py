@@ -68,10 +68,12 @@ def _romance(
     asked = rf"\b(?:{asks[0]})(?: donc| entonces)?[,:]? (?=(?:{asks[1]})\b)"
     drawn = rf"^(?:{concludes})[, ]+"
     subject = rf"^(?:(?:{concludes})[, ]+)?(?=(?:{articles}))"
+    nouns = rf"\b(?:{articles})[a-zà-ÿ]{{4,}}(?!\w)"
     return (
         *patterns(_ROMANCE, (asked, answer, 3.8), (verb, "{verb} {object}", 3.6)),
         *patterns(_ROMANCE, (drawn, claim, 4.0), ("^", claim, 2.9), cut="clause", late=True),
         *patterns(_ROMANCE, (subject, topic, 2.4), cut="subject", late=True),
+        *patterns(_ROMANCE, (nouns, topic, 1.5), cut="frequent"),
     )
 
 
@@ -79,7 +81,7 @@ FRENCH = _romance(
     _infinitive(
         r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
         r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
-        r"|l['’]utilisateur (?:veut|souhaite|(?:me )?demande (?:de |d['’]))",
+        r"|l['’]utilisateur (?:veut|doit|souhaite|(?:me )?demande (?:de |d['’]))",
         "aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste",
         "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|falloir",
         "[a-zà-ÿ]{2,}(?:er|ir|re)",
@@ -93,7 +95,8 @@ FRENCH = _romance(
 SPANISH = _romance(
     _infinitive(
         "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
-        "|es (?:importante|necesario|útil)|el objetivo es|el usuario (?:quiere|pide)",
+        "|es (?:importante|necesario|útil)|el objetivo es"
+        "|el usuario (?:quiere|pide|necesita|tiene que)",
         "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
         "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
         "[a-záéíóúñ]{2,}[aei]r",
@@ -107,7 +110,8 @@ SPANISH = _romance(
 PORTUGUESE = _romance(
     _infinitive(
         "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
-        "|é (?:importante|necessário|útil)|o objetivo é|o usuário (?:quer|pede para)",
+        "|é (?:importante|necessário|útil)|o objetivo é"
+        "|o usuário (?:quer|pede para|precisa|tem que)",
         "também|primeiro|depois|agora|bem|simplesmente|então|só",
         "ser|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar",
         "[a-zà-ÿ]{2,}[aei]r",
@@ -178,8 +182,9 @@ _GERMAN = Grammar(
         " daher außerdem nochmal bloß aber trotzdem deshalb kurz genau mindestens vorher"
     ),
     vague=words_of(
-        "der die das den ein eine antwort antworten frage nutzer benutzer problem fall fälle ding"
-        " dinge weise beispiel rest ende anfang tag tage satz punkt teil text wort lösung"
+        "der die das den ein eine antwort antworten euro frage grad jahr jahre minuten prozent "
+        "stunden uhr nutzer benutzer problem fall fälle ding dinge weise beispiel rest ende anfang "
+        "tag tage satz punkt teil text wort lösung"
     ),
     clauses=words_of("ob warum wie welche welcher welches welchen wann was wer wo wieso"),
     breaks=words_of("aber denn weil sondern da obwohl falls wenn dass und damit"),
@@ -244,5 +249,10 @@ GERMAN = (
         ((r"\b(?P<object>(?:die|das) [\wäöüß-]+ (?:auf|für|wegen|zwischen|von|der|des)"
           r" (?:(?:die|das|den|dem|der|des|[\d.]+) )?[\wäöüß-]+)"),
          "Zum Thema: {object}", 1.9),
+    ),
+    *patterns(
+        _GERMAN,
+        (r"(?<=[a-zäöüß,\d] )[A-ZÄÖÜ][a-zäöüß-]{4,}(?!\w)", "Zum Thema: {object}", 1.5),
+        cut="frequent",
     ),
 )  # fmt: skip

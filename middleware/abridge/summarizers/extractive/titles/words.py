@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 
 from abridge.summarizers.extractive.words import words_of
@@ -45,17 +46,16 @@ VERBS = words_of(
 )
 """Verbs that say what a stretch of reasoning is about, and those of handling and speaking."""
 
-_DOUBLING = words_of(
-    "begin chop commit cut debug defer drop fit forget get grab hit infer let log map occur pin"
-    " plan plot plug prefer put quit refer rerun reset run set shed ship sit skip split spot step"
-    " stop strip submit sum swap tag trim win wrap"
+_DOUBLING = re.compile(
+    r"(?:[^aeiou]+|qu)[aeiou][bdglmnprt]|begin|commit|debug|defer|forget|infer|occur|prefer|refer"
+    r"|rerun|reset|submit"
 )
 """Verbs whose last consonant is doubled."""
 
 
 def gerund_of(verb: str) -> str:
     """Return the gerund of a verb's base form: `tie` gives `tying`."""
-    if verb in _DOUBLING:
+    if _DOUBLING.fullmatch(verb):
         return f"{verb}{verb[-1]}ing"
     if verb.endswith("ie"):
         return f"{verb[:-2]}ying"
