@@ -63,8 +63,8 @@ ENGLISH_GRAMMAR = Grammar(
         " false equal based given either"
     ),
     unsaid=words_of(
-        "admit adopt assume believe expect forget guess happen imagine intend mention notice "
-        "pretend realize recall rely remember rephrase restate suppose trust waste"
+        "admit adopt assume believe ensure expect forget guess happen imagine intend mention "
+        "notice pretend realize recall rely remember rephrase restate suppose trust waste"
     ),
     fillers=words_of("also just simply carefully really actually indeed then now again"),
     vague=words_of(
@@ -83,7 +83,7 @@ ENGLISH_GRAMMAR = Grammar(
     clauses=words_of("if how why what whether where who which when whose"),
     breaks=words_of(
         "being suppose perhaps maybe regardless but because so since while although though if "
-        "before unless after which whereas until then"
+        "before unless after which whereas until then rather"
     ),
     verbs=VERBS | words_of("be get have know see take wait pour"),
     finite=words_of(f"{_AUXILIARIES} {_PAST}") | {third_person_of(verb) for verb in _VERBS},
@@ -107,9 +107,11 @@ _MODAL = (
     r"| needed to| wanted to| can|['’]m trying to|['’]ve been asked to)|let(?:['’]?s| me| us)"
     r"|(?:goal|aim|task|idea|plan|challenge|objective|next step|first step)(?: here| now)? (?:is"
     r"|was)(?: to)?|(?:important|crucial|essential|best|better|trying) to|(?:user|question|problem"
-    r"|task|riddle|puzzle) (?:wants|would like|asks|asked|needs|is asking)(?: me| us)? to"
+    r"|task|riddle|puzzle|who|they|she|he) (?:wants?|would like|asks?|asked|needs?|is asking"
+    r"|plans?|has)(?: me| us)? to"
     r"|(?:involves?|about|centers on|focuses on)(?= \w+ing\b)|^to(?= [^,]{8,120}, (?:i|we|let)\b)"
-    r"|^(?:(?:first|next|then|finally|lastly),? )?(?=\w+ (?:the|a|an|each|how|why|whether)\b))"
+    r"|^(?:(?:first|next|then|finally|lastly),? )?"
+    r"(?=(?!\w+ing )\w+ (?:the|a|an|each|how|why|whether)\b))"
 )
 
 _DETOUR = (
@@ -200,11 +202,11 @@ _BRINGS_UP = (
 )
 
 _MODIFIED = (
-    r"\b(?P<object>the (?!part|aspect|case|type|kind)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
+    r"\b(?P<object>the (?!part|aspect|case|type|kind|rest)(?:(?!back|out|away)[\w'’-]+ ){1,3}(?:of"
     r"|between|for|in|behind) (?!question|general|fact|\d|one |two |three |a few )"
     r"(?:(?:the|an?|each|all|two) )?(?:[\w'’-]+ ){0,2}?[\w'’-]+)(?=[,.;:]|$| (?:is|are|was"
     r"|were|has|have|can|could|will|would|should|must|may"
-    r"|and|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
+    r"|because|so|but|that|which|at|on|with|by|to|in|for|from|when|if|after|before|than)\b)"
 )
 """A thing and what it belongs to, wherever in a sentence."""
 
@@ -266,7 +268,8 @@ MIN_VERB_CHARS = 4  # of a verb that is not among `VERBS`
 def _gerund(verb: str) -> str:
     base, space, particle = verb.lower().partition(" ")
     known = _ENGLISH_VERBS.get(base)
-    if not known and len(base) > MIN_VERB_CHARS and ENGLISH_GRAMMAR.may_be_verb(base):
+    is_long = len(base) > MIN_VERB_CHARS and not base.endswith("ing")
+    if not known and is_long and ENGLISH_GRAMMAR.may_be_verb(base):
         known = gerund_of(base).capitalize()
     return f"{known}{space}{particle}" if known else ""
 
@@ -313,9 +316,13 @@ ENGLISH = (
         (rf"{_INTENT}answer (?:a|the|this) (?:\w+ )?question (?:about|on) ",
          "Looking into {object}", 3.7),
         (r"\b(?:what|how) about (?!that|this|it\b)", "Considering {object}", 2.9),
-        (rf"{_ASKS} (?:reports|describes|is stuck (?:at|on|with)) (?!that\b)",
-         "Looking into {object}", 3.2),
-        (r"\b(?:user|person|client|customer)['’]s (?=\w+ \w+)", "Looking into the {object}", 2.6),
+        ((rf"{_ASKS} (?:(?:reports|describes|is stuck (?:at|on|with)) (?!that\b)"
+          r"|(?:has|gets|sees) (?=an? ))"), "Looking into {object}", 3.2),
+        ((r"\b(?P<how>when|where|why|how \w+) (?P<be>is|are|was|were) "
+          r"(?P<object>(?:the|an?|this) (?:\w+ ){0,2}?\w+) (?P<rest>\w+)\?"),
+         "Working out {how} {object} {be} {rest}", 3.3),
+        (r"\b(?:user|person|client|customer)['’]s (?P<object>\w+ [a-z]+)(?= \w+(?:ed|s)\b)",
+         "Looking into the {object}", 2.6),
         ((r"\bhow (?P<object>[^.,;\n]{2,60}) (?:might|would|could|will|can)"
           r" (?:affect|impact|change) "), "Weighing the effects of {object}", 3.4),
         (rf"{_ASKS} (?:is asking for|asks for|asked for|is looking for) (?!\d)",
@@ -362,7 +369,7 @@ ENGLISH = (
          "Explaining why {object}", 3.7),
         ((r"^(?:\w+,? )?(?:if|suppose|assume|assuming|say|what if)(?: that)? "
           r"(?P<object>[^,;:?]{6,60})[,?]"), "Considering what happens if {object}", 2.9),
-        (rf"{_LEAD}{_SAYS_MUCH}", "Finding that {object}", 3.3),
+        (rf"{_LEAD}{_SAYS_MUCH}(?!.*\d)", "Finding that {object}", 3.3),
     ),
     *_finding("subject",
         (rf"{_LEAD}(?=.*\b(?:than|whereas|compared|versus|unlike)\b)", "Comparing {object}", 3.0),

@@ -219,6 +219,10 @@ GERMAN = (
           rf"{_GERMAN_VERB}"),
          "{object} {verb}", 3.6),
         (r"\b(?:nutzer|benutzer|nutzerin|frage) (?:fragt|sucht) nach ", "Frage nach {object}", 3.4),
+        ((r"(?:^|[:.] )(?P<how>warum|wann|wo|wieso|wie(?: (?:viel|schnell|lange|hoch|groß|weit|oft"
+          r"|teuer|alt|gut|schwer))?) (?P<verb>[a-zäöüß]+t|ist|sind|muss|kann|soll|wird) "
+          r"(?P<object>(?:der|die|das|ein|eine) [^,.;:?!]{3,50})(?=[,?])"),
+         "Klären, {how} {object} {verb}", 3.5),
         (r"\b(?:nutzer|benutzer|nutzerin) (?:möchte|bittet um|will)(?: also)? (?=eine? )",
          "Wunsch: {object}", 3.3),
     ),

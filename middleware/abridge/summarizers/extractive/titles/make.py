@@ -16,6 +16,7 @@ from types import MappingProxyType
 from abridge.summarizers.extractive.openings import capitalize
 from abridge.summarizers.extractive.privacy import Privacy
 from abridge.summarizers.extractive.titles.drafts import (
+    MAX_TITLE_CHARS,
     MAX_TITLE_WORDS,
     Draft,
     is_presentable,
@@ -215,6 +216,8 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozense
     if "{" not in pattern.form:
         return pattern.form
     groups = {name: sentence[slice(*found.span(name))] for name in found.re.groupindex}
+    if "how" in groups:
+        groups["how"] = groups["how"].lower()
     verb = pattern.verb_of(groups.get("verb", ""))
     thing = groups.get("object") or sentence[found.end() :]
     if pattern.grammar is None:
@@ -225,7 +228,11 @@ def _form(pattern: Pattern, found: re.Match[str], sentence: str, names: frozense
         room = min(MAX_WORDS, MAX_TITLE_WORDS - len(rest.split()))
         if pattern.part != "value":
             thing = _uncapitalized(thing, names, all_nouns=pattern.grammar.capitals)
-        thing = cut(thing, room)
+        whole = thing
+        thing = cut(whole, room)
+        while thing and len(thing) + len(rest) > MAX_TITLE_CHARS:
+            room = len(thing.split()) - 1
+            thing = cut(whole, room)
     return "" if "verb" in groups and not verb else _fill(pattern, groups | {"verb": verb}, thing)
 
 

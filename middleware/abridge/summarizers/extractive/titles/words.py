@@ -18,7 +18,7 @@ VERBS = words_of(
     " deduplicate defer define delay delete deliver deny derive describe design detail detect"
     " determine devise diagnose differentiate disable discuss distinguish divide double"
     " double-check downgrade draft draw drink drop eat edit elaborate eliminate emphasize enable"
-    " encode encourage end enforce ensure enumerate escape establish estimate evaluate examine"
+    " encode encourage end enforce enumerate escape establish estimate evaluate examine"
     " expand explain explore express extend extract factor factorize favor favour figure fill"
     " filter find fit fix flatten flush follow force format formulate gather generate grant graph"
     " group grow guard guess guide handle help hide highlight hold identify illustrate implement"
