@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from abridge.core.language_tables import (
     CHINESE,
@@ -56,6 +57,9 @@ KANA_SHARE = 0.1
 
 WIDE_SIZE = 3
 """How many letters of an alphabet a character is worth that stands for a syllable or a word."""
+
+MAX_KNOWN_LETTERS = 4096
+"""Letters of which the script is remembered."""
 
 _TAG = re.compile(
     r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.ASCII | re.IGNORECASE
@@ -204,6 +208,7 @@ def _letter_size(script: str) -> int:
     return WIDE_SIZE if script in ("Han", "Kana", "ko") else 1
 
 
+@lru_cache(MAX_KNOWN_LETTERS)
 def _script_of(letter: str) -> str:
     code = ord(letter)
     first, last, script = SCRIPTS[max(0, bisect_right(_FIRST_CODES, code) - 1)]

@@ -7,11 +7,6 @@ from abridge.summarizers.extractive.titles.phrases import Grammar
 from abridge.summarizers.extractive.words import words_of
 
 
-def _infinitive(wills: str, fillers: str, vague: str, form: str) -> str:
-    """Return the pattern of a verb after a word that wants an infinitive."""
-    return rf"\b(?:{wills})\s*(?:(?:{fillers})\s+)*(?P<verb>(?!(?:{vague})\b){form})\b "
-
-
 _ROMANCE = Grammar(
     links=words_of(
         "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que"
@@ -61,81 +56,67 @@ _ROMANCE = Grammar(
 """What a phrase ends with, and how it goes on, is alike in these languages."""
 
 
-def _romance(
-    verb: str, asks: tuple[str, str], concludes: str, articles: str, forms: tuple[str, str, str]
-) -> tuple[Pattern, ...]:
-    answer, claim, topic = forms
-    asked = rf"\b(?:{asks[0]})(?: donc| entonces)?[,:]? (?=(?:{asks[1]})\b)"
-    drawn = rf"^(?:{concludes})[, ]+"
-    subject = rf"^(?:(?:{concludes})[, ]+)?(?=(?:{articles}))"
-    nouns = rf"\b(?:{articles})[a-zà-ÿ]{{4,}}(?!\w)"
+_WILLS = (
+    r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
+    r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
+    r"|l['’]utilisateur (?:veut|doit|souhaite|(?:me )?demande (?:de |d['’]))|necesito|debo|voy a"
+    r"|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos|[eé]s? (?:importante|necesario"
+    r"|necessári[oa]|necessario|útil|utile)|el objetivo es|el usuario (?:quiere|pide|necesita"
+    r"|tiene que)|preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos"
+    r"|devemos|o objetivo é|o usuário (?:quer|pede para|precisa|tem que)|dobbiamo|bisogna|voglio"
+    r"|possiamo|occorre|vorrei|andiamo a|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)"
+)
+"""What wants an infinitive in French, Spanish, Portuguese and Italian."""
+
+_ROMANCE_VERB = (
+    rf"\b(?:{_WILLS})\s*(?:(?:aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me"
+    r"|juste|también|primero|luego|ahora|simplemente|entonces|solo|sólo|também|primeiro|depois|agora"
+    r"|bem|simplesmente|então|só|anche|prima|poi|ora|adesso|bene|semplicemente|quindi)\s+)*"
+    r"(?P<verb>(?!(?:être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir"
+    r"|falloir|ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer"
+    r"|dar|ter|fazer|dizer|haver|achar|essere|avere|fare|sapere|vedere|pensare|andare|rispondere"
+    r"|potere|credere|dare)\b)[a-zà-ÿ]{2,}(?:[aei]re?))\b "
+)
+
+_ROMANCE_QUESTION = (
+    r"\b(?:demande(?:r|nt)?|question est(?: de savoir)?|savoir|vérifier|voir|déterminer|comprendre"
+    r"|pregunta|saber|aclarar|ver|comprobar|determinar|averiguar|la (?:cuestión|pregunta) es"
+    r"|pergunta|esclarecer|verificar|a (?:questão|pergunta) é|chiede|sapere|chiarire|vedere"
+    r"|verificare|capire|la domanda è)(?: donc| entonces)?[,:]? (?=(?:si|combien|comment|pourquoi"
+    r"|quand|où|quel\w*|cómo|cuánt[oa]s?|qué|por qué|cuándo|cuál|se|como|quant[oaie]s?|o que"
+    r"|por que|quando|qual|come|che cosa|perché|quale)\b)"
+)
+
+_SO = (
+    "donc|ainsi|alors|par conséquent|en conclusion|finalement|au final|así que|por (?:lo )?tanto"
+    "|entonces|en conclusión|por eso|en resumen|luego|portanto|logo|então|assim|em conclusão"
+    "|por isso|em resumo|quindi|dunque|perciò|pertanto|in conclusione|allora"
+)
+
+_ROMANCE_ARTICLES = "les? |la |l['’]|un[ea]? |el |los |las |o |a |os |as |uma? |il |lo |gli |uno "
+
+
+def _romance(answer: str, claim: str, topic: str) -> tuple[Pattern, ...]:
+    """Return the patterns of a language, with the verbs of its titles."""
+    drawn, subject = rf"^(?:{_SO})[, ]+", rf"^(?:(?:{_SO})[, ]+)?(?=(?:{_ROMANCE_ARTICLES}))"
+    claim, topic = f"{claim} {{object}}", f"{topic} {{object}}"
     return (
-        *patterns(_ROMANCE, (asked, answer, 3.8), (verb, "{verb} {object}", 3.6)),
+        *patterns(_ROMANCE, (_ROMANCE_QUESTION, f"{answer} {{object}}", 3.8)),
+        *patterns(_ROMANCE, (_ROMANCE_VERB, "{verb} {object}", 3.6)),
         *patterns(_ROMANCE, (drawn, claim, 4.0), ("^", claim, 2.9), cut="clause", late=True),
         *patterns(_ROMANCE, (subject, topic, 2.4), cut="subject", late=True),
-        *patterns(_ROMANCE, (nouns, topic, 1.5), cut="frequent"),
+        *patterns(
+            _ROMANCE,
+            (rf"\b(?:{_ROMANCE_ARTICLES})[a-zà-ÿ]{{4,}}(?!\w)", topic, 1.5),
+            cut="frequent",
+        ),
     )
 
 
-FRENCH = _romance(
-    _infinitive(
-        r"je (?:dois|vais|peux|veux|voudrais)|nous (?:devons|allons|pouvons)|il faut|on doit"
-        r"|il est (?:important|nécessaire|utile) (?:de |d['’])|l['’]objectif est (?:de |d['’])"
-        r"|l['’]utilisateur (?:veut|doit|souhaite|(?:me )?demande (?:de |d['’]))",
-        "aussi|d['’]abord|ensuite|donc|maintenant|bien|encore|simplement|me|juste",
-        "être|avoir|faire|dire|savoir|voir|penser|aller|répondre|croire|mettre|pouvoir|falloir",
-        "[a-zà-ÿ]{2,}(?:er|ir|re)",
-    ),
-    ("demande(?:r|nt)?|question est(?: de savoir)?|savoir|vérifier|voir|déterminer|comprendre",
-     r"si|combien|comment|pourquoi|quand|où|quel\w*"),
-    "donc|ainsi|alors|par conséquent|en conclusion|finalement|au final",
-    "les? |la |l['’]|une? ", ("Déterminer {object}", "Conclure que {object}", "Examiner {object}"),
-)  # fmt: skip
-
-SPANISH = _romance(
-    _infinitive(
-        "necesito|debo|voy a|tengo que|hay que|quiero|puedo|vamos a|debemos|necesitamos"
-        "|es (?:importante|necesario|útil)|el objetivo es"
-        "|el usuario (?:quiere|pide|necesita|tiene que)",
-        "también|primero|luego|ahora|bien|simplemente|entonces|solo|sólo",
-        "ser|estar|tener|hacer|decir|saber|ver|pensar|ir|responder|contestar|haber|poder|creer|dar",
-        "[a-záéíóúñ]{2,}[aei]r",
-    ),
-    ("pregunta|saber|aclarar|ver|comprobar|determinar|averiguar|la (?:cuestión|pregunta) es",
-     "si|cómo|cuánt[oa]s?|qué|por qué|cuándo|cuál"),
-    "así que|por (?:lo )?tanto|entonces|en conclusión|por eso|en resumen|luego",
-    "el |la |los |las |una? ", ("Averiguar {object}", "Concluir que {object}", "Analizar {object}"),
-)  # fmt: skip
-
-PORTUGUESE = _romance(
-    _infinitive(
-        "preciso|devo|vou|tenho (?:que|de)|é preciso|quero|posso|vamos|precisamos|devemos"
-        "|é (?:importante|necessário|útil)|o objetivo é"
-        "|o usuário (?:quer|pede para|precisa|tem que)",
-        "também|primeiro|depois|agora|bem|simplesmente|então|só",
-        "ser|estar|ter|fazer|dizer|saber|ver|pensar|ir|responder|haver|poder|achar|dar",
-        "[a-zà-ÿ]{2,}[aei]r",
-    ),
-    ("pergunta|saber|esclarecer|ver|verificar|determinar|a (?:questão|pergunta) é",
-     "se|como|quant[oa]s?|o que|por que|quando|qual"),
-    "portanto|logo|então|assim|em conclusão|por isso|em resumo",
-    "o |a |os |as |uma? ", ("Descobrir {object}", "Concluir que {object}", "Analisar {object}"),
-)  # fmt: skip
-
-ITALIAN = _romance(
-    _infinitive(
-        "devo|dobbiamo|bisogna|voglio|posso|possiamo|occorre|vorrei|andiamo a"
-        "|è (?:importante|necessario|utile)|l['’]obiettivo è|l['’]utente (?:vuole|chiede di)",
-        "anche|prima|poi|ora|adesso|bene|semplicemente|quindi|solo",
-        "essere|avere|fare|dire|sapere|vedere|pensare|andare|rispondere|potere|credere|dare",
-        "[a-zà-ÿ]{2,}[aei]re",
-    ),
-    ("chiede|sapere|chiarire|vedere|verificare|capire|la domanda è",
-     "se|come|quant[oaie]|che cosa|perché|quando|quale"),
-    "quindi|dunque|perciò|pertanto|in conclusione|allora",
-    "il |lo |la |gli |le |l['’]|un[ao]? ",
-    ("Capire {object}", "Concludere che {object}", "Analizzare {object}"),
-)  # fmt: skip
+FRENCH = _romance("Déterminer", "Conclure que", "Examiner")
+SPANISH = _romance("Averiguar", "Concluir que", "Analizar")
+PORTUGUESE = _romance("Descobrir", "Concluir que", "Analisar")
+ITALIAN = _romance("Capire", "Concludere che", "Analizzare")
 
 RUSSIAN = patterns(
     Grammar(
@@ -149,13 +130,10 @@ RUSSIAN = patterns(
         vague=words_of("вопрос ответ задача"),
     ),
     (
-        _infinitive(
-            "нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
-            "|важно|попробую|пользователь (?:хочет|просит)",
-            "также|сначала|теперь|потом|просто|ещё|еще|мне|нам|сперва|затем|снова",
-            "быть|сказать|знать|думать|иметь|видеть|мочь|стать|ответить|дать|понимать",
-            "[а-яё]{2,}(?:ть|ти|чь)",
-        ),
+        r"\b(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
+        r"|важно|попробую|пользователь (?:хочет|просит))\s*(?:(?:также|сначала|теперь|потом|просто"
+        r"|ещё|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|думать|иметь"
+        r"|видеть|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b ",
         "{verb} {object}",
         3.6,
     ),
