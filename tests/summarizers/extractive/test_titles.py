@@ -342,12 +342,10 @@ def test_a_passage_about_a_request_that_is_refused_says_no_more_than_that() -> N
         ("Necesito calcular el área del terreno.", "Calcular el área del terreno"),
         ("Preciso comparar os dois planos de viagem.", "Comparar os dois planos de viagem"),
         ("Devo verificare la ricetta per quattro persone.", "Verificare la ricetta"),
-        ("Нужно проверить решение уравнения.", "Проверить решение уравнения"),
         ("我需要计算圆的面积。", "计算圆的面积"),
         ("接下来我要帮用户用画图工具画出这个函数的流程图。", "画出函数的流程图"),
         ("まず、方程式を解く必要がある。", "方程式の解法"),
         ("次に円の面積を計算する。", "円の面積の計算"),
-        ("방정식의 해를 계산해야 한다.", "방정식의 해 계산"),
     ],
 )
 def test_a_title_is_in_the_language_of_its_sentences(sentence: str, expected: str) -> None:
@@ -381,7 +379,6 @@ def test_questions_and_results_are_found_in_other_languages(sentence: str, expec
         ("Le taux est de 3 %. La banque est plus chère. Le taux est fixe.", "taux"),
         ("三角形的边长是相等的。三角形的高已知。", "三角形"),
         ("東京の人口は多い。東京は広い。", "東京"),
-        ("기차는 빠르다. 기차가 먼저 도착한다.", "기차"),
     ],
 )
 def test_without_a_task_a_title_names_the_topic(sentences: str, word: str) -> None:

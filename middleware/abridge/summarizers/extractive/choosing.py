@@ -15,10 +15,9 @@ from itertools import islice
 from abridge.core.styles import ExtractRules
 from abridge.summarizers.extractive.scoring import UNSOUND_SCORE, Candidate
 
-FLOOR = -0.5  # the least score of a sentence that stands among others
+FLOOR = -1.0  # the least score of a sentence among others, and the least worth of another run
 FIRST_FLOOR = -1.5  # the least score of one that is shown alone
 LEANT_ON_FLOOR = -3.0  # the least score of one that a conclusion leans on
-MORE_FLOOR = -1.0  # the least worth of a run that is added to others
 SHORT_FLOOR = -3.5  # the same where there are fewer characters than a part should have
 MAX_RUN = 4  # the most sentences that are taken together
 LONG_STYLE = 6  # sentences from which a style has room for a third run
@@ -27,7 +26,6 @@ NEIGHBOUR_SCORE = 0.8  # for a run beside a chosen one, which it continues
 OPENING_SCORE = 1.4  # for a run that begins where a paragraph begins
 CONNECTIVE_SCORE = -1.2  # for a run that begins with a connective, which is left out there
 TURNED_SCORE = -1.0  # for a run that ends where the reasoning turns against it
-ANNOUNCED_SCORE = -1.5  # for a run that ends with what it does not say
 UNASKED_SCORE = -0.3  # for a run that answers a question which is left out
 COVERED_SCORE = -0.8  # for a run from a paragraph of which another is told already
 CONCLUDED_SCORE = 1.5  # for a run that ends with a conclusion
@@ -168,7 +166,6 @@ class Choice:
         worth = sum(one.score - SENTENCE_COST for one in run)
         worth -= sum(one.withdrawn for one in run[:-1] if not one.sound) / 2
         worth += TURNED_SCORE * (first.turned + last.turned) + CONCLUDED_SCORE * last.concludes
-        worth += ANNOUNCED_SCORE * (last.announces and last.position > 0)
         before, after = first.position - 1 in self.chosen, last.position + 1 in self.chosen
         if before or after:
             worth += NEIGHBOUR_SCORE
@@ -187,7 +184,7 @@ class Choice:
 
     def add_best(self) -> bool:
         """Add the run that is worth most; return false if none is worth it."""
-        floor = MORE_FLOOR if self.chosen else FIRST_FLOOR - 2 * SENTENCE_COST
+        floor = FLOOR if self.chosen else FIRST_FLOOR - 2 * SENTENCE_COST
         floor = SHORT_FLOOR if self.is_short else floor
         best: Run = []
         for run in self.find_runs():

@@ -84,15 +84,6 @@ CONTRAST = re.compile(
 )
 """What a sentence begins with at which the reasoning turns."""
 
-AFFIRMATION = re.compile(
-    r"\W*(?:yes,? )?(?:so )?(?:that|this|das|dies|cela|c['’]est|eso|questo|isso|это"
-    r"|это и)(?:['’]s| is| ist| est| es| è| é)? (?:the (?:\w+ )?(?:cause|reason|key|problem|bug"
-    r"|answer|issue|right|best|culprit|explanation|fix)|why|what|exactly|die (?:ursache|lösung"
-    r"|antwort)|der (?:grund|fehler|\w+ste)|la (?:cause|causa|cause|raison|razón)|matches|confirms"
-    r"|proves)\b|\W*(?:这就是|就是这个|これが(?:原因|理由)|그게)"
-)
-"""What the next sentence begins with if it underlines this one."""
-
 SHRUG = re.compile(
     r"(?:so )?(?:i think )?(?:that['’]?s? (?:is )?)?(?:good|fine|great|ok(?:ay)?|perfect|all good"
     r"|yes|no|right|correct|enough|done|stop\b.{0,20}|not (?:needed|relevant|used|a problem|an "
@@ -130,7 +121,7 @@ BEGINNING = _any_of(THINKING_ALOUD, SHRUG, NOTE, HYPOTHESIS, DISMISSAL, CONSEQUE
 """Whatever one of these matches begins with this: for most sentences it takes the place of all, in
 half of the time."""
 
-_FOLLOWING = _any_of(RETRACTION, SECOND_THOUGHT, AFFIRMATION)
+_FOLLOWING = _any_of(RETRACTION, SECOND_THOUGHT)
 _QUESTION = re.compile(r"[?？]\W*$")
 _TOLD_QUESTION = re.compile(
     r"[\w,:：]\s*[\"“「][^\"”」]+[?？][\"”」][.。]?$|^(?:\w+,? ){0,2}?(?:question|riddle|problem"
@@ -221,4 +212,4 @@ def score_following(following: str) -> float:
         return 0.0
     if RETRACTION.match(following):
         return -4.0
-    return SECOND_THOUGHT_SCORE if SECOND_THOUGHT.match(following) else 1.5
+    return SECOND_THOUGHT_SCORE

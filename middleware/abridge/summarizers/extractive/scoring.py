@@ -31,15 +31,12 @@ FIRST_SCORE = 2.5  # for the first sentence of all, which mostly says what the t
 FIRST_SENTENCES = 4  # sentences at the beginning of all among which the task is stated
 END_SCORE = 0.8  # for the two sentences at the end of all
 ANSWER_SCORE = 3.0  # for a sentence that the reasoning itself marks as the answer
-CHECKED_SCORE = -2.2  # for a conclusion that the next paragraph begins to check
 SUPPOSED_SCORE = -1.5  # for what is tried out, and what follows on what may not be shown
 DISMISSED_SCORE = -4.0  # for a paragraph that ends with "Not needed" or the like
 ANNOUNCING_SCORE = -0.5  # for a question or an intention, in place of all doubts
 TOLD_SCORE = -4.0  # for the share of its words beyond half that earlier parts have used
 STATING_SCORE = -0.5  # from which a sentence may state the task
 META_ONLY = -2.0  # score of the cues up to which a sentence is about the answer's wording alone
-META_SCORE = -1.0  # for such a sentence
-
 _TASK_WORDS = words_of("answer figure parse problem puzzle question riddle solve step task")
 
 _CUE_SCORES = ((cues.CONCLUSION, 3.0), (cues.DECISION, 2.0), (cues.FINDING, 1.0))
@@ -144,7 +141,6 @@ class _Scorer:
         score, concludes = self._score_cues(position, wide=wide) if sound else (0.0, False)
         is_meta = score <= META_ONLY and not concludes
         is_note = is_meta and not self._is_early(position)
-        score += META_SCORE * is_meta
         sound &= not is_note
         sentence = self._sentences[position]
         score += doubt + score_form(text, sentence, wide=wide) + self._score_theme(words)
@@ -211,17 +207,7 @@ class _Scorer:
             return doubts.score_own(lower, lower), 0.0
         following = "".join(self._openings[position + 1 : position + 2])
         own = doubts.score_own(lower, self._openings[position], begins=self._begins[position])
-        score = doubts.score_following(following)
-        if (
-            score == doubts.SECOND_THOUGHT_SCORE
-            and self._closes(position)
-            and (
-                self._begins_with(doubts.CONSEQUENCE, position)
-                or cues.CONCLUSION.search(lower, wide=wide) is not None
-            )
-        ):
-            score = CHECKED_SCORE  # "Wait" after a paragraph's conclusion only begins its check
-        return own, score
+        return own, doubts.score_following(following)
 
     def _is_early(self, position: int) -> bool:
         """Return true for a sentence among which the task is stated."""

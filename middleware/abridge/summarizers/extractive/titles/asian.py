@@ -1,4 +1,4 @@
-"""How sentences in scripts without spaces, and Korean, say what they are about; their titles."""
+"""How sentences in scripts without spaces say what they are about; their titles."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ _CHINESE_VERBS = (
 )
 
 _CHINESE_OBJECT = r"(?P<object>[^，。；：？！,;:?!、\n（(“”\"]{2,80})"
-
-_CHINESE_CODE = r"(?P<object>[A-Za-z_][\w.]*(?:\(\))?)"
 
 _CHINESE_NOUN = (
     r"(?:(?![的了是在和与就也都把被对从到用要会能不有这那个我你他它们一如果因为所以可以需应该再先后还而但很最"
@@ -45,17 +43,11 @@ CHINESE = (
         ((rf"(?:^|[，；：、。\s]|去|并|如何)(?P<verb>{_CHINESE_VERBS})(?!起来|的话|来说"
           rf"|一下[，。]){_CHINESE_OBJECT}"),
          "{verb}{object}", 2.6),
-        ((r"(?:看起来|这个|该|整个)[^，。]{0,16}?(?:是)?(?:关于|用于|用来|负责|实现了?"
-          r"|提供了?)(?P<object>[^，。；：、]{3,30})"),
-         "分析{object}", 2.7),
-        (rf"{_CHINESE_CODE}(?P<kind>函数|结构体|方法|模块|接口|类型)", "分析{object}{kind}", 2.2),
-        (rf"(?:函数|结构体|方法|模块|接口|类型){_CHINESE_CODE}", "分析{object}", 2.1),
         ((r"^(?P<object>(?!这|那|因此|所以|如果|特别|尤其|其|题目|现在|接下来|首先|然后|最后|大概"
           r"|大约|每)"
          r"[\u4e00-\u9fff]{2,8}?)(?=的[\u4e00-\u9fff]+(?:是|为|有)|是|为|有|可以|需要|应该)"),
          "分析{object}", 1.8),
         (r"原因是", "归纳原因", 0.8),
-        (r"\d ?[-+*/×÷=] ?\d", "核对计算", 0.7),
     ),
     *patterns(
         None,
@@ -126,26 +118,3 @@ JAPANESE = (
     ),
     *patterns(None, (r"[\u4e00-\u9fffァ-ヶー]{2,10}", "{object}の検討", 1.5), cut="frequent"),
 )  # fmt: skip
-
-_KOREAN_VERBS = {
-    noun: noun
-    for noun in words_of(
-        "계산 확인 검토 분석 비교 증명 설명 정리 작성 결정 선택 검증 수정 조사 측정 설계 구현 추가"
-    )
-} | {"구하": "계산", "구해": "계산", "찾": "찾기", "풀": "풀이", "살펴": "검토", "고려": "검토"}
-"""Verbs as they begin, and the noun for each."""
-
-_KOREAN_NOUN = r"(?P<object>(?:[가-힣A-Za-z0-9]+(?:의|과|와)? ){0,2}[가-힣A-Za-z0-9]+?)"
-
-KOREAN = (
-    *patterns(
-        None,
-        (
-            rf"{_KOREAN_NOUN}[을를] (?:다시 |먼저 )?(?P<verb>{'|'.join(_KOREAN_VERBS)})",
-            "{object} {verb}",
-            3.6,
-        ),
-        verbs=_KOREAN_VERBS.__getitem__,
-    ),
-    *patterns(None, (rf"^{_KOREAN_NOUN}(?=[은는이가] )", "{object} 검토", 1.8)),
-)

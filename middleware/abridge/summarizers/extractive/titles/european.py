@@ -6,7 +6,6 @@ from abridge.summarizers.extractive.titles.patterns import Pattern, patterns
 from abridge.summarizers.extractive.titles.phrases import Grammar
 from abridge.summarizers.extractive.words import words_of
 
-
 _ROMANCE = Grammar(
     links=words_of(
         "de du des à au aux en dans par pour avec sans sur sous entre vers chez et ou mais que"
@@ -118,27 +117,6 @@ SPANISH = _romance("Averiguar", "Concluir que", "Analizar")
 PORTUGUESE = _romance("Descobrir", "Concluir que", "Analisar")
 ITALIAN = _romance("Capire", "Concludere che", "Analizzare")
 
-RUSSIAN = patterns(
-    Grammar(
-        links=words_of(
-            "в во на с со из к ко по для о об от до за под при через между без и или но что чтобы"
-            " который которая которые которого как если когда где потому так ли почему сколько"
-        ),
-        weak=words_of("не же бы это этот эта эти мой моя свой его её их очень более весь все всё"),
-        ends=frozenset(),
-        pronouns=words_of("он она они оно ему ей им них него неё мне тебе нас вас я ты мы вы того"),
-        vague=words_of("вопрос ответ задача"),
-    ),
-    (
-        r"\b(?:нужно|надо|следует|должен|должна|должны|необходимо|хочу|могу|можем|давайте|стоит"
-        r"|важно|попробую|пользователь (?:хочет|просит))\s*(?:(?:также|сначала|теперь|потом|просто"
-        r"|ещё|еще|мне|нам|сперва|затем|снова)\s+)*(?P<verb>(?!(?:быть|сказать|знать|думать|иметь"
-        r"|видеть|мочь|стать|ответить|дать|понимать)\b)[а-яё]{2,}(?:ть|ти|чь))\b ",
-        "{verb} {object}",
-        3.6,
-    ),
-)
-
 _GERMAN = Grammar(
     capitals=True,
     links=words_of(
@@ -187,9 +165,6 @@ GERMAN = (
           r"lautet)?|will wissen|weiß nicht|heraus(?:zu)?finden),? (?:also )?(?=(?:ob|warum|wie"
           r"|welche[rsnm]?|wann|was|wer|wo|wieso)\b)"),
          "Klären, {object}", 3.8),
-        ((r"\b(?:aufgabe|ziel|plan|es geht darum|idee)(?: ist)?(?: es)?, "
-          r"(?P<object>[^.;:!?()\n,]{4,70}?) zu"
-          r" (?P<verb>[a-zäöüß]+(?:en|ern|eln))\b"), "{object} {verb}", 3.7),
         ((r"\b(?:(?:ich|wir) (?:sollten?|muss|müssen|werden?|möchten?|will|wollen|kann|können)"
           r"|(?:sollten?|muss|müssen|werde|möchte|will|kann) (?:ich|wir|man|er|sie)|(?:der "
           r"(?:nutzer|benutzer)|die nutzerin) (?:möchte|will)|man muss"

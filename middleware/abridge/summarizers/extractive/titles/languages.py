@@ -32,11 +32,11 @@ LANGUAGES: Mapping[str, Language] = {
         " conclusion", "Weighing the request", ENGLISH),
     "ja": _language(
         "詳細の検討; 選択肢の比較; 考え方の整理; 結論の導出", "対応の検討", asian.JAPANESE),
-    "ko": _language("세부 사항 검토; 선택지 비교; 생각 정리; 결론 도출", "요청 검토", asian.KOREAN),
+    "ko": _language("세부 사항 검토; 선택지 비교; 생각 정리; 결론 도출", "요청 검토"),
     "zh": _language("梳理思路; 权衡选项; 分析细节; 得出结论", "权衡这个请求", asian.CHINESE),
     "ru": _language(
         "Разбор деталей; Сравнение вариантов; Проверка рассуждений; Подведение итогов",
-        "Обдумывание запроса", european.RUSSIAN),
+        "Обдумывание запроса"),
     "de": _language(
         "Die Einzelheiten durchdenken; Die Möglichkeiten abwägen; Den Gedankengang prüfen; Zu"
         " einem Schluss kommen", "Die Anfrage abwägen", european.GERMAN),

@@ -40,7 +40,7 @@ HEDGED_SCORE = 0.8  # off the score of a finding that the sentence itself doubts
 THEME_SCORE = 0.8  # for what the whole passage is about
 MAX_THEME_COUNT = 4  # sentences with a word from which it is wholly what a passage is about
 NO_THEME: Mapping[str, int] = MappingProxyType({})
-MIN_NOUN_COUNT = 3  # times from which a noun is what a stretch is about
+MIN_NOUN_COUNT = 2  # sentences from which a noun is what a stretch is about
 PROMPT_TALK_SCORE = 3.2  # score that a title needs where the passage speaks of prompts
 
 _WORD = re.compile(r"\w+")
@@ -165,7 +165,8 @@ class _Texts:
             yield Draft(_fill(pattern, {}, thing), pattern.score)
             return
         if pattern.part == "frequent":
-            yield Draft(_fill(pattern, {}, self._most_frequent(pattern)), pattern.score)
+            for place, noun in enumerate(self._frequent_nouns(pattern)):
+                yield Draft(_fill(pattern, {}, noun), pattern.score - POSITION_SCORE * place)
             return
         named = "{" in pattern.form
         for loss, place in self._late if pattern.late else self._all if named else self._early:
@@ -175,17 +176,21 @@ class _Texts:
                 title = _form(pattern, found, self._texts[place], self._names)
                 yield Draft(title, pattern.score - loss + self._weight(title, pattern))
 
-    def _most_frequent(self, pattern: Pattern) -> str:
-        """Return the noun shown that the passage has most often, in three sentences or more; empty
-        if there is none."""
+    def _frequent_nouns(self, pattern: Pattern) -> list[str]:
+        """Return the nouns shown that the passage has in several sentences, the most frequent
+        first."""
         counts = {
             noun: min((self._theme.get(word, 0) for word in topic_words(noun.lower())), default=0)
             for noun in pattern.found.findall("\n".join(self._texts[: self._shown]))
         }
         grammar = pattern.grammar
-        nouns = [n for n in counts if (n.lower() not in grammar.vague if grammar else cut_wide(n))]
-        best = max(nouns, key=lambda noun: (counts[noun], len(noun)), default="")
-        return best if counts.get(best, 0) >= MIN_NOUN_COUNT else ""
+        nouns = [
+            noun
+            for noun, count in counts.items()
+            if count >= MIN_NOUN_COUNT
+            and (noun.lower() not in grammar.vague if grammar else cut_wide(noun))
+        ]
+        return sorted(nouns, key=lambda noun: (counts[noun], len(noun)), reverse=True)
 
     def _weight(self, title: str, pattern: Pattern) -> float:
         """Return what to add for a title whose words tell much, and which other sentences use."""
