@@ -209,8 +209,8 @@ def test_a_noun_that_the_whole_passage_has_is_the_topic_where_nothing_else_is() 
 
 
 def test_of_two_findings_the_one_about_the_theme_is_the_title() -> None:
-    body = ["The lamp is bright.", "The glacier is melting.", "The road is closed."]
-    theme = {"glacier": 5, "melting": 4, "road": 1, "closed": 1, "lamp": 1, "bright": 1}
+    body = ["The glacier is melting.", "The road is closed."]
+    theme = {"glacier": 5, "melting": 4, "road": 1, "closed": 1}
     assert make_title(body, [], [], theme=theme) == "Finding that the glacier is melting"
 
 

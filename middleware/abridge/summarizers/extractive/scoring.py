@@ -169,9 +169,9 @@ class _Scorer:
             score=score,
             announces=announces,
             tentative=own > doubts.NO_SCORE and not is_note and not waved_off,
-            states=sound and len(words - _TASK_WORDS) > 1 and score > STATING_SCORE,
+            states=sound and score > STATING_SCORE and len(words - _TASK_WORDS) > 1,
             is_task=self._is_early_task(position, wide=wide),
-            asks=announces and lower.endswith(("?", "？")),
+            asks=announces and lower[-1] in "?？",
             withdrawn=min(0.0, following),
         )
 

@@ -248,6 +248,8 @@ MIN_VERB_CHARS = 4  # of a verb that is not among `VERBS`
 
 def _gerund(verb: str) -> str:
     base, space, particle = verb.lower().partition(" ")
+    if base in _PHRASES and (space or base != "answer"):
+        return _PHRASES[base]
     known = _ENGLISH_VERBS.get(base)
     is_long = len(base) > MIN_VERB_CHARS and not base.endswith("ing")
     if not known and is_long and ENGLISH_GRAMMAR.may_be_verb(base):
@@ -258,9 +260,19 @@ def _gerund(verb: str) -> str:
 _ENGLISH_VERBS = {verb: gerund_of(verb).capitalize() for verb in VERBS} | {
     gerund: gerund.capitalize() for gerund in GERUNDS
 }
+_PHRASES = {
+    **dict.fromkeys(("see", "know", "think"), "Working out"),
+    "take": "Looking at",
+    "answer": "Looking into",
+}
 _ENGLISH_VERBS |= {"use": "Considering", "using": "Considering", "talk": "Talking"}
 
-_VERB = r"(?P<verb>[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?) (?!(?:as|by|of|with) )"
+_VERB = (
+    r"(?P<verb>(?:see|know|think(?: about)?)(?= (?:how|why|what|where)\b)|take (?:a|another) "
+    r"(?:closer )?look at|answer (?:a|the|this) (?:\w+ )?question (?:about|on)"
+    r"|(?!(?:see|know|think|take)\b)[a-z-]+(?: (?:out|up|through|into|at|down)(?= ))?)"
+    r" (?!(?:as|by|of|with) )"
+)
 
 
 def _task(*rows: tuple[str, str, float]) -> tuple[Pattern, ...]:
@@ -276,15 +288,10 @@ ENGLISH = (
         ENGLISH_GRAMMAR, (rf"{_INTENT}{_CHECKS} ", "Checking whether {object}", 4.2), cut="clause"
     ),
     *_task(
-        (rf"{_INTENT}(?:see|know|think(?: about)?) (?=(?:how|why|what|where)\b)",
-         "Working out {object}", 3.8),
-        (rf"{_INTENT}take (?:a|another) (?:closer )?look at ", "Looking at {object}", 3.8),
         (r"\bsuspects? (?=(?:the|an?) )", "Considering {object}", 2.9),
         ((r"\b(?:wonder(?:ing)? about|think(?:ing)? about|the question of|(?:i['’]m|we['’]re)"
           r"(?: also)? considering|another (?:\w+ )?(?:factor|aspect|point|thing|area) is) "),
          "Considering {object}", 3.0),
-        (rf"{_INTENT}(?:find|figure) out (?=(?:who|where|when|which)\b)",
-         "Finding out {object}", 3.9),
     ),
     *patterns(ENGLISH_GRAMMAR, (_INTENT + _VERB, "{verb} {object}", 3.6),
               (rf"^(?:(?:first |next )?step(?: \w+)?[:.)] )?{_VERB}(?=[^.!?,:;]{{3,50}}$)",
@@ -294,8 +301,6 @@ ENGLISH = (
         ((rf"(?:\basks?|\basking|\basked|wants? to (?:know|understand|find out)|{_ASKS} is)"
           r"[,:]? (?:me |us )?(?:about )?(?=(?:how|why|what|whether|where|which|who|when)\b)"),
          "Working out {object}", 3.5),
-        (rf"{_INTENT}answer (?:a|the|this) (?:\w+ )?question (?:about|on) ",
-         "Looking into {object}", 3.7),
         (r"\b(?:what|how) about (?!that|this|it\b)", "Considering {object}", 2.9),
         ((rf"{_ASKS} (?:(?:reports|describes|is stuck (?:at|on|with)) (?!that\b)"
           r"|(?:has|gets|sees) (?=an? ))"), "Looking into {object}", 3.2),

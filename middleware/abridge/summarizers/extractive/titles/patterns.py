@@ -39,8 +39,9 @@ class Pattern:
     def found(self) -> re.Pattern[str]:
         return re.compile(self.source)
 
-    def find(self, text: str) -> re.Match[str] | None:
-        return self.found.match(text) if self.source[0] == "^" else self.found.search(text)
+    @cached_property
+    def find(self) -> Callable[[str], re.Match[str] | None]:
+        return self.found.match if self.source[0] == "^" else self.found.search
 
     def in_first_part(self) -> Pattern:
         """Return the pattern with the score that it has in the first part of all."""

@@ -31,9 +31,8 @@ _OPTION = re.compile(r"\b([A-E])\)")
 _ASKED_IF = re.compile(r"\b(asks?|asked|asking|know|wondering|unsure) if\b")
 _WHAT_TO_DO = re.compile(
     r"\b(whether|how|what|which|when|where)((?: (?!they |he |she )\w+){0,4})"
-    r" (?:they|he|she|i|we|you) (?:should|can|could|must|may|need to|ha(?:s|ve) to|ought to)"
-    r" (?=[a-z])",
-    re.IGNORECASE,
+    r" (?:they|he|she|I|we|you) (?:should|can|could|must|may|need to|ha(?:s|ve) to|ought to)"
+    r" (?=[a-z])"
 )
 _SINGLE = re.compile(r"[^\W\d_]")
 
