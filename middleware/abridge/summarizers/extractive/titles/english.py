@@ -64,7 +64,7 @@ ENGLISH_GRAMMAR = Grammar(
     ),
     unsaid=words_of(
         "admit adopt assume believe ensure expect forget guess happen imagine intend mention "
-        "notice pretend realize recall rely remember rephrase restate suppose trust waste"
+        "notice pretend realize recall rely remember rephrase restate suggest suppose trust waste"
     ),
     fillers=words_of("also just simply carefully really actually indeed then now again"),
     vague=words_of(

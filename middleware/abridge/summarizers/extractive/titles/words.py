@@ -38,7 +38,7 @@ VERBS = words_of(
     " scale scan schedule scroll search secure select send separate serialize serve set shape share"
     " sharpen shift shorten show simplify simulate sit sketch skip soften solve sort specify split"
     " stabilize standardize start state step stick stop store stream strengthen strip structure"
-    " study submit substitute subtract suggest sum summarise summarize support surface swap switch"
+    " study submit substitute subtract sum summarise summarize support surface swap switch"
     " tackle talk teach tell test think throttle tie tighten time toggle trace track transform"
     " translate transport traverse treat trim tune turn uncover understand undo unify untangle"
     " update upgrade use validate verify view visit visualize walk warn watch weigh wire work wrap"
