@@ -54,6 +54,7 @@ BOUNDED = {
     f"{_EXTRACTIVE}.privacy.RULES": _SENTENCES,
     f"{_EXTRACTIVE}.privacy._CODE": _SENTENCES,
     f"{_EXTRACTIVE}.titles.drafts._SECRET": _TITLES,
+    f"{_EXTRACTIVE}.titles.english._TOPIC": _TITLES,
     **{
         f"{module.__name__}.{name}": _TITLES
         for module in (asian, english, european)
